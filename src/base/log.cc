@@ -1,0 +1,40 @@
+#include "base/log.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+namespace edl {
+namespace {
+
+// The one process-wide setting: a log call must work in any thread at any time.
+std::atomic<LogLevel> g_level{LogLevel::kInfo};  // NOLINT
+
+constexpr std::array<const char*, 5> kLevelNames = {"DEBUG", "INFO", "WARNING", "ERROR",
+                                                    "CRITICAL"};
+
+}  // namespace
+
+void SetLogLevel(LogLevel level) { g_level = level; }
+bool LogEnabled(LogLevel level) { return level >= g_level.load(std::memory_order_relaxed); }
+
+void WriteLog(LogLevel level, const char* file, int line, const char* function,
+              std::string_view message) {
+  const auto now = std::chrono::system_clock::now();
+  const auto millis =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  const char* slash = std::strrchr(file, '/');
+  const std::string text =
+      fmt::format("[{:%Y-%m-%d %H:%M:%S},{:03}] [{}] [{}:{}:{}] {}\n",
+                  fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis,
+                  kLevelNames.at(static_cast<size_t>(level)), slash != nullptr ? slash + 1 : file,
+                  line, function, message);
+  // A log that cannot be written has nowhere to complain.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+}  // namespace edl

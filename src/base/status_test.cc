@@ -1,0 +1,36 @@
+#include "base/status.h"
+
+#include <gtest/gtest.h>
+
+namespace edl {
+namespace {
+
+TEST(Status, SaysWhereInFrontOfWhat) {
+  const Status status = NotFound("part {} is missing", 3).Within("restoring checkpoint 40");
+
+  EXPECT_EQ(status.ToString(), "NOT_FOUND: restoring checkpoint 40: part 3 is missing");
+}
+
+TEST(Status, StaysOkWithinAnything) { EXPECT_TRUE(Ok().Within("anywhere").ok()); }
+
+TEST(Status, KnowsAFullDisk) {
+  EXPECT_EQ(StatusFromErrno(ENOSPC, "writing the ledger").code(), Code::kResourceExhausted);
+}
+
+Result<int> Half(int number) {
+  if (number % 2 != 0) return InvalidArgument("{} is odd", number);
+  return number / 2;
+}
+
+Result<int> Quarter(int number) {
+  EDL_ASSIGN_OR_RETURN(const int half, Half(number));
+  return Half(half);
+}
+
+TEST(Result, CarriesTheValueOrTheFirstFailure) {
+  EXPECT_EQ(*Quarter(8), 2);
+  EXPECT_EQ(Quarter(6).status().message(), "3 is odd");
+}
+
+}  // namespace
+}  // namespace edl

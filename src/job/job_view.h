@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace edl::job {
+
+// docs/states/job.md. kSucceeded, kFailed and kStopped are final.
+enum class JobState { kStarting, kRunning, kFinishing, kSucceeded, kFailed, kStopped };
+std::string_view NameOf(JobState state);
+bool IsFinal(JobState state);
+
+// docs/states/replica.md.
+enum class ReplicaState { kPending, kRunning, kSucceeded, kFailed, kKilled, kStopped };
+std::string_view NameOf(ReplicaState state);
+
+struct ReplicaView {
+  std::string name;
+  std::string role;
+  int index = 0;
+  int64_t id = 0;
+  ReplicaState state = ReplicaState::kPending;
+  int64_t process_id = 0;
+  std::string reason;  // why it waits, or how it ended
+  int64_t leases = 0;
+};
+
+struct DatasetView {
+  std::string name;
+  std::string task_type;
+  int64_t size = 0;
+  int64_t epochs = 0;         // 0: without end
+  int64_t epoch = 0;          // being leased, from 0
+  int64_t records_done = 0;   // over all epochs
+  int64_t records_total = 0;  // size * epochs; 0: without end
+  int64_t shards_done = 0;
+  int64_t leases = 0;
+  int64_t shards_repeated = 0;      // leased again after a loss
+  int64_t shards_set_aside = 0;     // failed too often by their own fault
+  int64_t records_not_trained = 0;  // left over by programs that ended before
+  bool finished = false;
+};
+
+// A job as people and scripts see it: `elasticdl status --output=json`, and the file
+// status.json of a job's folder. The one place that knows this format.
+struct JobView {
+  std::string name;
+  JobState state = JobState::kStarting;
+  std::string reason;                   // of a failure or a stop: which replica, why
+  std::vector<std::string> last_lines;  // of the log of the replica that failed the job
+  std::vector<std::string> remarks;     // what the summary adds: "evaluator did not judge ..."
+  double started_at = 0;                // seconds since 1970
+  double ended_at = 0;                  // 0: not yet
+  int64_t version = 0;                  // distinct completed batches
+  int64_t relaunches = 0;
+  int64_t master_starts = 0;
+  std::vector<DatasetView> datasets;
+  std::vector<ReplicaView> replicas;
+  std::map<std::string, double> metrics;  // last known: "loss", "step"
+  std::string evaluation;                 // last line: "accuracy = 0.96, ... (global step 470)"
+  int64_t checkpoint_step = -1;           // last checkpoint saved
+  int64_t evaluated_step = -1;            // last checkpoint judged
+
+  std::string ToJson() const;
+  static Result<JobView> FromJson(std::string_view text);
+};
+
+}  // namespace edl::job
