@@ -31,9 +31,9 @@ class Backend {
   // as an event. Ok if there is none.
   virtual Status Stop(const std::string& name, std::chrono::milliseconds grace) = 0;
 
-  // Calls `on_event` for every replica there is, then for every change, in order, on a thread of
-  // the backend. A kExited event is told again to each new watcher until it is acknowledged.
-  // At most one watcher; the next one replaces it.
+  // Calls `on_event` for every replica there is, then once with kSynced, then for every change, in
+  // order, on a thread of the backend. A kExited event is told again to each new watcher until it
+  // is acknowledged. At most one watcher; the next one replaces it.
   virtual void Watch(std::function<void(const job::ReplicaEvent&)> on_event) = 0;
 
   // The master has written down this replica's exit: forget it. Ok if there is none.

@@ -41,7 +41,12 @@ std::string_view NameOf(ExitCause::Kind kind);
 
 // What a backend tells about a replica. Exits are told until they are acknowledged.
 struct ReplicaEvent {
-  enum class Kind { kPending, kRunning, kExited };
+  enum class Kind {
+    kPending,
+    kRunning,
+    kExited,
+    kSynced,  // no replica: all that there are have been told to this watcher
+  };
   std::string name;
   Kind kind = Kind::kPending;
   int64_t process_id = 0;  // kRunning: as the user sees it, 0 when there is none
