@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/strong_id.h"
+#include "job/role.h"
+
+namespace edl::master {
+
+// Rises over the whole ledger and is never used twice.
+using LeaseId = StrongId<struct LeaseIdTag, uint64_t>;
+// One life of a process that joined; from the ledger, never used twice.
+using Incarnation = StrongId<struct IncarnationTag, uint64_t>;
+using DatasetId = StrongId<struct DatasetIdTag, int64_t>;
+
+// How the shards and records of an epoch follow one another.
+enum class Order { kSequential, kShuffleShards, kShuffleRecords };
+
+// What the user wants of a dataset.
+struct DatasetSpec {
+  std::string name;
+  int64_t size = 0;
+  int64_t batch_size = 0;
+  int64_t batches_per_shard = 0;
+  int64_t epochs = 1;  // 0 or less: without end
+  Order order = Order::kSequential;
+  std::string task_type = "training";  // or "evaluation", "prediction"
+};
+
+// A range of a dataset's order in one epoch, the same however often it is leased.
+struct ShardKey {
+  int64_t epoch = 0;
+  uint64_t ordinal = 0;
+  auto operator<=>(const ShardKey&) const = default;
+};
+
+// A shard in the hands of a caller.
+struct LeasedShard {
+  LeaseId lease;
+  int32_t task = 0;  // the lease's number at the old door, per dataset
+  std::string dataset;
+  std::string task_type;
+  uint32_t generation = 0;
+  ShardKey key;
+  int64_t start = 0;
+  int64_t end = 0;
+  std::vector<int64_t> indices;  // record shuffle only
+};
+
+enum class Outcome { kDone, kFailed, kGivenBack };
+
+struct ShardReport {
+  LeaseId lease;
+  Outcome outcome = Outcome::kDone;
+  std::string error;
+};
+
+enum class Verdict { kAccepted = 0, kLost = 1 };
+
+enum class Answer {
+  kNothing = 0,
+  kShards = 1,
+  kWait = 2,
+  kFinished = 3,
+  kUnknownDataset = 4,
+  kReopen = 5,
+  kRetry = 6,
+};
+
+// A replica as the master's parts speak of it.
+struct ReplicaRef {
+  job::Role role = job::Role::kWorker;
+  int64_t id = 0;
+  auto operator<=>(const ReplicaRef&) const = default;
+};
+
+}  // namespace edl::master
