@@ -1,0 +1,115 @@
+# The commands of this project. Each is a thin front of cmake, ctest, pytest and the scripts in
+# tools/; `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+BUILD ?= build
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 120
+ARGS ?=
+
+# A clone in another folder finds what this one has compiled.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := true
+export NINJA_STATUS := [%f/%t %es]
+# What tests and benchmarks run.
+export ELASTICDL_BIN ?= $(CURDIR)/$(BUILD)/release/apps/elasticdl/elasticdl
+
+step := tools/step
+tf215 = $$(tools/env-path tf215)
+# Our packages come from the tree, the rest from the environment.
+python = env PYTHONPATH=$(CURDIR) PYTHONDONTWRITEBYTECODE=1 $(tf215)/bin/python
+pytest = $(python) -m pytest -p no:cacheprovider
+
+# $(call build,PRESET,TARGET...)
+build = tools/build $(BUILD) $(1) $(2)
+
+.PHONY: help
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z][a-z%-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what is needed: Debian packages, Python environments
+	@$(step) "set-up" tools/setup
+
+.PHONY: quickstart
+quickstart: ## Install, build, and train the iris model of tutorial 1 on this machine
+	@$(step) "set-up for the quickstart" tools/setup quickstart
+	@$(step) "build the elasticdl binary" $(call build,release,elasticdl python_descriptor)
+	@tools/quickstart
+
+.PHONY: build
+build: setup ## Build the binary (build/release) and the tests (build/dev)
+	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "build (dev)" $(call build,dev,all)
+
+.PHONY: check
+check: ## The quick tier for daily work: lint without clang-tidy, unit tests
+	@$(step) "lint (quick)" tools/lint --quick
+	@$(step) "build (dev)" $(call build,dev,all)
+	@$(step) "C++ unit tests" ctest --test-dir $(BUILD)/dev -j$(JOBS) --output-on-failure $(ARGS)
+	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests
+
+.PHONY: test
+test: setup ## What CI runs: lint, unit tests, sanitizers, local jobs, fuzz corpora
+	@$(step) "all tests" $(MAKE) --no-print-directory test-lint test-unit test-fuzz test-jobs
+
+.PHONY: test-lint
+test-lint:
+	@$(step) "lint (quick)" tools/lint --quick
+
+.PHONY: test-unit
+test-unit: ## Tier 1: unit tests, plain and under asan and tsan
+	@$(step) "tier 1: unit tests" $(MAKE) --no-print-directory unit-dev unit-asan unit-tsan unit-python
+
+.PHONY: unit-dev unit-asan unit-tsan unit-python
+unit-dev:
+	@$(step) "build (dev)" $(call build,dev,all)
+	@$(step) "C++ unit tests" ctest --test-dir $(BUILD)/dev -j$(JOBS) --output-on-failure
+unit-asan unit-tsan: unit-%:
+	@$(step) "build ($*)" $(call build,$*,unit_tests)
+	@$(step) "C++ unit tests ($*)" tools/with-sanitizers ctest --test-dir $(BUILD)/$* -j$(JOBS) --output-on-failure
+unit-python:
+	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests
+
+.PHONY: test-jobs
+test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
+	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "tier 2: local jobs" $(pytest) -v tests/e2e $(ARGS)
+
+.PHONY: test-fuzz
+test-fuzz: ## Replay the fuzz corpora, then 10 s a target
+	@$(step) "build (fuzz)" $(call build,fuzz,fuzzers)
+	@$(step) "fuzz corpora, 10 s a target" tests/fuzz/run $(BUILD)/fuzz/fuzzers 10
+
+.PHONY: lint
+lint: setup ## clang-format, layers, listed tests, sizes, scripts, clang-tidy
+	@$(step) "build (dev)" $(call build,dev,all)
+	@$(step) "lint" tools/lint --build $(BUILD)/dev
+
+.PHONY: fuzz
+fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the corpora
+	@$(step) "build (fuzz)" $(call build,fuzz,fuzzers)
+	@$(step) "fuzz, $(FUZZ_SECONDS) s a target" tests/fuzz/run --keep $(BUILD)/fuzz/fuzzers $(FUZZ_SECONDS)
+
+.PHONY: nightly
+nightly: test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
+	@$(step) "long simulation" tools/nightly $(BUILD)
+	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v tests/e2e
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
+
+.PHONY: wheels
+wheels: ## Build the Python packages into dist/
+	@$(step) "set-up" tools/setup
+	@$(step) "build the descriptor" $(call build,release,python_descriptor)
+	@$(step) "wheels" tools/wheels
+
+bench-%: setup ## Run a benchmark of benchmarks/: dispatch, recovery, start
+	@$(step) "build (release)" $(call build,release,all)
+	@$(step) "benchmark $*" tools/bench $(BUILD)/release $* $(ARGS)
+
+.PHONY: clean
+clean: ## Remove what was built here; caches outside the tree stay
+	rm -rf $(BUILD) dist

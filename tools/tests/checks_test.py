@@ -1,0 +1,126 @@
+"""The house's checks, run on small trees that break the rule."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent
+
+LAYERS = '''
+base:
+job: base
+rpc: base job
+master: base job rpc
+master/local: base master
+cli: base
+apps: *
+test cli: job
+generated: rpc/* *_service.cc
+'''
+
+
+def run(tool, files, layers=LAYERS):
+    """What `tool` says of a project that consists of {path: content}."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, content in {'tools/layers.txt': layers, **files}.items():
+            file = pathlib.Path(root, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        return subprocess.run([sys.executable, TOOLS / tool, '--root', root],
+                              capture_output=True, text=True, check=False)
+
+
+class CheckLayers(unittest.TestCase):
+
+    def assert_clean(self, files):
+        result = run('check_layers', files)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertTrue(result.stdout.startswith('ok'))
+
+    def assert_offence(self, files, *words):
+        result = run('check_layers', files)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stdout)
+
+    def test_an_include_downwards_is_clean(self):
+        self.assert_clean({'src/base/status.h': '',
+                           'src/job/role.h': '#include <string>\n#include "base/status.h"\n'})
+
+    def test_an_include_upwards_is_named_with_its_line_and_a_way_out(self):
+        self.assert_offence({'src/master/ledger.h': '',
+                             'src/job/role.cc': '#pragma once\n#include "master/ledger.h"\n'},
+                            'src/job/role.cc:2:', 'job may not include "master/ledger.h"',
+                            'job may include: base', 'way out:')
+
+    def test_a_sibling_that_is_not_in_the_table_is_an_offence(self):
+        self.assert_offence({'src/job/role.h': '', 'src/cli/train.cc': '#include "job/role.h"\n'},
+                            'src/cli/train.cc:1:')
+
+    def test_what_only_tests_may_include_is_an_offence_elsewhere(self):
+        tree = {'src/job/role.h': '', 'src/cli/train_test.cc': '#include "job/role.h"\n'}
+        self.assert_clean(tree)
+
+    def test_a_folder_with_its_own_line_is_not_its_parent(self):
+        self.assert_offence({'src/master/local/agent.h': '',
+                             'src/master/master.cc': '#include "master/local/agent.h"\n'},
+                            'src/master/master.cc:1:')
+
+    def test_testing_is_for_tests(self):
+        files = {'src/base/testing/fake.h': '', 'src/job/a_test.cc': '#include "base/testing/fake.h"\n'}
+        self.assert_clean(files)
+        files['src/job/a.cc'] = '#include "base/testing/fake.h"\n'
+        self.assert_offence(files, 'src/job/a.cc:1:', 'for tests only')
+
+    def test_generated_headers_stay_at_the_doors(self):
+        include = '#include "elasticdl/v1/master.pb.h"\n'
+        self.assert_clean({'src/rpc/convert.cc': include, 'src/master/job_service.cc': include,
+                           'src/master/job_service_test.cc': include, 'apps/x/main.cc': include})
+        self.assert_offence({'src/master/ledger.cc': include}, 'src/master/ledger.cc:1:',
+                            'generated header')
+
+    def test_generated_headers_in_angle_brackets_are_seen(self):
+        self.assert_offence({'src/master/ledger.h': '#include <compat/api.grpc.pb.h>\n'},
+                            'src/master/ledger.h:1:')
+
+    def test_a_folder_without_a_line_is_an_offence(self):
+        self.assert_offence({'src/base/status.h': '', 'src/misc/a.cc': '#include "base/status.h"\n'},
+                            'misc has no line')
+
+    def test_an_include_by_neighbourhood_is_an_offence(self):
+        self.assert_offence({'src/job/role.h': '', 'src/job/role.cc': '#include "role.h"\n'},
+                            'src/job/role.cc:1:', '"job/role.h"')
+
+    def test_a_circle_in_the_table_is_an_error(self):
+        result = run('check_layers', {}, 'a: b\nb: a\n')
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('a circle: a -> b -> a', result.stderr)
+
+    def test_an_unknown_name_in_the_table_is_an_error(self):
+        result = run('check_layers', {}, 'a: nowhere\n')
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('nowhere', result.stderr)
+
+
+class CheckTests(unittest.TestCase):
+
+    def test_a_listed_test_is_clean(self):
+        result = run('check_tests', {'src/a/CMakeLists.txt': 'edl_test(a SOURCES x_test.cc sub/y_test.cc)\n',
+                       'src/a/x_test.cc': '', 'src/a/sub/y_test.cc': ''})
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_a_test_that_only_a_comment_lists_is_named(self):
+        result = run('check_tests', {'src/a/CMakeLists.txt': '# x_test.cc\n', 'src/a/x_test.cc': ''})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn('src/a/x_test.cc', result.stdout)
+
+    def test_a_longer_name_does_not_list_a_shorter_one(self):
+        result = run('check_tests', {'src/a/CMakeLists.txt': 'edl_test(a SOURCES big_x_test.cc)\n',
+                       'src/a/x_test.cc': '', 'src/a/big_x_test.cc': ''})
+        self.assertEqual(result.returncode, 1)
+
+
+if __name__ == '__main__':
+    unittest.main()
