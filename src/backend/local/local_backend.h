@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "backend/backend.h"
+#include "base/file.h"
+#include "base/mutex.h"
+
+namespace edl::backend::local {
+
+struct Request;
+struct Message;
+
+// Runs replicas on this machine, through the job's agent. Calls may be made from the watcher too.
+// When the agent is gone every call answers Unavailable, which the master hardly lives to see.
+//
+// Thread-safe.
+class LocalBackend final : public Backend {
+ public:
+  // Connects to the agent of the job in `job_dir`. NotFound, Unavailable: no agent is there.
+  static Result<std::unique_ptr<LocalBackend>> Connect(const std::filesystem::path& job_dir);
+  ~LocalBackend() override;
+
+  Status Launch(const job::ReplicaSpec& spec) override;
+  Status Stop(const std::string& name, std::chrono::milliseconds grace) override;
+  void Watch(std::function<void(const job::ReplicaEvent&)> on_event) override;
+  Status Acknowledge(const std::string& name) override;
+  Result<LogPiece> Logs(const std::string& name, int64_t offset, int64_t at_most) override;
+  Result<std::string> AddressOf(job::Role role, int index) override;
+
+ private:
+  struct Told;
+
+  LocalBackend(std::filesystem::path job_dir, FileDescriptor socket);
+
+  Result<Message> Call(Request request);
+  void Read();
+  void Take(Message message);
+  void TellWatcher();
+
+  const std::filesystem::path job_dir_;
+  const FileDescriptor socket_;
+  Mutex write_mutex_;  // one request at a time on the socket
+
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, std::unique_ptr<Message>> replies_ GUARDED_BY(mutex_);  // null: awaited
+  uint64_t watch_ GUARDED_BY(mutex_) = 0;                                    // id of the last Watch
+  std::function<void(const job::ReplicaEvent&)> watcher_ GUARDED_BY(mutex_);
+  std::deque<job::ReplicaEvent> untold_ GUARDED_BY(mutex_);
+  bool gone_ GUARDED_BY(mutex_) = false;    // the agent closed the connection
+  bool ending_ GUARDED_BY(mutex_) = false;  // the destructor runs
+
+  std::thread reader_;
+  std::thread teller_;  // apart from the reader, so that a watcher may call the backend
+};
+
+}  // namespace edl::backend::local
