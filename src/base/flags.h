@@ -114,7 +114,6 @@ Status SetFromEnvironment(FlagValues& values,
                           const std::function<const char*(const char*)>& variable);
 
 // The names in `names` that a misspelt `name` may have meant, nearest first, at most three.
-std::vector<std::string> NearestNames(std::string_view name,
-                                      const std::vector<std::string>& names);
+std::vector<std::string> NearestNames(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace edl

@@ -1,6 +1,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
 
 namespace edl::job {
 
@@ -13,5 +17,9 @@ struct Volume {
   std::string sub_path;
   bool operator==(const Volume&) const = default;
 };
+
+// Reads --volume: "host_path=/a,mount_path=/data; claim_name=c,mount_path=/b,sub_path=x", or a JSON
+// list of objects. InvalidArgument points at the spot.
+Result<std::vector<Volume>> ParseVolumes(std::string_view text);
 
 }  // namespace edl::job

@@ -1,0 +1,48 @@
+#include "job/envs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::job {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+TEST(ParseEnvs, LetsValuesHoldCommas) {
+  EXPECT_THAT(*ParseEnvs("a=b,c=d,e,f=g"),
+              ElementsAre(Pair("a", "b"), Pair("c", "d,e"), Pair("f", "g")));
+}
+
+TEST(ParseEnvs, LetsValuesHoldEqualsSigns) {
+  EXPECT_THAT(*ParseEnvs("a=b=c,URL=http://x/?q=1"),
+              ElementsAre(Pair("URL", "http://x/?q=1"), Pair("a", "b=c")));
+}
+
+TEST(ParseEnvs, AcceptsEmptyValuesAndNoVariables) {
+  EXPECT_THAT(*ParseEnvs("A=,B=1"), ElementsAre(Pair("A", ""), Pair("B", "1")));
+  EXPECT_TRUE(ParseEnvs(" ")->empty());
+}
+
+TEST(ParseEnvs, ReadsAJsonObject) {
+  EXPECT_THAT(*ParseEnvs(R"({"A": "1,B=2", "N": 3, "T": true})"),
+              ElementsAre(Pair("A", "1,B=2"), Pair("N", "3"), Pair("T", "true")));
+}
+
+TEST(ParseEnvs, PointsAtWhatIsWrong) {
+  EXPECT_EQ(ParseEnvs("oops").status().message(),
+            "'oops' at character 1 does not begin with NAME=");
+  EXPECT_EQ(ParseEnvs("A=1,B=2,A=3").status().message(), "'A' at character 9 is there twice");
+  EXPECT_EQ(ParseEnvs(R"({"A": 1, "A": 2})").status().message(), "'A' is there twice");
+  EXPECT_FALSE(ParseEnvs(R"({"A": [1]})").ok());
+  EXPECT_FALSE(ParseEnvs(R"({"A=B": "1"})").ok());
+}
+
+TEST(RedactEnvs, ShowsNamesOnly) {
+  EXPECT_EQ(RedactEnvs("TOKEN=abc,USER=me"), "TOKEN=***,USER=***");
+  EXPECT_EQ(RedactEnvs("secret without a name"), "***");
+  EXPECT_EQ(RedactEnvs(""), "");
+}
+
+}  // namespace
+}  // namespace edl::job

@@ -1,0 +1,150 @@
+#include "job/job_file.h"
+
+#include <set>
+
+#include <yaml-cpp/yaml.h>
+
+#include "job/json.h"
+#include "job/pairs.h"
+
+namespace edl::job {
+namespace {
+
+using nlohmann::json;
+
+std::string LineOf(const YAML::Node& node) {
+  return node.Mark().is_null() ? "" : fmt::format(" (line {})", node.Mark().line + 1);
+}
+
+Result<json> MapToJson(const YAML::Node& node) {
+  json out = json::object();
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar() || !(entry.second.IsScalar() || entry.second.IsNull())) {
+      return InvalidArgument("the map{} has more than names and plain values", LineOf(node));
+    }
+    const std::string key = entry.first.Scalar();
+    if (out.contains(key)) {
+      return InvalidArgument("'{}'{} is there twice", key, LineOf(entry.first));
+    }
+    out[key] = entry.second.IsNull() ? "" : entry.second.Scalar();
+  }
+  return out;
+}
+
+// A flag's text for a value of a YAML file: a scalar as it stands, a map or a list as JSON, which
+// the mini-languages read too.
+Result<std::string> ValueText(const YAML::Node& node) {
+  if (node.IsNull()) return std::string();
+  if (node.IsScalar()) return node.Scalar();
+  const auto dump = [](const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  if (node.IsMap()) {
+    EDL_ASSIGN_OR_RETURN(const json map, MapToJson(node));
+    return dump(map);
+  }
+  json list = json::array();
+  for (const YAML::Node& item : node) {
+    if (!item.IsMap()) return InvalidArgument("the list{} is not one of maps", LineOf(node));
+    EDL_ASSIGN_OR_RETURN(json map, MapToJson(item));
+    list.push_back(std::move(map));
+  }
+  return dump(list);
+}
+
+// Whether a flag's values may have parts.
+bool TakesStructure(const FlagSpec& spec) {
+  return spec.name == "envs" || spec.name == "volume" || spec.name.ends_with("_resource_request") ||
+         spec.name.ends_with("_resource_limit");
+}
+
+class Setter {
+ public:
+  explicit Setter(FlagValues& flags) : flags_(flags) {}
+
+  Result<const FlagSpec*> Find(const std::string& key) {
+    EDL_ASSIGN_OR_RETURN(const FlagSpec* spec, flags_.table().Resolve(key));
+    if (spec->name == "file") return InvalidArgument("'file' cannot be in a job file");
+    if (!seen_.insert(spec->name).second) {
+      return InvalidArgument("'{}' gives --{} a second time", key, spec->name);
+    }
+    return spec;
+  }
+
+  Status Set(const FlagSpec& spec, const std::string& value) {
+    return flags_.Set(spec.name, value, FlagSource::kFile);
+  }
+
+ private:
+  FlagValues& flags_;
+  std::set<std::string> seen_;
+};
+
+Status SetFromJson(FlagValues& flags, std::string_view text) {
+  EDL_ASSIGN_OR_RETURN(const json file, ParseJson(text));
+  if (!file.is_object()) return InvalidArgument("it is not a map from flags to values");
+  Setter setter(flags);
+  for (const auto& [key, value] : file.items()) {
+    EDL_ASSIGN_OR_RETURN(const FlagSpec* spec, setter.Find(key));
+    std::string scalar;
+    if (value.is_structured() && TakesStructure(*spec)) {
+      scalar = value.dump(-1, ' ', false, json::error_handler_t::replace);
+    } else {
+      Result<std::string> plain = ScalarText(value);
+      if (!plain.ok()) return plain.status().Within("'" + key + "'");
+      scalar = *std::move(plain);
+    }
+    EDL_RETURN_IF_ERROR(setter.Set(*spec, scalar));
+  }
+  return Ok();
+}
+
+Status SetFromYaml(FlagValues& flags, std::string_view text) {
+  const YAML::Node file = YAML::Load(std::string(text));
+  if (file.IsNull()) return Ok();
+  if (!file.IsMap()) return InvalidArgument("it is not a map from flags to values");
+  Setter setter(flags);
+  for (const auto& entry : file) {
+    if (!entry.first.IsScalar()) {
+      return InvalidArgument("a key{} is not a plain word", LineOf(entry.first));
+    }
+    const std::string line = LineOf(entry.first);
+    Result<const FlagSpec*> spec = setter.Find(entry.first.Scalar());
+    if (!spec.ok()) return Status(spec.status().code(), spec.status().message() + line);
+    if ((entry.second.IsMap() || entry.second.IsSequence()) && !TakesStructure(**spec)) {
+      return InvalidArgument("'{}'{} takes one plain value", entry.first.Scalar(), line);
+    }
+    EDL_ASSIGN_OR_RETURN(const std::string value, ValueText(entry.second));
+    Status set = setter.Set(**spec, value);
+    if (!set.ok()) return Status(set.code(), set.message() + line);
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Status SetFromJobFile(FlagValues& flags, std::string_view text) {
+  if (Trim(text).starts_with("{")) return SetFromJson(flags, text);
+  try {
+    return SetFromYaml(flags, text);
+  } catch (const YAML::Exception& error) {
+    return InvalidArgument("not YAML: {}", error.what());
+  }
+}
+
+std::string ToJobFile(const FlagValues& flags) {
+  json out = json::object();
+  for (const FlagSpec& spec : flags.table().specs()) {
+    if (spec.name == "file") continue;
+    if (spec.type == FlagType::kString) {
+      out[spec.name] = flags.String(spec.name);
+    } else if (spec.type == FlagType::kInt) {
+      out[spec.name] = flags.Int(spec.name);
+    } else {
+      out[spec.name] = flags.Bool(spec.name);
+    }
+  }
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace edl::job

@@ -1,0 +1,213 @@
+#include "job/job_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <regex>
+
+#include "job/envs.h"
+#include "job/names.h"
+#include "job/pairs.h"
+
+namespace edl::job {
+namespace {
+
+// The place of a value among those that its flag's table lists.
+template <typename Enum, size_t n>
+Enum FromChoice(const std::array<std::string_view, n>& names, std::string_view value) {
+  const auto found = std::find(names.begin(), names.end(), value);
+  CHECK(found != names.end(), "'{}' is none of a flag's choices", value);
+  return static_cast<Enum>(found - names.begin());
+}
+
+constexpr std::array<std::string_view, 3> kBackends = {"auto", "local", "kubernetes"};
+constexpr std::array<std::string_view, 4> kStrategies = {"Local", "ParameterServerStrategy",
+                                                         "AllreduceStrategy", "CustomStrategy"};
+constexpr std::array<std::string_view, 3> kSwitches = {"default", "on", "off"};
+constexpr std::array<std::string_view, 5> kLevels = {"DEBUG", "INFO", "WARNING", "ERROR",
+                                                     "CRITICAL"};
+
+Result<Resources> ResourcesOf(const FlagValues& flags, const std::string& flag) {
+  Result<Resources> resources = ParseResources(flags.String(flag));
+  if (!resources.ok()) return resources.status().Within("--" + flag);
+  return resources;
+}
+
+Result<RoleResources> ReadRole(const FlagValues& flags, Role role) {
+  const std::string request = std::string(NameOf(role)) + "_resource_request";
+  const std::string limit = std::string(NameOf(role)) + "_resource_limit";
+  RoleResources out;
+  EDL_ASSIGN_OR_RETURN(out.request, ResourcesOf(flags, request));
+  EDL_ASSIGN_OR_RETURN(out.limit, ResourcesOf(flags, limit));
+  const bool has_limit = !out.limit.amounts.empty();
+  if (!has_limit) out.limit = out.request;
+  if (has_limit && out.limit.memory_bytes > 0 &&
+      out.limit.memory_bytes < out.request.memory_bytes && flags.given(request)) {
+    return InvalidArgument("--{}={} is below --{}={}", limit, flags.String(limit), request,
+                           flags.String(request));
+  }
+  if (has_limit || flags.given(request)) out.memory_limit_bytes = out.limit.memory_bytes;
+  return out;
+}
+
+Status ReadResources(const FlagValues& flags, JobSpec& spec) {
+  for (const Role role :
+       {Role::kMaster, Role::kWorker, Role::kPs, Role::kChief, Role::kEvaluator}) {
+    EDL_ASSIGN_OR_RETURN(spec.resources[role], ReadRole(flags, role));
+  }
+  return Ok();
+}
+
+Status ReadMiniLanguages(const FlagValues& flags, JobSpec& spec) {
+  auto envs = ParseEnvs(flags.String("envs"));
+  if (!envs.ok()) return envs.status().Within("--envs");
+  spec.envs = *std::move(envs);
+  auto volumes = ParseVolumes(flags.String("volume"));
+  if (!volumes.ok()) return volumes.status().Within("--volume");
+  spec.volumes = *std::move(volumes);
+  auto critical = ParseCriticalWorkers(flags.String("critical_worker_index"));
+  if (!critical.ok()) return critical.status().Within("--critical_worker_index");
+  spec.critical_workers = *std::move(critical);
+  spec.populate_env_names = flags.String("populate_env_names");
+  try {
+    const std::regex names(spec.populate_env_names);
+  } catch (const std::regex_error& error) {
+    return InvalidArgument("--populate_env_names={} is no regular expression: {}",
+                           spec.populate_env_names, error.what());
+  }
+  return ReadResources(flags, spec);
+}
+
+void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
+  spec.job_name = flags.String("job_name");
+  spec.namespace_name = flags.String("namespace");
+  spec.backend = FromChoice<BackendKind>(kBackends, flags.String("backend"));
+  spec.detach = flags.Bool("detach");
+  spec.resume = flags.Bool("resume");
+  spec.job_command = flags.String("job_command");
+  spec.model_def = flags.String("model_def");
+  spec.model_zoo = flags.String("model_zoo");
+  spec.training_data = flags.String("training_data");
+  spec.validation_data = flags.String("validation_data");
+  spec.num_workers = static_cast<int>(flags.Int("num_workers"));
+  spec.num_ps = static_cast<int>(flags.Int("num_ps_pods"));
+  spec.num_evaluators = static_cast<int>(flags.Int("num_evaluators"));
+  spec.need_tf_config = flags.Bool("need_tf_config");
+  const std::string& strategy = flags.String("distribution_strategy");
+  spec.distribution_strategy =
+      strategy.empty() ? Strategy::kParameterServer : FromChoice<Strategy>(kStrategies, strategy);
+  spec.minibatch_size = flags.Int("minibatch_size");
+  spec.num_minibatches_per_task = flags.Int("num_minibatches_per_task");
+  spec.num_epochs = flags.Int("num_epochs");
+  spec.max_step = flags.Int("max_step");
+  spec.max_bad_shards = flags.Int("max_bad_shards");
+  spec.need_task_manager = flags.Bool("need_task_manager");
+  spec.task_fault_tolerance = flags.Bool("task_fault_tolerance");
+  spec.relaunch_on_worker_failure = static_cast<int>(flags.Int("relaunch_on_worker_failure"));
+  spec.ps_relaunch_max_num = static_cast<int>(flags.Int("ps_relaunch_max_num"));
+  spec.ps_is_critical = flags.Bool("ps_is_critical");
+  spec.relaunch_timeout_worker = flags.Bool("relaunch_timeout_worker");
+  spec.launch_worker_after_ps_running =
+      FromChoice<Switch>(kSwitches, flags.String("launch_worker_after_ps_running"));
+  spec.evaluator_grace_secs = flags.Int("evaluator_grace_secs");
+  spec.old_door = flags.String("old_door") == "on";
+  spec.log_level = FromChoice<LogLevel>(kLevels, flags.String("log_level"));
+}
+
+Status CheckCommand(const FlagValues& flags, const JobSpec& spec) {
+  if (flags.Bool("need_elasticdl_job_service")) {
+    return InvalidArgument(
+        "--need_elasticdl_job_service=true asks for our own Keras worker, which this version does "
+        "not have yet; give the program to run with --job_command");
+  }
+  if (Trim(spec.job_command).empty()) {
+    if (!spec.model_def.empty()) {
+      return InvalidArgument(
+          "--model_def={}: jobs of a Keras model are not supported by this version; give the "
+          "program to run with --job_command",
+          spec.model_def);
+    }
+    return InvalidArgument(
+        "there is nothing to run: give --job_command=COMMAND, the command of every replica");
+  }
+  return Ok();
+}
+
+Status CheckCounts(const JobSpec& spec) {
+  if (spec.need_tf_config && spec.num_evaluators > 1) {
+    return InvalidArgument("--num_evaluators={}: TensorFlow knows one evaluator at most",
+                           spec.num_evaluators);
+  }
+  if (spec.num_workers == 0 && !spec.need_tf_config) {
+    return InvalidArgument(
+        "--num_workers=0 leaves nobody to train: give at least 1 (a job with "
+        "--need_tf_config=true has its chief)");
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<CriticalWorkers> ParseCriticalWorkers(std::string_view text) {
+  CriticalWorkers out;
+  text = Trim(text);
+  if (text.empty() || text == "default") return out;
+  if (text == "none") {
+    out.kind = CriticalWorkers::Kind::kNone;
+    return out;
+  }
+  out.kind = CriticalWorkers::Kind::kListed;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string_view piece = text.substr(begin, comma - begin);
+    int index = 0;
+    int relaunches = 0;
+    const char* end = piece.data() + piece.size();
+    const auto first = std::from_chars(piece.data(), end, index);
+    const bool has_colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+    const auto second = has_colon ? std::from_chars(first.ptr + 1, end, relaunches) : first;
+    if (!has_colon || second.ec != std::errc() || second.ptr != end || index < 0 ||
+        relaunches < 0) {
+      return InvalidArgument("'{}'{} is not INDEX:RELAUNCHES (or give default or none)", piece,
+                             At(begin + 1));
+    }
+    if (!out.relaunches.emplace(index, relaunches).second) {
+      return InvalidArgument("worker {}{} is there twice", index, At(begin + 1));
+    }
+    begin = comma + 1;
+  }
+  return out;
+}
+
+int JobSpec::CountOf(Role role) const {
+  switch (role) {
+    case Role::kMaster:
+      return 1;
+    case Role::kWorker:
+      return num_workers;
+    case Role::kPs:
+      return num_ps;
+    case Role::kChief:
+      return need_tf_config ? 1 : 0;
+    case Role::kEvaluator:
+      return num_evaluators;
+  }
+  return 0;
+}
+
+Result<JobSpec> MakeJobSpec(const FlagValues& flags) {
+  JobSpec spec;
+  ReadPlainValues(flags, spec);
+  EDL_RETURN_IF_ERROR(CheckJobName(spec.job_name));
+  EDL_RETURN_IF_ERROR(CheckCommand(flags, spec));
+  EDL_RETURN_IF_ERROR(CheckCounts(spec));
+  EDL_RETURN_IF_ERROR(ReadMiniLanguages(flags, spec));
+  return spec;
+}
+
+std::vector<std::string> ShellCommand(const std::string& job_command) {
+  return {"/bin/bash", "-c", "set -o pipefail;" + job_command};
+}
+
+}  // namespace edl::job

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "job/resources.h"
+#include "job/role.h"
+#include "job/volume.h"
+
+namespace edl::job {
+
+enum class BackendKind { kAuto, kLocal, kKubernetes };
+enum class Strategy { kLocal, kParameterServer, kAllreduce, kCustom };
+enum class Switch { kDefault, kOn, kOff };
+
+// --critical_worker_index: whose failure beyond `relaunches` fails the job.
+struct CriticalWorkers {
+  enum class Kind {
+    kDefault,  // worker 0 where TensorFlow's ps holds the parameters
+    kNone,
+    kListed,
+  };
+  Kind kind = Kind::kDefault;
+  std::map<int, int> relaunches;  // kListed: by worker index
+  bool operator==(const CriticalWorkers&) const = default;
+};
+Result<CriticalWorkers> ParseCriticalWorkers(std::string_view text);
+
+// What one role's replicas get.
+struct RoleResources {
+  Resources request;
+  Resources limit;  // as given, else the request
+  // Memory that the user spoke of, by limit or request; 0: only our default did, which is a
+  // scheduler's hint and no reason to kill a process on this machine.
+  int64_t memory_limit_bytes = 0;
+};
+
+// A job as its user wants it: everything that the master and the backends need, checked.
+// docs/flags.md says what each flag means.
+struct JobSpec {
+  std::string job_name;
+  std::string namespace_name;
+  BackendKind backend = BackendKind::kAuto;
+  bool detach = false;
+  bool resume = false;
+
+  // What runs.
+  std::string job_command;
+  std::string model_def;
+  std::string model_zoo;
+  std::string training_data;
+  std::string validation_data;
+  int num_workers = 0;
+  int num_ps = 0;
+  int num_evaluators = 0;
+  bool need_tf_config = false;
+  Strategy distribution_strategy = Strategy::kParameterServer;
+  std::map<std::string, std::string> envs;
+  std::string populate_env_names;  // a regular expression for whole names
+  std::vector<Volume> volumes;
+  std::map<Role, RoleResources> resources;  // of every role
+
+  // Data.
+  int64_t minibatch_size = 0;
+  int64_t num_minibatches_per_task = 0;
+  int64_t num_epochs = 0;  // 0 or less: without end
+  int64_t max_step = 0;    // 0: no limit
+  int64_t max_bad_shards = 0;
+  bool need_task_manager = true;
+  bool task_fault_tolerance = true;
+
+  // What happens when something dies or ends.
+  int relaunch_on_worker_failure = 0;
+  int ps_relaunch_max_num = 0;
+  bool ps_is_critical = true;
+  CriticalWorkers critical_workers;
+  bool relaunch_timeout_worker = false;
+  Switch launch_worker_after_ps_running = Switch::kDefault;
+  int64_t evaluator_grace_secs = 0;
+
+  bool old_door = true;
+  LogLevel log_level = LogLevel::kInfo;
+
+  // How many replicas of `role` the job has when all run. A job with TF_CONFIG has one chief.
+  int CountOf(Role role) const;
+};
+
+// The job that the flags of TrainFlags() describe. InvalidArgument: one clause that names the flag,
+// the value and the way out.
+Result<JobSpec> MakeJobSpec(const FlagValues& flags);
+
+// The command of every replica with a --job_command, as the original runs it.
+std::vector<std::string> ShellCommand(const std::string& job_command);
+
+}  // namespace edl::job

@@ -1,0 +1,106 @@
+#include "job/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job/train_flags.h"
+
+namespace edl::job {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Result<JobSpec> Make(std::vector<std::string> flags) {
+  Result<FlagValues> values = ParseFlags(TrainFlags(), flags);
+  if (!values.ok()) return values.status();
+  return MakeJobSpec(*values);
+}
+
+std::string ErrorOf(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {"--job_name=j", "--job_command=true"});
+  return Make(std::move(flags)).status().message();
+}
+
+TEST(MakeJobSpec, UnderstandsTheFirstTutorialsCommand) {
+  const Result<JobSpec> spec = Make({"--image_name=elasticdl:1.0.0",
+                                     "--worker_image=elasticdl:iris_estimator",
+                                     "--ps_image=elasticdl:iris_estimator",
+                                     "--job_command=python -m model_zoo.iris.dnn_estimator",
+                                     "--master_resource_request=cpu=0.2,memory=1024Mi",
+                                     "--master_resource_limit=cpu=1,memory=2048Mi",
+                                     "--num_ps=1",
+                                     "--ps_resource_request=cpu=0.2,memory=1024Mi",
+                                     "--ps_resource_limit=cpu=1,memory=2048Mi",
+                                     "--num_workers=1",
+                                     "--worker_resource_request=cpu=0.3,memory=1024Mi",
+                                     "--worker_resource_limit=cpu=1,memory=2048Mi",
+                                     "--chief_resource_request=cpu=0.3,memory=1024Mi",
+                                     "--chief_resource_limit=cpu=1,memory=2048Mi",
+                                     "--num_evaluator=1",
+                                     "--evaluator_resource_request=cpu=0.3,memory=1024Mi",
+                                     "--evaluator_resource_limit=cpu=1,memory=2048Mi",
+                                     "--job_name=test-iris-estimator",
+                                     "--image_pull_policy=Never",
+                                     "--distribution_strategy=ParameterServerStrategy",
+                                     "--need_tf_config=true",
+                                     "--volume=host_path=/home/me/data,mount_path=/data"});
+
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->job_name, "test-iris-estimator");
+  EXPECT_EQ(spec->CountOf(Role::kChief), 1);
+  EXPECT_EQ(spec->CountOf(Role::kPs), 1);
+  EXPECT_EQ(spec->CountOf(Role::kWorker), 1);
+  EXPECT_EQ(spec->CountOf(Role::kEvaluator), 1);
+  EXPECT_EQ(spec->resources.at(Role::kChief).memory_limit_bytes, int64_t{2} << 30);
+  EXPECT_THAT(spec->volumes,
+              ElementsAre(Volume{.host_path = "/home/me/data", .mount_path = "/data"}));
+}
+
+TEST(MakeJobSpec, LimitsMemoryOnlyWhereTheUserSpokeOfIt) {
+  const Result<JobSpec> spec =
+      Make({"--job_name=j", "--job_command=true", "--worker_resource_request=memory=1Gi"});
+
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->resources.at(Role::kWorker).memory_limit_bytes, int64_t{1} << 30);
+  EXPECT_EQ(spec->resources.at(Role::kPs).memory_limit_bytes, 0);
+  EXPECT_EQ(spec->resources.at(Role::kPs).limit.memory_bytes, int64_t{4} << 30);
+}
+
+TEST(MakeJobSpec, RefusesAJobWithoutACommandAndSaysTheWayOut) {
+  EXPECT_THAT(Make({"--job_name=j"}).status().message(), HasSubstr("give --job_command"));
+  EXPECT_THAT(Make({"--job_name=j", "--model_def=mnist.custom_model"}).status().message(),
+              HasSubstr("--model_def=mnist.custom_model: jobs of a Keras model are not supported"));
+}
+
+TEST(MakeJobSpec, NamesTheFlagOfWhatItRefuses) {
+  EXPECT_THAT(ErrorOf({"--num_workers=-1"}), HasSubstr("--num_workers=-1 is below 0"));
+  EXPECT_THAT(ErrorOf({"--num_workers=0"}), HasSubstr("--num_workers=0 leaves nobody"));
+  EXPECT_THAT(ErrorOf({"--distribution_strategy=Sync"}),
+              HasSubstr("--distribution_strategy=Sync is not one of"));
+  EXPECT_THAT(ErrorOf({"--need_tf_config", "--num_evaluators=2"}), HasSubstr("one evaluator"));
+  EXPECT_THAT(ErrorOf({"--envs=x"}), HasSubstr("--envs: 'x' at character 1"));
+  EXPECT_THAT(ErrorOf({"--volume=x"}), HasSubstr("--volume: 'x' at character 1"));
+  EXPECT_THAT(ErrorOf({"--ps_resource_limit=cpu"}), HasSubstr("--ps_resource_limit: 'cpu'"));
+  EXPECT_THAT(ErrorOf({"--populate_env_names=["}), HasSubstr("no regular expression"));
+  EXPECT_THAT(ErrorOf({"--critical_worker_index=a"}), HasSubstr("--critical_worker_index: 'a'"));
+  EXPECT_THAT(
+      ErrorOf({"--worker_resource_request=memory=2Gi", "--worker_resource_limit=memory=1Gi"}),
+      HasSubstr("is below"));
+}
+
+TEST(ParseCriticalWorkers, ReadsTheThreeForms) {
+  EXPECT_EQ(ParseCriticalWorkers("default")->kind, CriticalWorkers::Kind::kDefault);
+  EXPECT_EQ(ParseCriticalWorkers("none")->kind, CriticalWorkers::Kind::kNone);
+  EXPECT_THAT(ParseCriticalWorkers("0:3,2:1")->relaunches,
+              ElementsAre(std::pair(0, 3), std::pair(2, 1)));
+}
+
+TEST(ParseCriticalWorkers, PointsAtWhatIsWrong) {
+  EXPECT_THAT(ParseCriticalWorkers("0:1,2").status().message(), HasSubstr("'2' at character 5"));
+  EXPECT_THAT(ParseCriticalWorkers("0:1,0:2").status().message(), HasSubstr("there twice"));
+  EXPECT_FALSE(ParseCriticalWorkers("0:-1").ok());
+}
+
+}  // namespace
+}  // namespace edl::job

@@ -1,0 +1,44 @@
+#include "job/names.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::job {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kDnsLabel = 63;
+
+TEST(Names, AreThoseThatTheTutorialsShow) {
+  EXPECT_EQ(MasterName("test-iris"), "elasticdl-test-iris-master");
+  EXPECT_EQ(ReplicaName("test-iris", Role::kChief, 0), "test-iris-edljob-chief-0");
+}
+
+TEST(CheckJobName, LeavesRoomForEveryNameMadeFromTheLongest) {
+  const std::string longest(kLongestJobName, 'a');
+  ASSERT_TRUE(CheckJobName(longest).ok());
+
+  size_t length = MasterName(longest).size();
+  for (const Role role : kReplicaRoles) {
+    length = std::max(length, ReplicaName(longest, role, 999'999).size());
+  }
+
+  EXPECT_EQ(length, kDnsLabel);
+}
+
+TEST(CheckJobName, SaysWhatIsWrong) {
+  const auto error = [](std::string_view name) { return CheckJobName(name).message(); };
+  EXPECT_THAT(error(""), HasSubstr("give --job_name"));
+  EXPECT_THAT(error("Iris"), HasSubstr("has 'I' at character 1"));
+  EXPECT_THAT(error("a_b"), HasSubstr("has '_' at character 2"));
+  EXPECT_THAT(error("../x"), HasSubstr("has '.' at character 1"));
+  EXPECT_THAT(error("1a"), HasSubstr("does not begin with a letter"));
+  EXPECT_THAT(error("a-"), HasSubstr("ends with '-'"));
+  EXPECT_THAT(error(std::string(kLongestJobName + 1, 'a')), HasSubstr("at most 39 fit"));
+}
+
+}  // namespace
+}  // namespace edl::job

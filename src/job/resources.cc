@@ -1,0 +1,119 @@
+#include "job/resources.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "job/pairs.h"
+
+namespace edl::job {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  int64_t bytes;
+};
+constexpr int64_t kK = 1000;
+constexpr int64_t kKi = 1024;
+constexpr std::array<Unit, 12> kUnits = {{{"K", kK},
+                                          {"M", kK* kK},
+                                          {"G", kK* kK* kK},
+                                          {"T", kK* kK* kK* kK},
+                                          {"P", kK* kK* kK* kK* kK},
+                                          {"E", kK* kK* kK* kK* kK* kK},
+                                          {"Ki", kKi},
+                                          {"Mi", kKi* kKi},
+                                          {"Gi", kKi* kKi* kKi},
+                                          {"Ti", kKi* kKi* kKi* kKi},
+                                          {"Pi", kKi* kKi* kKi* kKi* kKi},
+                                          {"Ei", kKi* kKi* kKi* kKi* kKi* kKi}}};
+
+// The digits in front, and what follows. Nothing for a leading 0 or no digit.
+struct Counted {
+  int64_t number = 0;
+  std::string_view unit;
+};
+Result<Counted> SplitNumber(std::string_view text) {
+  Counted out;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out.number);
+  if (error == std::errc::result_out_of_range) return InvalidArgument("'{}' is too large", text);
+  if (error != std::errc() || text.front() == '0' || out.number <= 0) {
+    return InvalidArgument("'{}' is not a positive whole number with a unit", text);
+  }
+  out.unit = text.substr(static_cast<size_t>(stop - text.data()));
+  return out;
+}
+
+Result<double> ParseCpu(std::string_view text) {
+  double cores = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, cores);
+  if (error == std::errc() && std::isfinite(cores) && cores >= 0) {
+    if (stop == end) return cores;
+    if (std::string_view(stop, 1) == "m" && stop + 1 == end && cores == std::floor(cores)) {
+      return cores / 1000;
+    }
+  }
+  return InvalidArgument("'{}' is not a number of cores such as 0.5 or 500m", text);
+}
+
+Status CheckCount(std::string_view text) {
+  int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc() || stop != end || count < 0) {
+    return InvalidArgument("'{}' is not a whole number", text);
+  }
+  return Ok();
+}
+
+Status Add(Resources& out, const Pair& pair) {
+  if (pair.key == "cpu") {
+    EDL_ASSIGN_OR_RETURN(out.cpu, ParseCpu(pair.value));
+  } else if (pair.key == "memory") {
+    EDL_ASSIGN_OR_RETURN(out.memory_bytes, ParseByteCount(pair.value));
+  } else if (pair.key == "disk" || pair.key == "ephemeral-storage") {
+    EDL_RETURN_IF_ERROR(ParseByteCount(pair.value).status());
+  } else if (pair.key == "gpu" || pair.key.ends_with("/gpu")) {
+    EDL_RETURN_IF_ERROR(CheckCount(pair.value));
+  } else if (!pair.key.starts_with("nvidia.com")) {
+    return InvalidArgument(
+        "there is no such resource; it can be cpu, memory, disk, ephemeral-storage, gpu, "
+        "<vendor>/gpu or nvidia.com/<kind>");
+  }
+  const std::string name = pair.key == "gpu" ? "nvidia.com/gpu" : pair.key;
+  if (!out.amounts.emplace(name, pair.value).second) {
+    return InvalidArgument("{} is there twice", name);
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<int64_t> ParseByteCount(std::string_view text) {
+  if (text.empty()) return InvalidArgument("there is no number");
+  EDL_ASSIGN_OR_RETURN(const Counted counted, SplitNumber(text));
+  for (const Unit& unit : kUnits) {
+    if (unit.name != counted.unit) continue;
+    if (counted.number > std::numeric_limits<int64_t>::max() / unit.bytes) {
+      return InvalidArgument("'{}' is too large", text);
+    }
+    return counted.number * unit.bytes;
+  }
+  return InvalidArgument("'{}' has no unit of K, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei", text);
+}
+
+Result<Resources> ParseResources(std::string_view text) {
+  const bool is_json = Trim(text).starts_with("{");
+  EDL_ASSIGN_OR_RETURN(const std::vector<Pair> pairs,
+                       is_json ? ParseJsonPairs(text) : ParsePairs(text));
+  Resources out;
+  for (const Pair& pair : pairs) {
+    EDL_RETURN_IF_ERROR(Add(out, pair).Within(fmt::format("'{}'{}", pair.key, At(pair.key_at))));
+  }
+  return out;
+}
+
+}  // namespace edl::job

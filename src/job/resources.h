@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace edl::job {
+
+// What a replica asks for: --worker_resource_request="cpu=0.3,memory=1024Mi".
+struct Resources {
+  double cpu = 0;                              // cores; 0: not given
+  int64_t memory_bytes = 0;                    // 0: not given
+  std::map<std::string, std::string> amounts;  // every key as given, gpu as nvidia.com/gpu
+  bool operator==(const Resources&) const = default;
+};
+
+// Reads "key=amount,..." or a JSON object. Errors point at the spot.
+Result<Resources> ParseResources(std::string_view text);
+
+// Reads a Kubernetes quantity of bytes: 4096Mi, 2G.
+Result<int64_t> ParseByteCount(std::string_view text);
+
+}  // namespace edl::job
