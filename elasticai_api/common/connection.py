@@ -1,0 +1,185 @@
+"""One channel to the master: single attempts, sorted by what the caller can do about a failure."""
+
+import threading
+import time
+from typing import Any, Callable, Iterator, List, Optional
+
+import grpc
+
+from elasticai_api.common import messages
+from elasticai_api.common.errors import MasterError
+from elasticai_api.common.identity import read_token
+from elasticai_api.util.log_utils import default_logger as logger
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # A master that comes back is met within a second, not within gRPC's two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name the limit of one attempt
+    ("grpc.enable_http_proxy", 0),
+    # After a fork the child must not find its parent's sockets in a shared pool.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_retries", 0),
+)
+
+_UNREACHABLE = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+)
+
+_HINTS = {
+    grpc.StatusCode.UNAUTHENTICATED: "the job's token is wrong or missing",
+    grpc.StatusCode.UNIMPLEMENTED: "is that an ElasticDL master of version 2 or later?",
+}
+
+
+class Unreachable(Exception):
+    """No answer this time; the same call may be sent again."""
+
+
+class JoinAgain(Exception):
+    """The master does not know this incarnation (any more)."""
+
+
+# Channels of a parent process: closing or collecting them after a fork would touch the parent's
+# sockets, so the child keeps them for ever.
+_abandoned: List[Any] = []
+
+
+class Patience:
+    """Waits between attempts, ever longer, and says at most every ten seconds that it waits.
+
+    Confined: one call has one.
+    """
+
+    FIRST_S, LONGEST_S, GROWTH = 0.05, 2.0, 1.6
+    SILENT_S, WARN_EVERY_S = 2.0, 10.0
+
+    def __init__(self, what: str, closed: threading.Event):
+        self._what = what
+        self._closed = closed
+        self._pause_s = self.FIRST_S
+        self._since: Optional[float] = None
+        self._warned: Optional[float] = None
+
+    def pause(self, reason: object) -> None:
+        """Waits. MasterError: the client was closed meanwhile."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        quiet = now - self._since < self.SILENT_S
+        if not quiet and (self._warned is None or now - self._warned >= self.WARN_EVERY_S):
+            self._warned = now
+            logger.warning(
+                "%s: waiting for the master since %.0f s (%s)",
+                self._what, now - self._since, reason,
+            )
+        if self._closed.wait(self._pause_s):
+            raise MasterError(f"{self._what}: the master client was closed meanwhile", "CANCELLED")
+        self._pause_s = min(self._pause_s * self.GROWTH, self.LONGEST_S)
+
+
+class Connection:
+    """Makes single calls, each with a deadline. Thread-safe.
+
+    `channel` is used as it is; otherwise a channel is made on first use, and again after a fork
+    and after `reset`.
+    """
+
+    def __init__(self, address: str, channel: Optional[Any] = None):
+        self.address = address
+        self.closed = threading.Event()
+        self._given_channel = channel
+        self._lock = threading.Lock()
+        self._channel: Optional[Any] = None
+        self._calls: dict = {}
+        self._metadata: tuple = ()
+        self._token_source = ""
+        self.last_answer = time.monotonic()
+
+    def attempt(self, name: str, request: Any, timeout_s: float) -> Any:
+        """Calls once. Raises Unreachable, JoinAgain or MasterError."""
+        call = self._callable(name, streams=False)
+        try:
+            response = call(request, timeout=timeout_s, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise self._sorted(name, error) from None
+        except ValueError as error:  # the channel was closed by reset() a moment ago
+            raise Unreachable(str(error)) from None
+        self.last_answer = time.monotonic()
+        return response
+
+    def stream(self, name: str, request: Any, on_open: Callable[[Any], None]) -> Iterator[Any]:
+        """The messages of a call that stays open; `on_open` gets the call, to cancel it."""
+        try:
+            call = self._callable(name, streams=True)(request, metadata=self._metadata)
+            on_open(call)
+            for response in call:
+                self.last_answer = time.monotonic()
+                yield response
+        except grpc.RpcError as error:
+            raise self._sorted(name, error) from None
+        except ValueError as error:
+            raise Unreachable(str(error)) from None
+
+    def reset(self) -> None:
+        """Makes a new channel for what follows: the old one's peer has been mute for too long."""
+        if self._given_channel is not None:
+            return
+        with self._lock:
+            channel, self._channel, self._calls = self._channel, None, {}
+            self.last_answer = time.monotonic()
+        if channel is not None:
+            channel.close()
+
+    def close(self) -> None:
+        self.closed.set()
+        self.reset()
+
+    def after_fork(self) -> None:
+        """In the child: forgets the parent's channel without touching it."""
+        if self._channel is not None:
+            _abandoned.append((self._channel, self._calls))
+        self._lock = threading.Lock()
+        self.closed = threading.Event()
+        self._channel, self._calls = None, {}
+        self.last_answer = time.monotonic()
+
+    def _callable(self, name: str, streams: bool) -> Any:
+        with self._lock:
+            if self.closed.is_set() and name != "Leave":
+                raise MasterError(f"{name}: the master client is closed", "CANCELLED")
+            if self._channel is None:
+                token, self._token_source = read_token()
+                self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+                self._channel = self._given_channel or grpc.insecure_channel(
+                    self.address, options=_CHANNEL_OPTIONS
+                )
+            if name not in self._calls:
+                method = messages.method(name)
+                make = self._channel.unary_stream if streams else self._channel.unary_unary
+                self._calls[name] = make(
+                    method.path,
+                    request_serializer=method.request.SerializeToString,
+                    response_deserializer=method.response.FromString,
+                )
+            return self._calls[name]
+
+    def _sorted(self, name: str, error: Any) -> Exception:
+        code, details = error.code(), error.details() or ""
+        # A server that dies while it answers shows up as INTERNAL with a reset stream.
+        if code in _UNREACHABLE or (code == grpc.StatusCode.INTERNAL and "RST_STREAM" in details):
+            return Unreachable(f"{code.name}: {details}")
+        if code == grpc.StatusCode.ABORTED:
+            return JoinAgain(details)
+        hint = _HINTS.get(code, "")
+        if code == grpc.StatusCode.UNAUTHENTICATED:
+            hint += f" (token: {self._token_source})"
+        return MasterError(
+            f"{name}: the master at {self.address} answered {code.name}: {details}"
+            + (f"; {hint}" if hint else ""),
+            code.name,
+        )

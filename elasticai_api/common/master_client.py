@@ -1,0 +1,268 @@
+"""The client of a job's master, and its stand-in where there is none."""
+
+import atexit
+import dataclasses
+import os
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple, Union
+
+from elasticai_api.common.errors import MasterError
+from elasticai_api.common.identity import (
+    Identity,
+    decode_worker_id,
+    identity_from_env,
+    master_address,
+)
+from elasticai_api.common.local_master import LocalMasterClient
+from elasticai_api.common.published_calls import PublishedCalls
+from elasticai_api.common.shard import DatasetSpec, DatasetState, Report, Shard
+from elasticai_api.util.log_utils import default_logger as logger
+
+__all__ = [
+    "GlobalMasterClient",
+    "LocalMasterClient",
+    "MasterClient",
+    "MasterError",
+    "build_master_client",
+]
+
+_HOLD_S = 20.0  # how long the master may hold a call that waits for something
+_UNKNOWN_DATASET_S = 600.0
+_METRICS_S = 1.0
+
+
+class MasterClient(PublishedCalls):
+    """Speaks to the master of this job (proto/elasticdl/v1/master.proto). Thread-safe.
+
+    It joins the job on its first call, keeps a connection and a heartbeat from then on, and
+    leaves when the program ends. Calls wait for a master that is being restarted; MasterError
+    means that the master refused. A forked child starts over as a process of its own.
+    """
+
+    def __init__(
+        self,
+        master_addr: Union[str, Any],
+        worker_id: Optional[int] = None,
+        worker_type: Optional[str] = None,
+    ):
+        """`master_addr` is host:port, or a grpc.Channel. Without the others the environment says
+        who this process is."""
+        from elasticai_api.common.connection import Connection
+        from elasticai_api.common.session import Session
+
+        if isinstance(master_addr, str):
+            connection = Connection(master_addr)
+        else:
+            connection = Connection("the given channel", master_addr)
+        self._address = connection.address
+        self._session = Session(connection, _identity(worker_id, worker_type))
+        _clients.add(self)
+
+    # --- data ---
+
+    def register_dataset(self, spec: DatasetSpec) -> DatasetSpec:
+        """Makes a dataset known. The first to register a name wins; returns what is in force."""
+        from elasticai_api.common import messages
+
+        wire = messages.message("DatasetSpec")(**dataclasses.asdict(spec))
+        return _dataset_spec(self._session.call("RegisterDataset", spec=wire).spec)
+
+    def lease(
+        self, dataset: str, at_most: int = 1, stale: Callable[[], bool] = lambda: False
+    ) -> List[Shard]:
+        """The next shards of `dataset`; waits for them. Empty: the data has ended for us.
+
+        `stale` is asked between polls; once it says so, the answer is empty too."""
+        from elasticai_api.common.messages import Answer
+
+        unknown_since: Optional[float] = None
+        while not stale():
+            asked = time.monotonic()
+            got = self._session.exchange((), dataset, at_most, _HOLD_S)
+            if got.answer == Answer.SHARDS:
+                return got.shards
+            if got.answer == Answer.FINISHED:
+                return []
+            if got.answer == Answer.UNKNOWN_DATASET:
+                unknown_since = unknown_since or asked
+                self._wait_for_dataset(dataset, unknown_since)
+            elif got.answer == Answer.WAIT:
+                unknown_since = None
+                if time.monotonic() - asked < 0.1:  # not held: do not spin
+                    time.sleep(0.1)
+            else:
+                raise MasterError(
+                    f"Exchange: the master at {self._address} answered {got.answer} to a call "
+                    f"for shards of {dataset!r}, which this client does not understand"
+                )
+        return []
+
+    def report(self, reports: Iterable[Report]) -> Set[int]:
+        """Reports shards, durably once it returns. The leases that were no longer ours: those
+        are not counted, and others have got them."""
+        reports = list(reports)
+        return self._session.exchange(reports).lost if reports else set()
+
+    def holds(self, lease: int) -> bool:
+        """Whether that lease is still this process's, as far as it knows."""
+        return self._session.holds(lease)
+
+    def reset_dataset(self, dataset_name: str) -> None:
+        """Starts `dataset_name` over, from its first epoch, for all workers."""
+        self._session.call("ResetDataset", dataset=dataset_name)
+
+    def get_dataset(self, dataset: str) -> DatasetState:
+        got = self._session.call("GetDataset", dataset=dataset)
+        return DatasetState(
+            _dataset_spec(got.spec), got.generation, got.epoch, got.records_done, got.finished
+        )
+
+    def save_shards(self, dataset: str) -> str:
+        """What of `dataset` is done and what is not, as JSON."""
+        return self._session.call("SaveShards", dataset=dataset).content
+
+    def restore_shards(self, content: str) -> bool:
+        """Puts a dataset back to what `save_shards` returned."""
+        self._session.call("RestoreShards", content=content)
+        return True
+
+    # --- peers ---
+
+    def arrive(self, name: str, timeout_s: Optional[float] = None) -> bool:
+        """Whether all running workers arrived at barrier `name` in time."""
+        return self._held("Arrive", "ready", timeout_s, incarnation=None, name=name)
+
+    def await_event(self, name: str, timeout_s: Optional[float] = None) -> bool:
+        """Whether somebody notified `name` in time."""
+        return self._held("AwaitEvent", "ready", timeout_s, name=name)
+
+    def notify(self, name: str) -> None:
+        self._session.call("Notify", name=name)
+
+    def delete_sync(self, name: str = "", everything: bool = False) -> None:
+        self._session.call("DeleteSync", name=name, all=everything)
+
+    def acquire_lock(self, name: str, timeout_s: Optional[float] = None) -> bool:
+        """Whether this process got lock `name` in time. Its threads share it: see RemoteLock."""
+        return self._held("AcquireLock", "acquired", timeout_s, incarnation=None, name=name)
+
+    def release_lock(self, name: str) -> bool:
+        """False: this process did not hold it (any more)."""
+        return self._session.call("ReleaseLock", incarnation=None, name=name).released
+
+    def membership(self, newer_than: int = 0, timeout_s: Optional[float] = None) -> Optional[Any]:
+        """The replicas of this job, in the newest state known; waits for one numbered above
+        `newer_than`. Has `number` and `members` (role, index, replica_id)."""
+        return self._session.membership(newer_than, timeout_s)
+
+    # --- what the program knows ---
+
+    def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
+        """Tells the master a step and figures like the loss, to be shown. Never waits for a master
+        that is away, never raises: the next report says it anew."""
+        self._session.tell(
+            "ReportMetrics", _METRICS_S, incarnation=None, step=int(step),
+            metrics={k: float(v) for k, v in (metrics or {}).items()},
+        )
+
+    def close(self) -> None:
+        """Leaves the job; shards not reported yet go to others. Called at the program's end."""
+        _clients.discard(self)
+        self._session.close()
+
+    def _held(self, name: str, field: str, timeout_s: Optional[float], **fields: Any) -> bool:
+        from elasticai_api.common.session import CALL_S
+
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            asked = time.monotonic()
+            hold_s = _HOLD_S if end is None else min(_HOLD_S, max(0.0, end - asked))
+            got = self._session.call(name, hold_s + CALL_S, wait_ms=int(hold_s * 1000), **fields)
+            if getattr(got, field):
+                return True
+            now = time.monotonic()
+            if end is not None and now >= end:
+                return False
+            if now - asked < min(0.1, hold_s):
+                time.sleep(0.1)
+
+    def _wait_for_dataset(self, dataset: str, since: float) -> None:
+        waited = time.monotonic() - since
+        if waited > _UNKNOWN_DATASET_S:
+            raise MasterError(
+                f"nobody registered dataset {dataset!r} within {_UNKNOWN_DATASET_S:.0f} s; give "
+                "num_epochs and dataset_size to build_data_shard_service in at least one worker",
+                "NOT_FOUND",
+            )
+        logger.warning("waiting for somebody to register dataset %r", dataset)
+        time.sleep(min(10.0, 0.2 + waited / 4))
+
+
+def _identity(worker_id: Optional[int], worker_type: Optional[str]) -> Identity:
+    if worker_id is None:
+        identity = identity_from_env()
+    elif worker_type is None:
+        identity = decode_worker_id(worker_id)
+    else:
+        identity = Identity(worker_type, decode_worker_id(worker_id).replica_id)
+    return Identity(worker_type or identity.role, identity.replica_id)
+
+
+def _dataset_spec(wire: Any) -> DatasetSpec:
+    return DatasetSpec(**{f.name: getattr(wire, f.name) for f in dataclasses.fields(DatasetSpec)})
+
+
+# --- one client a process ---
+
+_clients: "weakref.WeakSet[MasterClient]" = weakref.WeakSet()
+_shared: Dict[Tuple[str, Identity], Any] = {}
+_shared_lock = threading.Lock()
+
+
+def build_master_client(
+    master_addr: Optional[str] = None,
+) -> Union[MasterClient, LocalMasterClient]:
+    """The client of this process: of the master at `master_addr` or in the environment, else a
+    stand-in for running without a master. The same one each time."""
+    address = master_address() if master_addr is None else master_addr
+    identity = identity_from_env()
+    with _shared_lock:
+        key = (address, identity)
+        if key not in _shared:
+            if address:
+                worker_id = identity.replica_id
+                _shared[key] = MasterClient(address, worker_id, identity.role)
+            else:
+                logger.info("no MASTER_ADDR: running without a master, on all the data")
+                _shared[key] = LocalMasterClient()
+        return _shared[key]
+
+
+class _Lazily(type):
+    @property
+    def MASTER_CLIENT(cls) -> Union[MasterClient, LocalMasterClient]:
+        return build_master_client()
+
+
+class GlobalMasterClient(metaclass=_Lazily):
+    """`GlobalMasterClient.MASTER_CLIENT` is this process's client, built on first use, so that
+    importing this package neither needs nor touches a master."""
+
+
+def _forget_after_fork() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    for client in list(_clients):
+        client._session.after_fork()
+
+
+def _leave_all() -> None:
+    for client in list(_clients):
+        client.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+atexit.register(_leave_all)

@@ -1,0 +1,77 @@
+"""The messages of proto/elasticdl/v1/master.proto, made from its descriptor at import.
+
+There is no generated code: it would tie this package to one protobuf release, and training
+programs use whichever their framework brought (3.20 and later work). The pool is private, so
+nothing here can clash with messages that the program itself registers.
+"""
+
+import os
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from elasticai_api.common.errors import MasterError
+
+_PACKAGE = "elasticdl.v1"
+_DESCRIPTOR_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "master.desc")
+
+SERVICE = f"/{_PACKAGE}.Master/"
+
+
+def _load_pool() -> descriptor_pool.DescriptorPool:
+    try:
+        with open(_DESCRIPTOR_FILE, "rb") as file:
+            files = descriptor_pb2.FileDescriptorSet.FromString(file.read()).file
+    except OSError as error:
+        raise MasterError(
+            f"{_DESCRIPTOR_FILE} is missing ({error.strerror}); in a clone it is made by `make build`"
+        ) from error
+    pool = descriptor_pool.DescriptorPool()
+    for file in files:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+_pool = _load_pool()
+
+
+def message(name: str) -> Any:
+    """The class of message `name`, as in message("JoinRequest")(role="worker")."""
+    descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    return message_factory.MessageFactory(_pool).GetPrototype(descriptor)  # protobuf < 4.22
+
+
+class Method:
+    """One call of the service: its path and the classes that go and come."""
+
+    def __init__(self, name: str):
+        service = _pool.FindServiceByName(f"{_PACKAGE}.Master")
+        method = service.methods_by_name[name]
+        self.name = name
+        self.path = SERVICE + name
+        self.request = message(method.input_type.name)
+        self.response = message(method.output_type.name)
+
+
+_methods = {}
+
+
+def method(name: str) -> Method:
+    """The call `name` of the service."""
+    if name not in _methods:
+        _methods[name] = Method(name)
+    return _methods[name]
+
+
+class Answer:
+    """ExchangeResponse.Answer."""
+
+    NOTHING, SHARDS, WAIT, FINISHED, UNKNOWN_DATASET, REOPEN, RETRY = range(7)
+
+
+class Verdict:
+    """ExchangeResponse.Verdict."""
+
+    ACCEPTED, LOST = range(2)

@@ -1,0 +1,383 @@
+"""The life of this process in its job: joining, staying, its leases, and its numbered calls."""
+
+import dataclasses
+import os
+import socket
+import threading
+import time
+from typing import Any, Iterable, List, Optional, Sequence, Set
+
+from elasticai_api.common import messages
+from elasticai_api.common.connection import Connection, JoinAgain, Patience, Unreachable
+from elasticai_api.common.errors import MasterError
+from elasticai_api.common.identity import Identity
+from elasticai_api.common.shard import Report, Shard
+from elasticai_api.util.log_utils import default_logger as logger
+
+CALL_S = 10.0  # what any call may take beyond the time that it asked to be held
+_LEAVE_S = 1.0
+_MUTE_S = 30.0  # without any answer for so long the connection is made anew
+
+
+@dataclasses.dataclass
+class Answered:
+    """What an Exchange brought. `lost` are the reported leases that were no longer ours."""
+
+    answer: int
+    shards: List[Shard]
+    lost: Set[int]
+
+
+@dataclasses.dataclass
+class _Call:
+    """An Exchange under way, and how many Joins were sent and answered before it."""
+
+    incarnation: int
+    number: int
+    joins_sent: int
+    joins: int
+    reports: List[Report]
+
+
+class Session:
+    """Joins the job once, keeps alive, and keeps the list of leases held. Thread-safe.
+
+    A call that finds the master gone is sent again, unchanged and under its own number, until it
+    is answered; so a restarted master gives the answer that it had written down, and a lost reply
+    costs nothing. After a break the process joins again and lists its leases; those that the
+    master gave to others meanwhile are dropped here, and reports for them are not sent.
+    """
+
+    def __init__(self, connection: Connection, identity: Identity):
+        self._connection = connection
+        self._identity = identity
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self._join_lock = threading.Lock()  # one Join at a time; taken before _lock
+        self._lock = threading.Lock()
+        self._incarnation = 0
+        self._joins_sent = 0
+        self._joins = 0  # those answered
+        self._held: Set[int] = set()
+        self._reporting: Set[int] = set()
+        self._last_number = 0
+        self._unanswered: Set[int] = set()
+        self._beat_s = 1.0
+        self._last_sent = time.monotonic()
+        self._threads: List[threading.Thread] = []
+        self._watch_call: Optional[Any] = None
+        self._membership: Optional[Any] = None
+        self._membership_changed = threading.Condition(self._lock)
+
+    def after_fork(self) -> None:
+        """In the child: this process has not joined yet, and holds nothing."""
+        self._start_afresh()
+        self._connection.after_fork()
+
+    # --- calls ---
+
+    def call(self, name: str, timeout_s: float = CALL_S, **fields: Any) -> Any:
+        """Calls until there is an answer. A field `incarnation=None` is filled in.
+
+        MasterError: the master refused."""
+        patience = Patience(name, self._connection.closed)
+        while True:
+            joins = self._ensure_joined()
+            if "incarnation" in fields:
+                fields["incarnation"] = self._incarnation
+            try:
+                self._last_sent = time.monotonic()
+                return self._connection.attempt(
+                    name, messages.method(name).request(**fields), timeout_s
+                )
+            except Unreachable as error:
+                patience.pause(error)
+            except JoinAgain as error:
+                patience.pause(error)
+                self._rejoin(joins)
+
+    def tell(self, name: str, timeout_s: float, **fields: Any) -> None:
+        """Calls once and cares for no answer."""
+        if self._incarnation == 0 and not self._connection.closed.is_set():
+            self._ensure_joined()
+        fields["incarnation"] = self._incarnation
+        try:
+            self._connection.attempt(name, messages.method(name).request(**fields), timeout_s)
+        except (Unreachable, JoinAgain, MasterError) as error:
+            logger.debug("%s: %s", name, error)
+
+    def exchange(
+        self, reports: Iterable[Report], dataset: str = "", at_most: int = 0, wait_s: float = 0.0
+    ) -> Answered:
+        """Reports, and leases up to `at_most` shards of `dataset`, held up to `wait_s`."""
+        self._ensure_joined()
+        reports = list(reports)
+        call = self._begin(reports)
+        patience = Patience("Exchange", self._connection.closed)
+        try:
+            while True:
+                if reports and not call.reports and not at_most:
+                    return self._conclude(call, reports, None)
+                request = self._exchange_request(call, dataset, at_most, wait_s)
+                try:
+                    self._last_sent = time.monotonic()
+                    response = self._connection.attempt("Exchange", request, wait_s + CALL_S)
+                    if response.answer != messages.Answer.RETRY:
+                        return self._conclude(call, reports, response)
+                    patience.pause("it asked to try again")
+                    call = self._begin_again(call, reports)
+                except Unreachable as error:
+                    patience.pause(error)
+                except JoinAgain as error:
+                    patience.pause(error)
+                    self._rejoin(call.joins)
+                if call.incarnation != self._incarnation:
+                    call = self._begin_again(call, reports)
+        finally:
+            self._end(call)
+
+    def holds(self, lease: int) -> bool:
+        with self._lock:
+            return lease in self._held
+
+    @property
+    def incarnation(self) -> int:
+        return self._incarnation
+
+    def membership(self, newer_than: int, timeout_s: Optional[float]) -> Optional[Any]:
+        """The newest Membership, once there is one with a number above `newer_than`."""
+        self._ensure_joined()
+        with self._membership_changed:
+            self._membership_changed.wait_for(
+                lambda: self._membership is not None and self._membership.number > newer_than,
+                timeout_s,
+            )
+            return self._membership
+
+    def close(self) -> None:
+        """Leaves the job, with a second's patience; open leases go back to the master."""
+        self._connection.closed.set()
+        watch = self._watch_call
+        if watch is not None:
+            watch.cancel()
+        if self._incarnation:
+            request = messages.method("Leave").request(incarnation=self._incarnation)
+            try:
+                self._connection.attempt("Leave", request, _LEAVE_S)
+            except (Unreachable, JoinAgain, MasterError) as error:
+                logger.debug("Leave: %s", error)
+        self._connection.close()
+        for thread in self._threads:
+            thread.join(_LEAVE_S)
+
+    # --- numbered calls ---
+
+    def _begin(self, reports: Sequence[Report]) -> _Call:
+        with self._lock:
+            self._last_number += 1
+            self._unanswered.add(self._last_number)
+            ours = [r for r in reports if r.lease in self._held]
+            self._reporting.update(r.lease for r in ours)
+            return _Call(
+                self._incarnation, self._last_number, self._joins_sent, self._joins, ours
+            )
+
+    def _begin_again(self, call: _Call, reports: Sequence[Report]) -> _Call:
+        self._end(call)
+        return self._begin(reports)
+
+    def _end(self, call: _Call) -> None:
+        with self._lock:
+            if call.incarnation == self._incarnation:
+                self._unanswered.discard(call.number)
+            self._reporting.difference_update(r.lease for r in call.reports)
+
+    def _exchange_request(self, call: _Call, dataset: str, at_most: int, wait_s: float) -> Any:
+        with self._lock:
+            received = min(self._unanswered, default=self._last_number + 1) - 1
+        report = messages.message("ShardReport")
+        return messages.method("Exchange").request(
+            incarnation=call.incarnation,
+            number=call.number,
+            received=received,
+            reports=[report(lease=r.lease, outcome=r.outcome, error=r.error) for r in call.reports],
+            dataset=dataset,
+            lease_at_most=at_most,
+            wait_ms=int(wait_s * 1000),
+        )
+
+    def _conclude(self, call: _Call, reports: List[Report], response: Optional[Any]) -> Answered:
+        verdicts = list(response.verdicts) if response is not None else []
+        if response is not None and len(verdicts) != len(call.reports):
+            raise MasterError(
+                f"Exchange: {len(call.reports)} reports were answered by {len(verdicts)} verdicts"
+            )
+        shards = [_shard(s) for s in response.shards] if response is not None else []
+        with self._lock:
+            accepted = {
+                r.lease for r, v in zip(call.reports, verdicts) if v == messages.Verdict.ACCEPTED
+            }
+            self._held.difference_update(r.lease for r in call.reports)
+            if call.incarnation == self._incarnation:
+                self._unanswered.discard(call.number)
+                self._held.update(s.lease for s in shards)
+            unsure = bool(shards) and call.joins_sent != self._joins_sent
+            joins = self._joins
+        if unsure:
+            # Somebody joined while this answer was on its way, with a list that lacks its leases:
+            # ask which of them are still ours before a single record is read.
+            self._rejoin(joins)
+        with self._lock:
+            ours = [s for s in shards if s.lease in self._held]
+        if len(ours) != len(shards):
+            logger.info("%d shards went to others on their way here", len(shards) - len(ours))
+        answer = response.answer if response is not None else messages.Answer.NOTHING
+        if shards and not ours:
+            answer = messages.Answer.WAIT
+        lost = {r.lease for r in reports} - accepted
+        return Answered(answer, ours, lost)
+
+    # --- joining ---
+
+    def _ensure_joined(self) -> int:
+        """Joins unless that has been done. The number of joins so far."""
+        joins = self._joins
+        if self._incarnation == 0:
+            self._rejoin(joins)
+            self._start_threads()
+        return self._joins
+
+    def _rejoin(self, seen: int) -> None:
+        """Joins, unless another thread did after `seen` joins. Waits for the master to answer."""
+        patience = Patience("Join", self._connection.closed)
+        incarnation = self._incarnation
+        while True:
+            with self._join_lock:
+                if self._joins != seen:
+                    return
+                try:
+                    self._join(incarnation)
+                    return
+                except Unreachable as error:
+                    reason: object = error
+                except JoinAgain as error:
+                    reason, incarnation = error, 0
+            patience.pause(reason)
+
+    def _join(self, incarnation: int) -> None:
+        with self._lock:
+            self._joins_sent += 1  # before it is sent: answers that cross it must notice
+            listed = set(self._held)
+        request = messages.method("Join").request(
+            role=self._identity.role,
+            replica_id=self._identity.replica_id,
+            incarnation=incarnation,
+            held=sorted(listed),
+            process=f"{socket.gethostname()}:{os.getpid()}",
+        )
+        self._last_sent = time.monotonic()
+        response = self._connection.attempt("Join", request, CALL_S)
+        with self._lock:
+            self._joins += 1
+            new_life = response.incarnation != self._incarnation
+            lost = (set(self._held) if new_life else listed) - set(response.held)
+            if not new_life:
+                lost -= self._reporting  # their own call will say what became of them
+            self._held -= lost
+            if new_life:
+                self._incarnation = response.incarnation
+                self._last_number = 0
+                self._unanswered = set()
+            if response.beat_ms:
+                self._beat_s = response.beat_ms / 1000
+        if new_life and self._watch_call is not None:
+            self._watch_call.cancel()  # it watches for the life that ended
+        if lost:
+            logger.warning(
+                "the master gave %d shards of this process to others; what was trained of them "
+                "is not counted (leases %s)", len(lost), ", ".join(map(str, sorted(lost))),
+            )
+
+    # --- staying ---
+
+    def _start_threads(self) -> None:
+        with self._lock:
+            if self._threads:
+                return
+            for target, name in ((self._keep_beating, "beat"), (self._keep_watching, "watch")):
+                thread = threading.Thread(target=target, name=f"elasticai-{name}", daemon=True)
+                self._threads.append(thread)
+        for thread in self._threads:
+            thread.start()
+
+    def _keep_beating(self) -> None:
+        closed = self._connection.closed
+        while not closed.wait(max(0.01, self._last_sent + self._beat_s - time.monotonic())):
+            if time.monotonic() - self._last_sent < self._beat_s:
+                continue
+            self._last_sent = time.monotonic()
+            joins = self._joins
+            request = messages.method("Beat").request(incarnation=self._incarnation)
+            try:
+                self._connection.attempt("Beat", request, CALL_S)
+            except Unreachable:
+                if time.monotonic() - self._connection.last_answer > _MUTE_S:
+                    self._connection.reset()
+            except JoinAgain:
+                self._rejoin_unless_closed(joins)
+            except MasterError as error:
+                logger.error("%s", error)
+
+    def _keep_watching(self) -> None:
+        closed = self._connection.closed
+        patience = Patience("Watch", closed)
+        while not closed.is_set():
+            joins = self._joins
+            opened = time.monotonic()
+            try:
+                request = messages.method("Watch").request(incarnation=self._incarnation)
+                for membership in self._connection.stream("Watch", request, self._watching):
+                    with self._membership_changed:
+                        self._membership = membership
+                        self._membership_changed.notify_all()
+                reason: object = "the stream ended"
+            except (Unreachable, JoinAgain) as error:
+                reason = error
+            except MasterError as error:
+                reason = error
+                logger.error("%s", error)
+            if closed.is_set():
+                return
+            if time.monotonic() - opened > Patience.LONGEST_S:
+                patience = Patience("Watch", closed)
+            try:
+                patience.pause(reason)
+            except MasterError:
+                return
+            self._rejoin_unless_closed(joins)
+
+    def _watching(self, call: Any) -> None:
+        self._watch_call = call
+        if self._connection.closed.is_set():
+            call.cancel()
+
+    def _rejoin_unless_closed(self, seen: int) -> None:
+        try:
+            self._rejoin(seen)
+        except MasterError as error:
+            if not self._connection.closed.is_set():
+                logger.error("%s", error)
+
+
+def _shard(wire: Any) -> Shard:
+    return Shard(
+        name=wire.dataset,
+        start=wire.start,
+        end=wire.end,
+        indices=tuple(wire.indices),
+        lease=wire.lease,
+        epoch=wire.epoch,
+        ordinal=wire.ordinal,
+        generation=wire.generation,
+    )

@@ -1,0 +1,96 @@
+"""Shards, their outcomes and the datasets they are cut from: plain values."""
+
+import dataclasses
+import enum
+from typing import Dict, Sequence, Union
+
+from elasticai_api.common.constants import TaskType
+
+# A shard's batches when neither the program nor the job's --num_minibatches_per_task says.
+DEFAULT_BATCHES_PER_SHARD = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A range of a dataset, held by this process until it is reported.
+
+    `indices` is empty unless the records are shuffled; then it lists the records to read, and
+    `end - start` is only their number.
+    """
+
+    name: str
+    start: int
+    end: int
+    indices: Sequence[int] = ()
+    lease: int = 0
+    epoch: int = 0
+    ordinal: int = 0
+    generation: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    def records(self) -> Sequence[int]:
+        """The indices of the records to read, in the order to read them."""
+        return self.indices or range(self.start, self.end)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A shard as the published `get_task` returns it. `type` is NONE at the end of the data."""
+
+    task_id: int = 0
+    shard: Shard = Shard("", 0, 0)
+    type: TaskType = TaskType.NONE
+    model_version: int = 0
+    extended_config: Dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+class Outcome(enum.IntEnum):
+    """What became of a shard; the numbers are ShardReport.Outcome's."""
+
+    DONE = 0
+    FAILED = 1
+    GIVEN_BACK = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    lease: int
+    outcome: Outcome = Outcome.DONE
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetSpec:
+    """A dataset as it is registered. `epochs` of 0 or less: without end."""
+
+    name: str
+    size: int
+    batch_size: int
+    batches_per_shard: int = 0
+    epochs: int = 1
+    shuffle_records: bool = False
+    shuffle_shards: bool = False
+    task_type: str = "training"
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetState:
+    """Where a dataset stands. `epoch` counts from 0 and is the one being handed out."""
+
+    spec: DatasetSpec
+    generation: int
+    epoch: int
+    records_done: int
+    finished: bool
+
+
+def as_task_type(value: Union[int, str, TaskType]) -> TaskType:
+    """A task type from its number or its name."""
+    try:
+        return TaskType[value.upper()] if isinstance(value, str) else TaskType(value)
+    except (KeyError, ValueError):
+        names = ", ".join(t.name for t in TaskType)
+        raise ValueError(f"task_type={value!r} is none of {names}") from None

@@ -1,0 +1,296 @@
+"""A program's share of a dataset, shard by shard."""
+
+import numbers
+import threading
+from typing import Any, Collection, Iterator, List, Optional
+
+from elasticai_api.common.constants import DefaultDatasetName, TaskType
+from elasticai_api.common.errors import MasterError
+from elasticai_api.common.master_client import build_master_client
+from elasticai_api.common.open_shards import OpenShards
+from elasticai_api.common.shard import (
+    DatasetSpec,
+    Outcome,
+    Report,
+    Shard,
+    Task,
+    as_task_type,
+)
+from elasticai_api.util.log_utils import default_logger as logger
+
+_PARAMETERS = (
+    "batch_size",
+    "num_epochs",
+    "dataset_size",
+    "shuffle",
+    "shuffle_shards",
+    "task_type",
+    "num_minibatches_per_shard",
+    "dataset_name",
+    "master_client",
+    "remainder",
+)
+
+
+def bind_parameters(where: str, names: Collection[str], args: tuple, kwargs: dict) -> dict:
+    """Arguments by name, from either published order: the newer one starts with batch_size, the
+    older one with the master client."""
+    names = list(names)
+    if args and not isinstance(args[0], numbers.Number):
+        names.remove("master_client")
+        names.insert(0, "master_client")
+    if len(args) > len(names):
+        raise TypeError(f"{where}: {len(args)} arguments, but there are {len(names)} parameters")
+    bound = dict(zip(names, args))
+    for name, value in kwargs.items():
+        if name not in names:
+            raise TypeError(f"{where} has no parameter {name!r}; it has {', '.join(names)}")
+        if name in bound:
+            raise TypeError(f"{where} got {name!r} twice")
+        bound[name] = value
+    if "batch_size" not in bound:
+        raise TypeError(f"{where} needs batch_size")
+    return bound
+
+
+class DataShardService:
+    """Hands out shards of a dataset and reports those that are trained. Thread-safe.
+
+    Takes the parameters of `build_data_shard_service`, positionally in their published order, with
+    `master_client` as keyword or first, as in older programs.
+
+    One thread may fetch while another reports; that is how input pipelines work. What the service
+    knows of training is the number of records in each `report_batch_done`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        bound = bind_parameters(type(self).__name__, _PARAMETERS, args, kwargs)
+        self._mc = bound.get("master_client") or build_master_client()
+        self._batch_size = _positive("batch_size", bound["batch_size"])
+        self._num_epochs: Optional[int] = bound.get("num_epochs")
+        self._dataset_size: Optional[int] = bound.get("dataset_size")
+        self._task_type = as_task_type(bound.get("task_type", TaskType.TRAINING))
+        self._dataset_name = bound.get("dataset_name") or _default_name(self._task_type)
+        self._lock = threading.Lock()
+        self._open = OpenShards()
+        self._unsent: List[Report] = []
+        self._generation = 0
+        self._ended = False
+        self._register(
+            batches_per_shard=int(bound.get("num_minibatches_per_shard") or 0),
+            **self._order(bool(bound.get("shuffle")), bool(bound.get("shuffle_shards"))),
+        )
+
+    # --- fetching ---
+
+    def fetch_shard(self) -> Optional[Shard]:
+        """The next shard; waits until there is one. None: the data has ended for this process
+        (and again None however often it is called).
+
+        A MasterError is a real error, never the end. After `start_over` a call that was waiting
+        returns None, and its shard goes to others."""
+        return self._fetch(self._generation)
+
+    def shards(self) -> Iterator[Shard]:
+        """The shards from here to the end of the data, or to the next `start_over`."""
+        return self._shards_of(self._generation)
+
+    def get_task(self, task_type: Optional[Any] = None) -> Task:
+        """The next shard as a Task, whose type is NONE at the end of the data."""
+        shard = self.fetch_shard()
+        if shard is None:
+            return Task()
+        return Task(task_id=shard.lease, shard=shard, type=self._task_type)
+
+    def get_current_task(self) -> Optional[Task]:
+        """The oldest shard that is not trained yet."""
+        with self._lock:
+            shard = self._open.oldest()
+        return shard and Task(task_id=shard.lease, shard=shard, type=self._task_type)
+
+    def start_over(self) -> None:
+        """Says that everything fetched and not reported was lost on its way to training: the
+        input pipeline was built anew, or its batches were thrown away. Those shards go back to
+        the master, and may come again."""
+        with self._lock:
+            self._generation += 1
+            self._ended = False
+            given_back = self._open.give_back()
+            self._unsent.extend(given_back)
+        if given_back:
+            logger.info("%s: gave back %d shards", self._dataset_name, len(given_back))
+        self._send()
+
+    # --- reporting ---
+
+    def report_batch_done(
+        self,
+        batch_size: Optional[int] = None,
+        err_msg: str = "",
+        task_ids: Collection[int] = (),
+    ) -> bool:
+        """Counts a batch as trained; reports the shards that are complete with it.
+
+        Args:
+            batch_size: the records in it; by default the service's batch size. A last batch that
+                was shorter is counted right all the same: no more is counted than was fetched.
+            err_msg: the batch failed. Its shards are reported as failed, which hands them out
+                again a few times before they are set aside.
+            task_ids: count in these shards only (Shard.lease).
+
+        Returns whether a shard was completed, and durably so: it will not be trained again.
+        """
+        records = self._batch_size if batch_size is None else int(batch_size)
+        with self._lock:
+            complete = self._open.credit(records, err_msg, task_ids)
+            self._unsent.extend(complete)
+        lost = self._send()
+        return any(r.lease not in lost for r in complete)
+
+    def report_data_end(self, drop_remainder: bool = False) -> bool:
+        """Says that all that was fetched has been trained, to the last record, as when an input
+        pipeline ran out. Counts only after the end of the data was told; returns whether it did.
+
+        `drop_remainder`: the pipeline threw away a last incomplete batch. Its records were not
+        trained, so nothing is counted here; they are handed out again when this process leaves.
+        """
+        with self._lock:
+            if not self._ended or drop_remainder:
+                return False
+            self._unsent.extend(self._open.complete_all())
+        self._send()
+        return True
+
+    def report_all_task_error(self, err_msg: str) -> None:
+        """Reports every open shard as failed."""
+        with self._lock:
+            self._unsent.extend(self._open.fail(err_msg or "failed"))
+        self._send()
+
+    # --- the dataset ---
+
+    def get_minibatch_count_per_epoch(self) -> int:
+        """Whole batches in an epoch."""
+        size = self._dataset_size
+        if not size:
+            size = self._mc.get_dataset(self._dataset_name).spec.size
+        return size // self._batch_size
+
+    def get_current_epoch(self) -> int:
+        """The epoch, from 0, whose shards are being handed out."""
+        return self._mc.get_dataset(self._dataset_name).epoch
+
+    def reset_dataset(self) -> None:
+        """Starts the dataset over, from its first epoch, for all processes that share it."""
+        self._mc.reset_dataset(self._dataset_name)
+        self._forget()
+
+    def get_shard_checkpoint(self) -> str:
+        """What is done and what is not, as JSON for `restore_shard_from_checkpoint`."""
+        return self._mc.save_shards(self._dataset_name)
+
+    def restore_shard_from_checkpoint(self, shard_checkpoint: str) -> bool:
+        """Puts the dataset back to what `get_shard_checkpoint` returned, for all processes that
+        share it. False: that is no such checkpoint, and nothing has changed."""
+        try:
+            self._mc.restore_shards(shard_checkpoint)
+        except MasterError as error:
+            if error.code != "INVALID_ARGUMENT":
+                raise
+            logger.error("%s", error)
+            return False
+        self._forget()
+        return True
+
+    def report_metrics(self, step: int, **metrics: float) -> None:
+        """Tells the master what `elasticdl status` is to show: report_metrics(step, loss=0.3)."""
+        self._mc.report_metrics(step, metrics)
+
+    # --- inside ---
+
+    def _order(self, shuffle: bool, shuffle_shards: bool) -> dict:
+        # Programs read range(start, end) of a shard, so its records must stay together.
+        return {"shuffle_records": False, "shuffle_shards": shuffle or shuffle_shards}
+
+    def _register(self, **order: Any) -> None:
+        if self._num_epochs is None or not self._dataset_size:
+            return
+        wanted = DatasetSpec(
+            name=self._dataset_name,
+            size=_positive("dataset_size", self._dataset_size),
+            batch_size=self._batch_size,
+            epochs=int(self._num_epochs),
+            task_type=self._task_type.name.lower(),
+            **order,
+        )
+        in_force = self._mc.register_dataset(wanted)
+        if in_force.size != wanted.size or in_force.epochs != wanted.epochs:
+            logger.warning(
+                "dataset %r was registered before with %d records and %d epochs; that stays, "
+                "not the %d records and %d epochs asked for here",
+                wanted.name, in_force.size, in_force.epochs, wanted.size, wanted.epochs,
+            )
+        self._dataset_size = in_force.size
+
+    def _shards_of(self, generation: int) -> Iterator[Shard]:
+        while True:
+            shard = self._fetch(generation)
+            if shard is None:
+                return
+            yield shard
+
+    def _fetch(self, generation: int) -> Optional[Shard]:
+        def stale() -> bool:
+            return generation != self._generation
+
+        self._send()
+        leased = self._mc.lease(self._dataset_name, stale=stale)
+        with self._lock:
+            if not stale():
+                if not leased:
+                    self._ended = True
+                    return None
+                self._open.add(leased[0])
+                return leased[0]
+            # Whoever asked is gone, and so would be the records.
+            self._unsent.extend(Report(s.lease, Outcome.GIVEN_BACK) for s in leased)
+        self._send()
+        return None
+
+    def _send(self) -> set:
+        """Sends what is to be reported. The leases among it that were no longer ours."""
+        with self._lock:
+            reports, self._unsent = self._unsent, []
+        if not reports:
+            return set()
+        try:
+            lost = self._mc.report(reports)
+        except BaseException:
+            with self._lock:
+                self._unsent = reports + self._unsent
+            raise
+        if any(r.lease in lost and r.outcome != Outcome.GIVEN_BACK for r in reports):
+            logger.warning(
+                "%s: %d shards trained here had been given to others meanwhile and are not "
+                "counted", self._dataset_name, len(lost),
+            )
+        return lost
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._generation += 1
+            self._ended = False
+            self._open = OpenShards()
+            self._unsent = []
+
+
+def _positive(name: str, value: Any) -> int:
+    if int(value) != value or value <= 0:
+        raise ValueError(f"{name}={value!r}: must be a positive whole number")
+    return int(value)
+
+
+def _default_name(task_type: TaskType) -> str:
+    if task_type == TaskType.EVALUATION:
+        return DefaultDatasetName.EVALUATION
+    return DefaultDatasetName.TRAINING

@@ -1,0 +1,13 @@
+"""The task types under the name that programs written for the published packages import.
+
+Messages are not offered here: programs get plain objects (elasticai_api.common.shard).
+"""
+
+from elasticai_api.common.constants import TaskType
+
+NONE = TaskType.NONE
+TRAINING = TaskType.TRAINING
+EVALUATION = TaskType.EVALUATION
+PREDICTION = TaskType.PREDICTION
+WAIT = TaskType.WAIT
+TRAIN_END_CALLBACK = TaskType.TRAIN_END_CALLBACK
