@@ -7,17 +7,21 @@
 #if defined(__clang__)
 #define EDL_CAPABILITY(x) __attribute__((capability(x)))
 #define SCOPED_CAPABILITY __attribute__((scoped_lockable))
-#define GUARDED_BY(x) __attribute__((guarded_by(x)))
+#define EDL_GUARDED_BY(x) __attribute__((guarded_by(x)))
 #define REQUIRES(...) __attribute__((requires_capability(__VA_ARGS__)))
 #define ACQUIRE(...) __attribute__((acquire_capability(__VA_ARGS__)))
 #define RELEASE(...) __attribute__((release_capability(__VA_ARGS__)))
 #else
 #define EDL_CAPABILITY(x)
 #define SCOPED_CAPABILITY
-#define GUARDED_BY(x)
+#define EDL_GUARDED_BY(x)
 #define REQUIRES(...)
 #define ACQUIRE(...)
 #define RELEASE(...)
+#endif
+// Abseil, which gRPC brings, defines the same macro to the same effect.
+#ifndef GUARDED_BY
+#define GUARDED_BY(x) EDL_GUARDED_BY(x)
 #endif
 
 namespace edl {

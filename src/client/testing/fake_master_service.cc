@@ -1,0 +1,109 @@
+#include "client/testing/fake_master_service.h"
+
+#include <elasticdl/v1/master.grpc.pb.h>
+#include <grpcpp/grpcpp.h>
+
+#include "base/mutex.h"
+#include "rpc/status.h"
+
+namespace edl::client {
+
+namespace v1 = elasticdl::v1;
+
+class FakeMasterService::Service final : public v1::Master::CallbackService {
+ public:
+  explicit Service(std::string token) : token_(std::move(token)) {}
+
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest*,
+                                   v1::GetJobResponse* response) override {
+    MutexLock lock(mutex_);
+    response->set_view_json(view_.ToJson());
+    return Answer(context);
+  }
+
+  grpc::ServerUnaryReactor* GetLedger(grpc::CallbackServerContext* context,
+                                      const v1::GetLedgerRequest*,
+                                      v1::GetLedgerResponse* response) override {
+    MutexLock lock(mutex_);
+    response->set_ledger_json(ledger_);
+    return Answer(context);
+  }
+
+  grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context,
+                                  const v1::ScaleRequest* request, v1::ScaleResponse*) override {
+    MutexLock lock(mutex_);
+    scaled_to_ = request->num_workers();
+    return Answer(context);
+  }
+
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
+                                 const v1::StopRequest* request, v1::StopResponse*) override {
+    MutexLock lock(mutex_);
+    stop_reason_ = request->reason();
+    return Answer(context);
+  }
+
+  Mutex mutex_;
+  job::JobView view_ GUARDED_BY(mutex_);
+  std::string ledger_ GUARDED_BY(mutex_);
+  int scaled_to_ GUARDED_BY(mutex_) = -1;
+  std::string stop_reason_ GUARDED_BY(mutex_);
+
+ private:
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    const auto given = context->client_metadata().find("authorization");
+    const bool known =
+        given != context->client_metadata().end() &&
+        std::string(given->second.data(), given->second.size()) == "Bearer " + token_;
+    reactor->Finish(known ? grpc::Status::OK
+                          : rpc::ToGrpc(Unauthenticated("the token is not this job's")));
+    return reactor;
+  }
+
+  const std::string token_;
+};
+
+struct FakeMasterService::Running {
+  explicit Running(std::string token) : service(std::move(token)) {}
+  Service service;
+  std::unique_ptr<grpc::Server> server;
+  std::string address;
+};
+
+FakeMasterService::FakeMasterService(std::string token)
+    : running_(std::make_unique<Running>(std::move(token))) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&running_->service);
+  running_->server = builder.BuildAndStart();
+  CHECK(running_->server != nullptr && port > 0, "the fake master has no port");
+  running_->address = "127.0.0.1:" + std::to_string(port);
+}
+
+FakeMasterService::~FakeMasterService() { running_->server->Shutdown(); }
+
+const std::string& FakeMasterService::address() const { return running_->address; }
+
+void FakeMasterService::SetView(const job::JobView& view) {
+  MutexLock lock(running_->service.mutex_);
+  running_->service.view_ = view;
+}
+
+void FakeMasterService::SetLedger(std::string json) {
+  MutexLock lock(running_->service.mutex_);
+  running_->service.ledger_ = std::move(json);
+}
+
+int FakeMasterService::scaled_to() const {
+  MutexLock lock(running_->service.mutex_);
+  return running_->service.scaled_to_;
+}
+
+std::string FakeMasterService::stop_reason() const {
+  MutexLock lock(running_->service.mutex_);
+  return running_->service.stop_reason_;
+}
+
+}  // namespace edl::client

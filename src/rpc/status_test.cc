@@ -1,0 +1,22 @@
+#include "rpc/status.h"
+
+#include <gtest/gtest.h>
+
+namespace edl::rpc {
+namespace {
+
+TEST(RpcStatus, KeepsEveryCodeAndItsMessage) {
+  EXPECT_TRUE(FromGrpc(ToGrpc(Ok())).ok());
+  for (int code = 1; code <= 16; ++code) {
+    const Status status(static_cast<Code>(code), "why");
+    EXPECT_EQ(FromGrpc(ToGrpc(status)), status);
+  }
+}
+
+TEST(RpcStatus, TakesACodeNobodyKnowsForUnknown) {
+  EXPECT_EQ(FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(99), "odd")),
+            Status(Code::kUnknown, "odd"));
+}
+
+}  // namespace
+}  // namespace edl::rpc
