@@ -6,6 +6,8 @@
 
 #include <fmt/ranges.h>
 
+#include "base/utf8.h"
+
 namespace edl {
 namespace {
 
@@ -57,6 +59,11 @@ Result<std::string> CheckValue(const FlagSpec& spec, std::string_view given) {
   if (spec.type != FlagType::kString) return CheckBool(spec, value);
   if (value.find('\0') != std::string::npos) {
     return InvalidArgument("--{} holds a zero byte, which no program can be given", spec.name);
+  }
+  // The job's file is JSON: other bytes would come out of it changed.
+  if (!IsUtf8(value)) {
+    return InvalidArgument("--{} is not UTF-8 text; a path with other bytes needs a new name",
+                           spec.name);
   }
   if (!spec.choices.empty() &&
       std::find(spec.choices.begin(), spec.choices.end(), value) == spec.choices.end()) {

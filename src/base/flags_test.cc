@@ -144,6 +144,10 @@ TEST(FlagValues, RememberWhereTheyCameFromAndLetTheStrongerWin) {
   EXPECT_FALSE(values->given("level"));
 }
 
+TEST(FlagValues, RefuseBytesThatNoJobFileKeeps) {
+  EXPECT_THAT(Parse({"--secret=\xFFx"}).status().message(), HasSubstr("--secret is not UTF-8"));
+}
+
 TEST(FlagValues, ShowNoSecrets) { EXPECT_EQ(Parse({"--secret=abc"})->ShownText("secret"), "***"); }
 
 }  // namespace
