@@ -1,7 +1,7 @@
 """Session hooks that tell the job what an Estimator (or any MonitoredSession) has trained."""
 
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional, Union
 
 import tensorflow.compat.v1 as tf
 
@@ -32,10 +32,20 @@ class ElasticDataShardReportHook(tf.train.SessionRunHook):
     killed, shards that count as trained may have records that were still there.
 
     Trouble in reporting is logged, not raised: a report that failed goes with the next one.
+
+    `data_shard_service` may also be a function that returns the service, or None as long as there
+    is none. So a program can build the service where its training input is built, and the ps and
+    the evaluator, which run the same program, never touch the data.
     """
 
-    def __init__(self, data_shard_service: DataShardService, drop_remainder: bool = False):
-        self._service = data_shard_service
+    def __init__(
+        self,
+        data_shard_service: Union[DataShardService, Callable[[], Optional[DataShardService]]],
+        drop_remainder: bool = False,
+    ):
+        self._find = data_shard_service if callable(data_shard_service) else (
+            lambda: data_shard_service
+        )
         self._drop_remainder = drop_remainder
         self._sessions = 0
         self._in_run = False
@@ -44,26 +54,28 @@ class ElasticDataShardReportHook(tf.train.SessionRunHook):
         self._sessions += 1
         self._in_run = False
         if self._sessions > 1:
-            self._try(self._service.start_over)
+            self._try("start_over")
 
     def before_run(self, run_context: Any) -> None:
         self._in_run = True
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         self._in_run = False
-        self._try(self._service.report_batch_done)
+        self._try("report_batch_done")
 
     def end(self, session: Any) -> None:
         # A run that was begun and did not return met the end of the input; if the last one did
         # return, training stopped for another reason, with records still in the pipeline.
         if self._in_run:
-            self._try(self._service.report_data_end, self._drop_remainder)
+            self._try("report_data_end", self._drop_remainder)
 
-    def _try(self, report: Any, *args: Any) -> None:
+    def _try(self, report: str, *args: Any) -> None:
+        service = self._find()
         try:
-            report(*args)
+            if service is not None:
+                getattr(service, report)(*args)
         except Exception:  # whatever it is, it must not end the training
-            logger.exception("%s failed", report.__name__)
+            logger.exception("%s failed", report)
 
 
 class ElasticMetricsReportHook(tf.train.SessionRunHook):

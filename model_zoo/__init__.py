@@ -1,0 +1,1 @@
+"""Models that the tutorials train, each runnable with `python -m`."""
