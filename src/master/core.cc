@@ -1,0 +1,335 @@
+#include "master/core.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+#include "master/local_address.h"
+
+namespace edl::master {
+namespace {
+
+using job::JobState;
+using nlohmann::json;
+
+double Seconds(WallTime time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+// How long replicas may take to go at the end before the job ends without their word.
+constexpr std::chrono::seconds kEndAtMost{10};
+
+}  // namespace
+
+Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
+    : ledger_(ledger),
+      spec_(spec),
+      sessions_(ledger),
+      dispatcher_(ledger, sessions_, seed),
+      sync_(ledger),
+      world_(ledger),
+      keeper_(ledger, spec),
+      our_door_(Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec,
+                      now_}),
+      old_door_(Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec,
+                      now_}) {}
+
+Status Core::Load(Time now, WallTime wall_now) {
+  now_ = real_now_ = now;
+  wall_now_ = wall_now;
+  EDL_ASSIGN_OR_RETURN(const auto meta, ledger_.Meta());
+  const auto get = [&](const char* key) {
+    auto found = meta.find(key);
+    return found == meta.end() ? std::string() : found->second;
+  };
+  Dispatcher::Counters counters;
+  uint64_t next_incarnation = 1;
+  if (const std::string saved = get("counters"); !saved.empty()) {
+    const json in = json::parse(saved, nullptr, false);
+    if (in.is_discarded()) return DataLoss("the counters in the ledger cannot be read");
+    counters = {.next_lease = in.value("next_lease", uint64_t{1}),
+                .next_task = in.value("next_task", 1),
+                .next_dataset = in.value("next_dataset", int64_t{1}),
+                .version = in.value("version", int64_t{0})};
+    next_incarnation = in.value("next_incarnation", uint64_t{1});
+  }
+  EDL_RETURN_IF_ERROR(sessions_.Load(next_incarnation, now_));
+  EDL_RETURN_IF_ERROR(dispatcher_.Load(counters, now_));
+  EDL_RETURN_IF_ERROR(sync_.Load(get("sync")));
+  EDL_RETURN_IF_ERROR(world_.Load(get("world")));
+  EDL_RETURN_IF_ERROR(keeper_.Load(now_));
+  EDL_RETURN_IF_ERROR(LoadJob(meta));
+  dispatcher_.set_chief_expected(keeper_.ChiefExpected());
+  return Ok();
+}
+
+Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
+  auto found = meta.find("job");
+  if (found != meta.end()) {
+    const auto view = job::JobView::FromJson(found->second);
+    if (!view.ok()) return view.status();
+    state_ = view->state;
+    started_at_ = view->started_at;
+    remarks_ = view->remarks;
+    master_starts_ = view->master_starts;
+    progress_.Restore(view->checkpoint_step, view->evaluated_step, view->evaluation);
+    if (job::IsFinal(state_)) {
+      // The user said --resume: what ended goes on.
+      keeper_.Forgive();
+      remarks_.clear();
+      SetState(JobState::kRunning);
+    } else if (auto outcome = meta.find("ending"); outcome != meta.end() && !outcome->second.empty()) {
+      const json in = json::parse(outcome->second, nullptr, false);
+      if (in.is_discarded()) return DataLoss("the end of the job in the ledger cannot be read");
+      End(static_cast<JobState>(in.value("outcome", 0)), in.value("reason", ""),
+          in.value("last_lines", std::vector<std::string>()));
+    }
+  } else {
+    started_at_ = Seconds(wall_now_);
+  }
+  ++master_starts_;
+  SaveJob();
+  return Ok();
+}
+
+void Core::Advance(Time now, WallTime wall_now) {
+  // Loop time: a stall of ours (a slow disk, a stopped process) is not the others' silence.
+  const Duration passed = now - real_now_;
+  now_ += std::clamp<Duration>(passed, Duration::zero(), kStall);
+  real_now_ = now;
+  wall_now_ = wall_now;
+}
+
+Result<const Dataset*> Core::Register(DatasetSpec spec) {
+  if (spec.batches_per_shard == 0) spec.batches_per_shard = spec_.num_minibatches_per_task;
+  return dispatcher_.Register(std::move(spec), now_);
+}
+
+void Core::CloseReplica(ReplicaRef replica) {
+  Parts parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec_, now_};
+  for (const Incarnation incarnation : sessions_.Of(replica)) CloseSession(parts, incarnation);
+  sync_.ReplicaGone(replica);
+  world_.HostGone(LocalAddress(replica));
+}
+
+void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
+  switch (event.kind) {
+    case job::ReplicaEvent::Kind::kPending:
+      keeper_.OnPending(event.name, event.reason);
+      break;
+    case job::ReplicaEvent::Kind::kRunning:
+      keeper_.OnRunning(event.name, event.process_id, now_);
+      if (state_ == JobState::kStarting) SetState(JobState::kRunning);
+      break;
+    case job::ReplicaEvent::Kind::kSynced:
+      keeper_.OnSynced(now_);
+      // Sessions of replicas that are gone by now.
+      for (const auto& [name, replica] : keeper_.replicas()) {
+        if (replica.row.state > job::ReplicaState::kRunning) CloseReplica(replica.row.replica);
+      }
+      break;
+    case job::ReplicaEvent::Kind::kExited: {
+      const ReplicaKeeper::Replica* replica = keeper_.Find(event.name);
+      EndOfLife end{.last_lines = std::move(last_lines)};
+      if (replica != nullptr) {
+        const ReplicaRef ref = replica->row.replica;
+        end.progressed = dispatcher_.MadeProgress(ref);
+        end.fetch_unanswered = old_door_.LeftUnanswered(ref);
+        dispatcher_.ForgetProgress(ref);
+        CloseReplica(ref);
+      }
+      keeper_.OnExit(event.name, event.cause, std::move(end), now_);
+      break;
+    }
+  }
+  ++view_number_;
+  Tick();
+}
+
+void Core::OnLog(const std::string& replica, std::string_view text) {
+  if (progress_.Feed(replica, text)) ++view_number_;
+}
+
+void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics) {
+  progress_.SetMetric("step", static_cast<double>(step));
+  for (const auto& [name, value] : metrics) progress_.SetMetric(name, value);
+}
+
+Status Core::Scale(int num_workers) {
+  if (state_ > JobState::kRunning) {
+    return FailedPrecondition("the job is {}", job::NameOf(state_));
+  }
+  EDL_RETURN_IF_ERROR(keeper_.Scale(num_workers, now_));
+  ++view_number_;
+  return Ok();
+}
+
+void Core::Stop(const std::string& reason) {
+  if (!ending_ && !job::IsFinal(state_)) End(JobState::kStopped, reason, {});
+  Tick();
+}
+
+void Core::SetState(JobState state) {
+  if (state == state_) return;
+  state_ = state;
+  ++view_number_;
+  if (job::IsFinal(state)) {
+    ended_at_ = Seconds(wall_now_);
+    ledger_.PutMeta("ending", "");
+  }
+  SaveJob();
+  LOG_INFO("job {} is {}", spec_.job_name, job::NameOf(state));
+}
+
+void Core::SaveJob() { ledger_.PutMeta("job", View().ToJson()); }
+
+void Core::End(JobState outcome, std::string reason, std::vector<std::string> last_lines) {
+  outcome_ = outcome;
+  reason_ = std::move(reason);
+  last_lines_ = std::move(last_lines);
+  ending_ = true;
+  ending_since_ = now_;
+  ledger_.PutMeta("ending", json{{"outcome", static_cast<int>(outcome_)},
+                                 {"reason", reason_},
+                                 {"last_lines", last_lines_}}
+                                .dump(-1, ' ', false, json::error_handler_t::replace));
+  SetState(JobState::kFinishing);
+  keeper_.StopAll();
+}
+
+bool Core::EvaluatorIsThrough() const {
+  if (!keeper_.AnyRunning(job::Role::kEvaluator)) return true;
+  return progress_.checkpoint_step() >= 0 &&
+         progress_.evaluated_step() >= progress_.checkpoint_step();
+}
+
+void Core::EndTraining() {
+  if (dispatcher_.AnythingLeft()) {
+    if (dispatcher_.GrantLeftoverRound()) {
+      LOG_WARNING("all replicas have left and some shards were never reported: one more worker "
+                  "takes them");
+      keeper_.LaunchForLeftover(now_);
+      return;
+    }
+    dispatcher_.GiveUpRest();
+    for (const auto& [name, dataset] : dispatcher_.datasets()) {
+      const int64_t left = dataset->row().records_not_trained;
+      if (left > 0) {
+        remarks_.push_back(fmt::format(
+            "dataset '{}': {} of {} records were not trained; the program ended without them",
+            name, left, dataset->spec().size * dataset->spec().epochs));
+      }
+    }
+  }
+  finishing_since_ = now_;
+  SetState(JobState::kFinishing);
+}
+
+void Core::DriveEnd() {
+  if (state_ == JobState::kFinishing && !ending_) {
+    const bool grace_over =
+        now_ - finishing_since_ > std::chrono::seconds(spec_.evaluator_grace_secs);
+    if (!EvaluatorIsThrough() && !grace_over) return;
+    if (keeper_.AnyRunning(job::Role::kEvaluator) && !EvaluatorIsThrough()) {
+      remarks_.push_back(fmt::format(
+          "the evaluator did not judge the last checkpoint (step {}) within {} s",
+          progress_.checkpoint_step(), spec_.evaluator_grace_secs));
+    }
+    int64_t bad = 0;
+    for (const auto& [name, dataset] : dispatcher_.datasets()) {
+      bad += static_cast<int64_t>(dataset->set_aside().size());
+    }
+    if (bad > spec_.max_bad_shards) {
+      End(JobState::kFailed,
+          fmt::format("{} shard(s) were set aside after failing {} times each; --max_bad_shards "
+                      "allows {}",
+                      bad, Dataset::kMaxFailures, spec_.max_bad_shards),
+          {});
+    } else {
+      End(JobState::kSucceeded, "", {});
+    }
+  }
+  if (ending_ && !job::IsFinal(state_) &&
+      (!keeper_.AnyRunning() || now_ - ending_since_ > kEndAtMost)) {
+    SetState(outcome_);
+  }
+}
+
+void Core::Tick() {
+  if (job::IsFinal(state_)) return;
+  our_door_.Tick();
+  sync_.Tick(now_);
+  keeper_.Tick(now_);
+  dispatcher_.set_chief_expected(keeper_.ChiefExpected());
+  dispatcher_.Tick(now_);
+  dispatcher_.SettleAll(now_);
+  if (keeper_.failure() && !ending_) {
+    End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
+  }
+  if (state_ == JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
+  DriveEnd();
+  our_door_.PushMembership();
+}
+
+void Core::SaveCounters() {
+  const Dispatcher::Counters& counters = dispatcher_.counters();
+  std::string text = fmt::format(
+      R"({{"next_lease":{},"next_task":{},"next_dataset":{},"version":{},"next_incarnation":{}}})",
+      counters.next_lease, counters.next_task, counters.next_dataset, counters.version,
+      sessions_.next_incarnation());
+  if (text == saved_counters_) return;
+  ledger_.PutMeta("counters", text);
+  saved_counters_ = std::move(text);
+}
+
+Status Core::Commit() {
+  dispatcher_.Flush();
+  sessions_.Flush();
+  sync_.Flush();
+  world_.Flush();
+  SaveCounters();
+  EDL_RETURN_IF_ERROR(ledger_.Commit());
+  outbox_.Release();
+  return Ok();
+}
+
+job::JobView Core::View() const {
+  job::JobView view;
+  view.name = spec_.job_name;
+  view.state = state_;
+  view.reason = reason_;
+  view.last_lines = last_lines_;
+  view.remarks = remarks_;
+  view.started_at = started_at_;
+  view.ended_at = ended_at_;
+  view.version = dispatcher_.counters().version;
+  view.relaunches = keeper_.relaunches();
+  view.master_starts = master_starts_;
+  view.metrics = progress_.metrics();
+  view.evaluation = progress_.evaluation();
+  view.checkpoint_step = progress_.checkpoint_step();
+  view.evaluated_step = progress_.evaluated_step();
+  std::map<DatasetId, int64_t> leases;
+  for (const auto& [id, lease] : dispatcher_.leases()) ++leases[lease.row.dataset];
+  for (const auto& [name, dataset] : dispatcher_.datasets()) {
+    view.datasets.push_back(dataset->View());
+    view.datasets.back().leases = leases[dataset->id()];
+  }
+  for (const auto& [name, replica] : keeper_.replicas()) {
+    view.replicas.push_back({.name = name,
+                             .role = std::string(job::NameOf(replica.row.replica.role)),
+                             .index = replica.row.index,
+                             .id = replica.row.replica.id,
+                             .state = replica.row.state,
+                             .process_id = replica.row.process_id,
+                             .reason = replica.row.reason,
+                             .leases = dispatcher_.LeasesOf(replica.row.replica)});
+  }
+  std::sort(view.replicas.begin(), view.replicas.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.role, a.id) < std::tie(b.role, b.id);
+  });
+  return view;
+}
+
+}  // namespace edl::master

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "job/job_spec.h"
+#include "job/job_view.h"
+#include "job/replica.h"
+#include "master/dispatcher.h"
+#include "master/ledger.h"
+#include "master/old_door.h"
+#include "master/our_door.h"
+#include "master/parts.h"
+#include "master/progress_log.h"
+#include "master/replica_keeper.h"
+#include "master/session.h"
+#include "master/sync_board.h"
+#include "master/world.h"
+
+namespace edl::master {
+
+// All decisions of a master, without threads, sockets or processes: calls and events go in, and
+// after each Commit the answers go out and commands are there for the backend. Time is handed in,
+// so a simulation can drive it through years.
+//
+// Confined: call it on the master's loop.
+class Core {
+ public:
+  // A stall of the loop longer than this does not count as the others' silence.
+  static constexpr std::chrono::milliseconds kStall{1000};
+
+  // `ledger` and `spec` outlive the core.
+  Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed);
+
+  // Takes up the job where the ledger left it. To be followed by Commit.
+  Status Load(Time now, WallTime wall_now);
+
+  // Moves the core's time; to be called before each batch of calls and events.
+  void Advance(Time now, WallTime wall_now);
+
+  OurDoor& our_door() { return our_door_; }
+  OldDoor& old_door() { return old_door_; }
+  Dispatcher& dispatcher() { return dispatcher_; }
+  SyncBoard& sync() { return sync_; }
+  World& world() { return world_; }
+  const ReplicaKeeper& keeper() const { return keeper_; }
+  const Sessions& sessions() const { return sessions_; }
+  Outbox& outbox() { return outbox_; }
+  Time now() const { return now_; }
+
+  // The dataset that a caller wants, with the job's defaults filled in.
+  Result<const Dataset*> Register(DatasetSpec spec);
+  Result<const Dataset*> Reset(const std::string& name) { return dispatcher_.Reset(name, now_); }
+  Result<const Dataset*> Restore(const std::string& content) {
+    return dispatcher_.Restore(content, now_);
+  }
+
+  // From the backend. `last_lines` of an exit go into the failure message if it comes to that.
+  void OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
+  // A piece of a replica's output.
+  void OnLog(const std::string& replica, std::string_view text);
+  void OnMetrics(int64_t step, const std::map<std::string, double>& metrics);
+
+  Status Scale(int num_workers);
+  // Ends the job as stopped by its user.
+  void Stop(const std::string& reason);
+
+  // Deadlines, silence, relaunches, the end of the job.
+  void Tick();
+
+  // Makes everything decided so far durable, then lets the answers go.
+  Status Commit();
+  std::vector<Command> TakeCommands() { return keeper_.TakeCommands(); }
+
+  job::JobState state() const { return state_; }
+  // Rises with each change that status.json should show.
+  uint64_t view_number() const { return view_number_; }
+  job::JobView View() const;
+
+ private:
+  void SetState(job::JobState state);
+  void CloseReplica(ReplicaRef replica);
+  // Starts ending the job with `outcome`.
+  void End(job::JobState outcome, std::string reason, std::vector<std::string> last_lines);
+  void EndTraining();
+  void DriveEnd();
+  bool EvaluatorIsThrough() const;
+  void SaveJob();
+  Status LoadJob(const std::map<std::string, std::string>& meta);
+  void SaveCounters();
+
+  Ledger& ledger_;
+  const job::JobSpec& spec_;
+  Time now_;         // loop time
+  Time real_now_;    // what the caller's clock said last
+  WallTime wall_now_;
+  Outbox outbox_;
+  ProgressLog progress_;
+  Sessions sessions_;
+  Dispatcher dispatcher_;
+  SyncBoard sync_;
+  World world_;
+  ReplicaKeeper keeper_;
+  OurDoor our_door_;
+  OldDoor old_door_;
+
+  job::JobState state_ = job::JobState::kStarting;
+  job::JobState outcome_ = job::JobState::kSucceeded;  // of an ending job
+  bool ending_ = false;                                // replicas are being stopped
+  std::string reason_;
+  std::vector<std::string> last_lines_;
+  std::vector<std::string> remarks_;
+  double started_at_ = 0;
+  double ended_at_ = 0;
+  int64_t master_starts_ = 0;
+  Time finishing_since_;
+  Time ending_since_;
+  uint64_t view_number_ = 0;
+  std::string saved_counters_;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,283 @@
+#include "master/dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "master/permutation.h"
+
+namespace edl::master {
+namespace {
+
+uint64_t CeilDiv(int64_t a, int64_t b) { return static_cast<uint64_t>((a + b - 1) / b); }
+
+}  // namespace
+
+Status Dataset::Check(const DatasetSpec& spec) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  if (spec.name.empty()) return InvalidArgument("a dataset needs a name");
+  if (spec.size <= 0 || spec.size > kMost) {
+    return InvalidArgument("dataset '{}' has size {}; it must be from 1 to 2^62", spec.name,
+                           spec.size);
+  }
+  if (spec.batch_size <= 0 || spec.batch_size > (int64_t{1} << 31)) {
+    return InvalidArgument("dataset '{}' has batch size {}; it must be from 1 to 2^31", spec.name,
+                           spec.batch_size);
+  }
+  if (spec.batches_per_shard <= 0 || spec.batches_per_shard > (int64_t{1} << 31)) {
+    return InvalidArgument("dataset '{}' has {} batches per shard; it must be from 1 to 2^31",
+                           spec.name, spec.batches_per_shard);
+  }
+  if (spec.epochs > 0 && spec.epochs > kMost / spec.size) {
+    return InvalidArgument("dataset '{}' has {} records and {} epochs: more than can be counted",
+                           spec.name, spec.size, spec.epochs);
+  }
+  return Ok();
+}
+
+Dataset::Dataset(DatasetRow row, Ledger& ledger)
+    : ledger_(ledger),
+      row_(std::move(row)),
+      shards_per_epoch_(CeilDiv(row_.spec.size, records_per_shard())) {}
+
+void Dataset::LoadDone(const DoneRow& row) {
+  if (row.epoch == DoneRow::kEpochs) {
+    epochs_done_.AddRange(row.range);
+  } else {
+    done_[row.epoch].AddRange(row.range);
+  }
+}
+
+void Dataset::LoadReturned(const ReturnedRow& row) {
+  Returned& returned = returned_[row.key];
+  returned.failures = row.failures;
+  // failed_by only spreads retries over workers; those of an earlier master life are gone.
+}
+
+void Dataset::LoadSetAside(const SetAsideRow& row) { set_aside_[row.key] = row.error; }
+
+bool Dataset::CursorHasMore() const { return endless() || row_.epoch < row_.spec.epochs; }
+
+void Dataset::SkipDone() {
+  while (CursorHasMore()) {
+    if (EpochComplete(row_.epoch)) {
+      row_.next = shards_per_epoch_;
+    } else if (const RangeSet* done = this->done(row_.epoch)) {
+      row_.next = done->NextMissing(row_.next);
+    }
+    if (row_.next < shards_per_epoch_) return;
+    ++row_.epoch;
+    row_.next = 0;
+  }
+}
+
+std::optional<Dataset::Taken> Dataset::Take(ReplicaRef caller, bool may_retry_own) {
+  for (auto place = returned_.begin(); place != returned_.end(); ++place) {
+    if (!may_retry_own && place->second.failed_by.contains(caller)) continue;
+    const Taken taken{place->first, place->second.failures};
+    ledger_.DeleteReturned(id(), taken.key);
+    returned_.erase(place);
+    ++row_.shards_repeated;
+    dirty_ = true;
+    return taken;
+  }
+  if (!CursorHasMore()) return std::nullopt;
+  const Taken taken{{row_.epoch, row_.next}, 0};
+  ++row_.next;
+  SkipDone();
+  dirty_ = true;
+  return taken;
+}
+
+// The cursor always rests on a shard that is not done: what is done ahead of it comes only from
+// Restore, and every move ends with SkipDone.
+bool Dataset::HasMore() const { return !returned_.empty() || CursorHasMore(); }
+
+void Dataset::MarkDone(ShardKey key) {
+  std::vector<uint64_t> touched;
+  done_[key.epoch].Add(key.ordinal, &touched);
+  for (const uint64_t first : touched) dirty_ranges_.emplace(key.epoch, first);
+  CompleteEpochIfCovered(key.epoch);
+  dirty_ = true;
+}
+
+void Dataset::CompleteEpochIfCovered(int64_t epoch) {
+  auto found = done_.find(epoch);
+  if (found == done_.end() || found->second.count() < shards_per_epoch_) return;
+  done_.erase(found);
+  std::erase_if(dirty_ranges_, [&](const auto& range) { return range.first == epoch; });
+  ledger_.DeleteDoneOfEpoch(id(), epoch);
+  std::vector<uint64_t> touched;
+  epochs_done_.Add(static_cast<uint64_t>(epoch), &touched);
+  for (const uint64_t first : touched) dirty_ranges_.emplace(DoneRow::kEpochs, first);
+}
+
+int64_t Dataset::Done(ShardKey key) {
+  CHECK(!IsDone(key), "dataset '{}': shard {}/{} done twice", spec().name, key.epoch, key.ordinal);
+  const int64_t records = records_in(key.ordinal);
+  row_.records_done += records;
+  ++row_.shards_done;
+  MarkDone(key);
+  return static_cast<int64_t>(CeilDiv(records, spec().batch_size));
+}
+
+void Dataset::Return(ShardKey key, int failures) {
+  CHECK(!IsDone(key), "dataset '{}': shard {}/{} comes back after it was done", spec().name,
+        key.epoch, key.ordinal);
+  returned_[key].failures = failures;
+  ledger_.Put(ReturnedRow{id(), key, failures, ""});
+}
+
+void Dataset::Fail(ShardKey key, int failures, ReplicaRef by, const std::string& error) {
+  ++failures;
+  if (failures >= kMaxFailures) {
+    set_aside_[key] = error;
+    ledger_.Put(SetAsideRow{id(), key, error});
+    MarkDone(key);
+    return;
+  }
+  Returned& returned = returned_[key];
+  returned.failures = failures;
+  returned.failed_by.insert(by);
+  ledger_.Put(ReturnedRow{id(), key, failures, fmt::format("{} {}", job::NameOf(by.role), by.id)});
+}
+
+void Dataset::Reset() { Restore(0, {{0, shards_per_epoch_ - 1}}); }
+
+void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining) {
+  ledger_.Clear(id());
+  done_.clear();
+  epochs_done_ = RangeSet();
+  returned_.clear();
+  set_aside_.clear();
+  dirty_ranges_.clear();
+  ++row_.generation;
+  row_.epoch = epoch;
+  row_.next = 0;
+  row_.told_finished = false;
+  row_.leftover_rounds = 0;
+  row_.records_not_trained = 0;
+  row_.records_done = epoch * spec().size;
+  row_.shards_done = epoch * static_cast<int64_t>(shards_per_epoch_);
+  if (epoch > 0) {
+    epochs_done_.AddRange({0, static_cast<uint64_t>(epoch) - 1});
+    dirty_ranges_.emplace(DoneRow::kEpochs, 0);
+  }
+  RangeSet left;
+  for (const RangeSet::Range& range : remaining) left.AddRange(range);
+  if (CursorHasMore()) {
+    uint64_t from = 0;
+    for (const RangeSet::Range& range : left.ranges()) {
+      if (range.first > from) done_[epoch].AddRange({from, range.first - 1});
+      from = range.last + 1;
+    }
+    if (from < shards_per_epoch_) done_[epoch].AddRange({from, shards_per_epoch_ - 1});
+  }
+  if (const RangeSet* done = this->done(epoch)) {
+    for (const RangeSet::Range& range : done->ranges()) {
+      dirty_ranges_.emplace(epoch, range.first);
+      row_.shards_done += static_cast<int64_t>(range.last - range.first + 1);
+      row_.records_done +=
+          static_cast<int64_t>(range.last - range.first) * records_per_shard() +
+          records_in(range.last);
+    }
+    CompleteEpochIfCovered(epoch);
+  }
+  SkipDone();
+  dirty_ = true;
+}
+
+int64_t Dataset::RecordsLeft() const {
+  if (endless()) return 0;
+  int64_t aside = 0;
+  for (const auto& [key, error] : set_aside_) aside += records_in(key.ordinal);
+  return spec().size * spec().epochs - row_.records_done - aside;
+}
+
+void Dataset::GiveUpRest() {
+  row_.records_not_trained = RecordsLeft();
+  dirty_ = true;
+}
+
+bool Dataset::Complete() const { return !endless() && RecordsLeft() == 0; }
+
+bool Dataset::IsDone(ShardKey key) const {
+  if (EpochComplete(key.epoch)) return true;
+  const RangeSet* done = this->done(key.epoch);
+  return done != nullptr && done->Contains(key.ordinal);
+}
+
+int64_t Dataset::records_in(uint64_t ordinal) const {
+  const int64_t start = static_cast<int64_t>(ordinal) * records_per_shard();
+  // With shuffled shards the short one keeps its ordinal, so that counts do not depend on the order.
+  return std::min(records_per_shard(), spec().size - start);
+}
+
+void Dataset::Fill(LeasedShard& shard) const {
+  shard.dataset = spec().name;
+  shard.task_type = spec().task_type;
+  shard.generation = row_.generation;
+  const int64_t records = records_in(shard.key.ordinal);
+  const uint64_t key = Mix(Mix(row_.seed, row_.generation), static_cast<uint64_t>(shard.key.epoch));
+  uint64_t place = shard.key.ordinal;
+  // The last, short shard stays last: shuffling full shards among themselves keeps every shard's
+  // size a function of its ordinal.
+  const uint64_t full = static_cast<uint64_t>(spec().size / records_per_shard());
+  if (spec().order == Order::kShuffleShards && place < full) {
+    place = Permutation(full, key).At(place);
+  }
+  shard.start = static_cast<int64_t>(place) * records_per_shard();
+  shard.end = shard.start + records;
+  if (spec().order != Order::kShuffleRecords) return;
+  const Permutation order(static_cast<uint64_t>(spec().size), key);
+  shard.indices.reserve(static_cast<size_t>(records));
+  for (int64_t at = shard.start; at < shard.end; ++at) {
+    shard.indices.push_back(static_cast<int64_t>(order.At(static_cast<uint64_t>(at))));
+  }
+}
+
+void Dataset::set_told_finished() {
+  dirty_ = dirty_ || !row_.told_finished;
+  row_.told_finished = true;
+}
+
+void Dataset::set_leftover_rounds(int rounds) {
+  row_.leftover_rounds = rounds;
+  dirty_ = true;
+}
+
+void Dataset::Flush() {
+  for (const auto& [epoch, first] : dirty_ranges_) {
+    const RangeSet* ranges = epoch == DoneRow::kEpochs ? &epochs_done_ : done(epoch);
+    const RangeSet::Range* range = ranges == nullptr ? nullptr : ranges->StartingAt(first);
+    if (range != nullptr) {
+      ledger_.Put(DoneRow{id(), epoch, *range});
+    } else {
+      ledger_.DeleteDone(id(), epoch, first);
+    }
+  }
+  dirty_ranges_.clear();
+  if (dirty_) ledger_.Put(row_);
+  dirty_ = false;
+}
+
+const RangeSet* Dataset::done(int64_t epoch) const {
+  auto found = done_.find(epoch);
+  return found == done_.end() ? nullptr : &found->second;
+}
+
+job::DatasetView Dataset::View() const {
+  return {.name = spec().name,
+          .task_type = spec().task_type,
+          .size = spec().size,
+          .epochs = std::max<int64_t>(0, spec().epochs),
+          .epoch = endless() ? row_.epoch : std::min(row_.epoch, spec().epochs - 1),
+          .records_done = row_.records_done,
+          .records_total = endless() ? 0 : spec().size * spec().epochs,
+          .shards_done = row_.shards_done,
+          .shards_repeated = row_.shards_repeated,
+          .shards_set_aside = static_cast<int64_t>(set_aside_.size()),
+          .records_not_trained = row_.records_not_trained,
+          .finished = Complete()};
+}
+
+}  // namespace edl::master

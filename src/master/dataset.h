@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/range_set.h"
+#include "base/status.h"
+#include "job/job_view.h"
+#include "master/ledger.h"
+#include "master/types.h"
+
+namespace edl::master {
+
+// The shards of one dataset: which were never leased, which came back, which are done. It costs
+// the same for 100 records and for 10^11: a counter, the returned shards and the done ranges.
+// Who holds a lease is the dispatcher's business: to a Dataset a leased shard is one it handed out.
+//
+// Confined: call it on the master's loop.
+class Dataset {
+ public:
+  // A shard failed this often by its own fault is set aside.
+  static constexpr int kMaxFailures = 3;
+
+  struct Taken {
+    ShardKey key;
+    int failures = 0;
+  };
+
+  static Status Check(const DatasetSpec& spec);
+
+  // REQUIRES: Check(row.spec).
+  Dataset(DatasetRow row, Ledger& ledger);
+
+  // From the ledger, before anything else is called.
+  void LoadDone(const DoneRow& row);
+  void LoadReturned(const ReturnedRow& row);
+  void LoadSetAside(const SetAsideRow& row);
+
+  // Hands out a shard: one that came back before one that is new. `may_retry_own`: also one that
+  // `caller` itself failed.
+  std::optional<Taken> Take(ReplicaRef caller, bool may_retry_own);
+  // Something is left to hand out to somebody.
+  bool HasMore() const;
+
+  // A leased shard is done. Returns its batches, to be counted once.
+  int64_t Done(ShardKey key);
+  // A leased shard comes back: nobody's fault.
+  void Return(ShardKey key, int failures);
+  // A leased shard comes back as failed by `by`; set aside when that is once too often.
+  void Fail(ShardKey key, int failures, ReplicaRef by, const std::string& error);
+
+  // Forgets all progress under a new generation. Leases of the old one are void.
+  void Reset();
+  // The same, with everything done but `remaining` ordinals of `epoch` and all later epochs.
+  void Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining);
+  // Counts what was handed to nobody, or came back, as not trained: the job ends without it.
+  void GiveUpRest();
+
+  // Every shard of every epoch is done or set aside.
+  bool Complete() const;
+  // Records in [start, end) of the dataset, and their indices for a record shuffle.
+  void Fill(LeasedShard& shard) const;
+
+  void set_told_finished();
+  void set_leftover_rounds(int rounds);
+  // Writes the row if it changed since the last call, and the done ranges that did.
+  void Flush();
+
+  DatasetId id() const { return row_.id; }
+  const DatasetSpec& spec() const { return row_.spec; }
+  const DatasetRow& row() const { return row_; }
+  uint64_t shards_per_epoch() const { return shards_per_epoch_; }
+  int64_t records_per_shard() const { return row_.spec.batch_size * row_.spec.batches_per_shard; }
+  int64_t records_in(uint64_t ordinal) const;
+  bool endless() const { return row_.spec.epochs <= 0; }
+  // Done ordinals of an epoch; null when the epoch is complete or untouched.
+  const RangeSet* done(int64_t epoch) const;
+  bool EpochComplete(int64_t epoch) const {
+    return epochs_done_.Contains(static_cast<uint64_t>(epoch));
+  }
+  bool IsDone(ShardKey key) const;
+  const std::map<ShardKey, std::string>& set_aside() const { return set_aside_; }
+  size_t returned_count() const { return returned_.size(); }
+  job::DatasetView View() const;
+
+ private:
+  struct Returned {
+    int failures = 0;
+    std::set<ReplicaRef> failed_by;
+  };
+
+  // Moves the cursor over what is done already; false at the end of the last epoch.
+  bool CursorHasMore() const;
+  void SkipDone();
+  void MarkDone(ShardKey key);
+  void CompleteEpochIfCovered(int64_t epoch);
+  int64_t RecordsLeft() const;
+
+  Ledger& ledger_;  // outlives the dataset
+  DatasetRow row_;
+  uint64_t shards_per_epoch_;
+  std::map<int64_t, RangeSet> done_;  // of incomplete epochs; set-aside shards are in it too
+  RangeSet epochs_done_;
+  std::map<ShardKey, Returned> returned_;
+  std::map<ShardKey, std::string> set_aside_;
+  bool dirty_ = false;
+  std::set<std::pair<int64_t, uint64_t>> dirty_ranges_;  // (epoch, first) to write or delete
+};
+
+}  // namespace edl::master

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "master/dataset.h"
+#include "master/ledger.h"
+#include "master/session.h"
+#include "master/types.h"
+
+namespace edl::master {
+
+// An open lease.
+struct Lease {
+  LeaseRow row;
+  Time since;            // of the hang clock: stands still while the holder waits
+  Time granted_at;
+  bool suspect = false;  // old door: its grant may never have arrived
+};
+
+// A call that waits for a shard of a dataset.
+struct Waiter {
+  uint64_t call = 0;    // unique in this master life: the connection that waits
+  Incarnation session;
+  uint64_t number = 0;  // the caller's; 0 at the old door
+  std::string dataset;
+  uint32_t at_most = 1;
+  std::optional<Time> deadline;  // none: held until there is an answer (old door)
+  Time since;
+  // Called once, when the answer is decided; it may leave only after the next commit.
+  std::function<void(Answer, std::vector<LeasedShard>)> reply;
+};
+
+// Leases the shards of all datasets so that each is completed once, however often callers die, and
+// ends every dataset without a deadlock: docs/states/shard.md.
+//
+// Confined: call it on the master's loop.
+class Dispatcher {
+ public:
+  // At the old door a shard that takes longer than this, or five times the slowest one, hangs.
+  static constexpr Duration kHangAtLeast = std::chrono::seconds(300);
+
+  struct Counters {
+    uint64_t next_lease = 1;
+    int32_t next_task = 1;
+    int64_t next_dataset = 1;
+    int64_t version = 0;  // distinct completed batches
+  };
+
+  Dispatcher(Ledger& ledger, Sessions& sessions, uint64_t seed)
+      : ledger_(ledger), sessions_(sessions), seed_(seed) {}
+
+  // Reads datasets and leases back. Leases of sessions that are gone come back as shards.
+  Status Load(Counters counters, Time now);
+
+  // Makes a dataset known. The first to register wins: later ones get the spec in force, and a
+  // different one is worth a warning.
+  Result<const Dataset*> Register(DatasetSpec spec, Time now);
+  Result<const Dataset*> Reset(const std::string& name, Time now);
+  Result<std::string> Save(const std::string& name) const;
+  // InvalidArgument: not a shard checkpoint, or of a dataset that is cut differently.
+  Result<const Dataset*> Restore(const std::string& content, Time now);
+
+  // Answers now or later: with shards, Finished, or Wait at the deadline. An unknown dataset is
+  // answered at once unless `hold_unknown`.
+  void Ask(Waiter waiter, bool hold_unknown, Time now);
+  // Takes over the reply of a call that came again as `call`; false if no such call waits.
+  bool ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call,
+                     std::function<void(Answer, std::vector<LeasedShard>)> reply);
+  // The caller hung up. False: that call does not wait (any more).
+  bool DropWaiter(uint64_t call, Time now);
+
+  Verdict Report(const Session& session, const ShardReport& report, Time now);
+  // By the old door's names. Unknown ones are fine: reconciled already.
+  void ReportTask(const std::string& dataset, int32_t task, Outcome outcome,
+                  const std::string& error, Time now);
+  // A grant that is known not to have arrived.
+  void GiveBack(LeaseId lease, Time now);
+  // Everything a session holds comes back, and its waiting calls are forgotten.
+  void Reclaim(Incarnation session, Time now);
+  // Of a session's leases, gives back all but `held`.
+  std::vector<LeaseId> KeepOnly(Incarnation session, const std::set<LeaseId>& held, Time now);
+
+  // Deadlines and hang clocks.
+  void Tick(Time now);
+  // Looks again at who can be answered: after a replica came or went.
+  void SettleAll(Time now);
+
+  // The lease as its holder was given it; nullopt if it is open no more.
+  std::optional<LeasedShard> Describe(LeaseId lease) const;
+
+  // The chief is, or will again be, there to take what others lose.
+  void set_chief_expected(bool expected) { chief_expected_ = expected; }
+
+  // Shards that nobody holds or will ask for, once no replica is left: counts them as not trained.
+  void GiveUpRest();
+  // Some dataset has shards to hand out.
+  bool AnythingLeft() const;
+  // Some dataset with shards left has told Finished to a caller, so that the rest was in hands
+  // that ended without reporting it; marks that one more round was granted for it.
+  bool GrantLeftoverRound();
+
+  const std::map<std::string, std::unique_ptr<Dataset>>& datasets() const { return datasets_; }
+  const Dataset* Find(const std::string& name) const;
+  const std::map<LeaseId, Lease>& leases() const { return leases_; }
+  int64_t LeasesOf(ReplicaRef replica) const;
+  const Counters& counters() const { return counters_; }
+  size_t waiting() const { return waiters_.size(); }
+  // True once since a replica last reported a batch: what resets its line of idle lives.
+  bool MadeProgress(ReplicaRef replica) const { return progressed_.contains(replica); }
+  void ForgetProgress(ReplicaRef replica) { progressed_.erase(replica); }
+
+  void Flush();
+
+ private:
+  using WaiterList = std::list<Waiter>;
+
+  Dataset* FindById(DatasetId id);
+  // Leases of a generation that ends: nobody's any more, and not to be leased again.
+  void VoidLeases(const Dataset& dataset);
+  void Settle(Dataset& dataset, Time now);
+  bool GrantTo(Dataset& dataset, Waiter& waiter, Time now);
+  bool OthersActive(const Dataset& dataset, ReplicaRef replica) const;
+  std::optional<Dataset::Taken> TakeSuspect(Dataset& dataset);
+  void ApplyEndRule(Dataset& dataset, Time now);
+  void Finish(WaiterList::iterator waiter, Dataset& dataset, Time now);
+  // Removes the waiter and lets its holder's hang clocks run on.
+  Waiter EndWait(WaiterList::iterator waiter, Time now);
+  void Complete(std::map<LeaseId, Lease>::iterator lease, Outcome outcome,
+                const std::string& error, Time now);
+  void MarkSuspects(const Lease& reported);
+  int32_t NextTask();
+  void CheckHangs(Time now);
+
+  Ledger& ledger_;      // outlives this
+  Sessions& sessions_;  // outlives this
+  uint64_t seed_;
+  Counters counters_;
+  std::map<std::string, std::unique_ptr<Dataset>> datasets_;
+  std::map<LeaseId, Lease> leases_;
+  std::map<Incarnation, std::set<LeaseId>> held_;
+  std::map<std::pair<DatasetId, int32_t>, LeaseId> tasks_;
+  WaiterList waiters_;
+  std::set<ReplicaRef> progressed_;
+  std::set<DatasetId> chief_used_;
+  Duration slowest_shard_{0};
+  bool chief_expected_ = false;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,328 @@
+#include "master/ledger.h"
+
+#include <utility>
+
+namespace edl::master {
+namespace {
+
+constexpr const char* kSchema = R"(
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE datasets (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER, batch_size INTEGER,
+  batches_per_shard INTEGER, epochs INTEGER, ordering INTEGER, task_type TEXT, seed INTEGER,
+  generation INTEGER, epoch INTEGER, next INTEGER, told_finished INTEGER, leftover_rounds INTEGER,
+  records_done INTEGER, shards_done INTEGER, shards_repeated INTEGER, records_not_trained INTEGER);
+CREATE TABLE leases (
+  lease INTEGER PRIMARY KEY, dataset INTEGER, epoch INTEGER, ordinal INTEGER, holder INTEGER,
+  number INTEGER, task INTEGER, failures INTEGER);
+CREATE TABLE returned (
+  dataset INTEGER, epoch INTEGER, ordinal INTEGER, failures INTEGER, failed_by TEXT,
+  PRIMARY KEY (dataset, epoch, ordinal)) WITHOUT ROWID;
+CREATE TABLE set_aside (
+  dataset INTEGER, epoch INTEGER, ordinal INTEGER, error TEXT,
+  PRIMARY KEY (dataset, epoch, ordinal)) WITHOUT ROWID;
+CREATE TABLE done (
+  dataset INTEGER, epoch INTEGER, first INTEGER, last INTEGER,
+  PRIMARY KEY (dataset, epoch, first)) WITHOUT ROWID;
+CREATE TABLE sessions (
+  incarnation INTEGER PRIMARY KEY, role TEXT, replica INTEGER, old_door INTEGER, process TEXT,
+  answers TEXT);
+CREATE TABLE replicas (
+  name TEXT PRIMARY KEY, role TEXT, id INTEGER, idx INTEGER, state INTEGER, launched INTEGER,
+  process_id INTEGER, reason TEXT) WITHOUT ROWID;
+CREATE TABLE slots (
+  role TEXT, idx INTEGER, wanted INTEGER, succeeded INTEGER, failures INTEGER, idle_lives INTEGER,
+  memory_bytes INTEGER, PRIMARY KEY (role, idx)) WITHOUT ROWID;
+)";
+
+job::Role RoleOf(const std::string& name) {
+  return job::RoleFromName(name).value_or(job::Role::kWorker);
+}
+
+}  // namespace
+
+Result<Ledger> Ledger::Open(const std::string& path) {
+  EDL_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kReadWrite));
+  Ledger ledger(std::move(database));
+  // Exclusive locking needs no shared memory, so the ledger may lie where mmap does not work, and
+  // two masters can never write one ledger.
+  EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA journal_mode=WAL"));
+  EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA synchronous=FULL"));
+  EDL_RETURN_IF_ERROR(ledger.CreateOrCheckSchema());
+  ledger.PrepareStatements();
+  return ledger;
+}
+
+Result<Ledger> Ledger::OpenReadOnly(const std::string& path) {
+  // A ledger whose master was killed has a log that must be taken in first, which is a write.
+  EDL_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kReadWrite));
+  Ledger ledger(std::move(database));
+  EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  EDL_RETURN_IF_ERROR(ledger.CreateOrCheckSchema());
+  return ledger;
+}
+
+Status Ledger::CreateOrCheckSchema() {
+  int64_t version = 0;
+  {
+    Statement query = database_.Prepare("PRAGMA user_version");
+    query.Start();
+    EDL_ASSIGN_OR_RETURN(const bool found, query.Next());
+    if (found) version = query.Int(0);
+  }
+  if (version > kSchemaVersion) {
+    return FailedPrecondition(
+        "the ledger has schema version {}, this program knows {} at most: it was written by a "
+        "newer elasticdl; use that one, or give the job another name",
+        version, kSchemaVersion);
+  }
+  if (version == kSchemaVersion) return Ok();
+  EDL_RETURN_IF_ERROR(database_.Execute("BEGIN IMMEDIATE"));
+  EDL_RETURN_IF_ERROR(database_.Execute(kSchema));
+  EDL_RETURN_IF_ERROR(database_.Execute(fmt::format("PRAGMA user_version={}", kSchemaVersion)));
+  return database_.Execute("COMMIT");
+}
+
+void Ledger::PrepareStatements() {
+  put_dataset_ = database_.Prepare(
+      "INSERT OR REPLACE INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  put_lease_ = database_.Prepare("INSERT OR REPLACE INTO leases VALUES (?,?,?,?,?,?,?,?)");
+  delete_lease_ = database_.Prepare("DELETE FROM leases WHERE lease=?");
+  put_returned_ = database_.Prepare("INSERT OR REPLACE INTO returned VALUES (?,?,?,?,?)");
+  delete_returned_ =
+      database_.Prepare("DELETE FROM returned WHERE dataset=? AND epoch=? AND ordinal=?");
+  put_set_aside_ = database_.Prepare("INSERT OR REPLACE INTO set_aside VALUES (?,?,?,?)");
+  put_done_ = database_.Prepare("INSERT OR REPLACE INTO done VALUES (?,?,?,?)");
+  delete_done_ = database_.Prepare("DELETE FROM done WHERE dataset=? AND epoch=? AND first=?");
+  delete_done_of_epoch_ = database_.Prepare("DELETE FROM done WHERE dataset=? AND epoch=?");
+  put_session_ = database_.Prepare("INSERT OR REPLACE INTO sessions VALUES (?,?,?,?,?,?)");
+  delete_session_ = database_.Prepare("DELETE FROM sessions WHERE incarnation=?");
+  put_replica_ = database_.Prepare("INSERT OR REPLACE INTO replicas VALUES (?,?,?,?,?,?,?,?)");
+  put_slot_ = database_.Prepare("INSERT OR REPLACE INTO slots VALUES (?,?,?,?,?,?,?)");
+  put_meta_ = database_.Prepare("INSERT OR REPLACE INTO meta VALUES (?,?)");
+}
+
+template <typename... Args>
+void Ledger::Write(Statement& statement, const Args&... args) {
+  if (!failed_.ok()) return;
+  if (!database_.in_transaction()) failed_ = database_.Execute("BEGIN IMMEDIATE");
+  if (failed_.ok()) failed_ = statement.Run(args...);
+}
+
+void Ledger::Put(const DatasetRow& row) {
+  Write(put_dataset_, row.id.value(), row.spec.name, row.spec.size, row.spec.batch_size,
+        row.spec.batches_per_shard, row.spec.epochs, static_cast<int>(row.spec.order),
+        row.spec.task_type, row.seed, row.generation, row.epoch, row.next, row.told_finished,
+        row.leftover_rounds, row.records_done, row.shards_done, row.shards_repeated,
+        row.records_not_trained);
+}
+
+void Ledger::Put(const LeaseRow& row) {
+  Write(put_lease_, row.lease.value(), row.dataset.value(), row.key.epoch, row.key.ordinal,
+        row.holder.value(), row.number, row.task, row.failures);
+}
+
+void Ledger::Delete(LeaseId lease) { Write(delete_lease_, lease.value()); }
+
+void Ledger::Put(const ReturnedRow& row) {
+  Write(put_returned_, row.dataset.value(), row.key.epoch, row.key.ordinal, row.failures,
+        row.failed_by);
+}
+
+void Ledger::DeleteReturned(DatasetId dataset, ShardKey key) {
+  Write(delete_returned_, dataset.value(), key.epoch, key.ordinal);
+}
+
+void Ledger::Put(const SetAsideRow& row) {
+  Write(put_set_aside_, row.dataset.value(), row.key.epoch, row.key.ordinal, row.error);
+}
+
+void Ledger::Put(const DoneRow& row) {
+  Write(put_done_, row.dataset.value(), row.epoch, row.range.first, row.range.last);
+}
+
+void Ledger::DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first) {
+  Write(delete_done_, dataset.value(), epoch, first);
+}
+
+void Ledger::DeleteDoneOfEpoch(DatasetId dataset, int64_t epoch) {
+  Write(delete_done_of_epoch_, dataset.value(), epoch);
+}
+
+void Ledger::Clear(DatasetId dataset) {
+  for (const char* table : {"leases", "returned", "set_aside", "done"}) {
+    Statement clear = database_.Prepare(fmt::format("DELETE FROM {} WHERE dataset=?", table));
+    Write(clear, dataset.value());
+  }
+}
+
+void Ledger::Put(const SessionRow& row) {
+  Write(put_session_, row.incarnation.value(), job::NameOf(row.replica.role), row.replica.id,
+        row.old_door, row.process, row.answers);
+}
+
+void Ledger::Delete(Incarnation incarnation) { Write(delete_session_, incarnation.value()); }
+
+void Ledger::Put(const ReplicaRow& row) {
+  Write(put_replica_, row.name, job::NameOf(row.replica.role), row.replica.id, row.index,
+        static_cast<int>(row.state), row.launched, row.process_id, row.reason);
+}
+
+void Ledger::Put(const SlotRow& row) {
+  Write(put_slot_, job::NameOf(row.role), row.index, row.wanted, row.succeeded, row.failures,
+        row.idle_lives, row.memory_bytes);
+}
+
+void Ledger::PutMeta(const std::string& key, const std::string& value) {
+  Write(put_meta_, key, value);
+}
+
+Result<std::vector<DatasetRow>> Ledger::Datasets() {
+  std::vector<DatasetRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM datasets ORDER BY id");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.id = DatasetId(query.Int(0)),
+                    .spec = {.name = query.Text(1),
+                             .size = query.Int(2),
+                             .batch_size = query.Int(3),
+                             .batches_per_shard = query.Int(4),
+                             .epochs = query.Int(5),
+                             .order = static_cast<Order>(query.Int(6)),
+                             .task_type = query.Text(7)},
+                    .seed = query.Number(8),
+                    .generation = static_cast<uint32_t>(query.Int(9)),
+                    .epoch = query.Int(10),
+                    .next = query.Number(11),
+                    .told_finished = query.Int(12) != 0,
+                    .leftover_rounds = static_cast<int>(query.Int(13)),
+                    .records_done = query.Int(14),
+                    .shards_done = query.Int(15),
+                    .shards_repeated = query.Int(16),
+                    .records_not_trained = query.Int(17)});
+  }
+}
+
+Result<std::vector<LeaseRow>> Ledger::Leases() {
+  std::vector<LeaseRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM leases ORDER BY lease");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.lease = LeaseId(query.Number(0)),
+                    .dataset = DatasetId(query.Int(1)),
+                    .key = {.epoch = query.Int(2), .ordinal = query.Number(3)},
+                    .holder = Incarnation(query.Number(4)),
+                    .number = query.Number(5),
+                    .task = static_cast<int32_t>(query.Int(6)),
+                    .failures = static_cast<int>(query.Int(7))});
+  }
+}
+
+Result<std::vector<ReturnedRow>> Ledger::Returned() {
+  std::vector<ReturnedRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM returned");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.dataset = DatasetId(query.Int(0)),
+                    .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
+                    .failures = static_cast<int>(query.Int(3)),
+                    .failed_by = query.Text(4)});
+  }
+}
+
+Result<std::vector<SetAsideRow>> Ledger::SetAside() {
+  std::vector<SetAsideRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM set_aside");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.dataset = DatasetId(query.Int(0)),
+                    .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
+                    .error = query.Text(3)});
+  }
+}
+
+Result<std::vector<DoneRow>> Ledger::Done() {
+  std::vector<DoneRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM done");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.dataset = DatasetId(query.Int(0)),
+                    .epoch = query.Int(1),
+                    .range = {.first = query.Number(2), .last = query.Number(3)}});
+  }
+}
+
+Result<std::vector<SessionRow>> Ledger::Sessions() {
+  std::vector<SessionRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM sessions ORDER BY incarnation");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.incarnation = Incarnation(query.Number(0)),
+                    .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
+                    .old_door = query.Int(3) != 0,
+                    .process = query.Text(4),
+                    .answers = query.Text(5)});
+  }
+}
+
+Result<std::vector<ReplicaRow>> Ledger::Replicas() {
+  std::vector<ReplicaRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM replicas ORDER BY role, id");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.name = query.Text(0),
+                    .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
+                    .index = static_cast<int>(query.Int(3)),
+                    .state = static_cast<job::ReplicaState>(query.Int(4)),
+                    .launched = query.Int(5) != 0,
+                    .process_id = query.Int(6),
+                    .reason = query.Text(7)});
+  }
+}
+
+Result<std::vector<SlotRow>> Ledger::Slots() {
+  std::vector<SlotRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM slots");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back({.role = RoleOf(query.Text(0)),
+                    .index = static_cast<int>(query.Int(1)),
+                    .wanted = query.Int(2) != 0,
+                    .succeeded = query.Int(3) != 0,
+                    .failures = static_cast<int>(query.Int(4)),
+                    .idle_lives = static_cast<int>(query.Int(5)),
+                    .memory_bytes = query.Int(6)});
+  }
+}
+
+Result<std::map<std::string, std::string>> Ledger::Meta() {
+  std::map<std::string, std::string> meta;
+  Statement query = database_.Prepare("SELECT key, value FROM meta");
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return meta;
+    meta[query.Text(0)] = query.Text(1);
+  }
+}
+
+Status Ledger::Commit() {
+  if (failed_.ok() && database_.in_transaction()) failed_ = database_.Execute("COMMIT");
+  return failed_;
+}
+
+void Ledger::Rollback() {
+  // Nothing to roll back is fine, and whoever rolls back does not go on with this ledger.
+  if (database_.in_transaction()) (void)database_.Execute("ROLLBACK");
+  failed_ = Ok();
+}
+
+}  // namespace edl::master

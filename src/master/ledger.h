@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/range_set.h"
+#include "base/status.h"
+#include "job/job_view.h"
+#include "master/sqlite.h"
+#include "master/types.h"
+
+namespace edl::master {
+
+struct DatasetRow {
+  DatasetId id;
+  DatasetSpec spec;
+  uint64_t seed = 0;
+  uint32_t generation = 1;
+  int64_t epoch = 0;   // being leased
+  uint64_t next = 0;   // the first ordinal of `epoch` that was never leased
+  bool told_finished = false;
+  int leftover_rounds = 0;
+  int64_t records_done = 0;
+  int64_t shards_done = 0;
+  int64_t shards_repeated = 0;
+  int64_t records_not_trained = 0;
+};
+
+struct LeaseRow {
+  LeaseId lease;
+  DatasetId dataset;
+  ShardKey key;
+  Incarnation holder;
+  uint64_t number = 0;  // of the call that was answered with it
+  int32_t task = 0;
+  int failures = 0;
+};
+
+struct ReturnedRow {
+  DatasetId dataset;
+  ShardKey key;
+  int failures = 0;
+  std::string failed_by;  // replicas, for people and for the next lease
+};
+
+struct SetAsideRow {
+  DatasetId dataset;
+  ShardKey key;
+  std::string error;
+};
+
+// A range of done ordinals of an epoch; with epoch kEpochs, a range of whole epochs.
+struct DoneRow {
+  static constexpr int64_t kEpochs = -1;
+  DatasetId dataset;
+  int64_t epoch = 0;
+  RangeSet::Range range;
+};
+
+struct SessionRow {
+  Incarnation incarnation;
+  ReplicaRef replica;
+  bool old_door = false;
+  std::string process;
+  std::string answers;  // session.cc knows the form
+};
+
+struct ReplicaRow {
+  std::string name;
+  ReplicaRef replica;
+  int index = 0;
+  job::ReplicaState state = job::ReplicaState::kPending;
+  bool launched = false;  // handed to the backend at least once
+  int64_t process_id = 0;
+  std::string reason;
+};
+
+struct SlotRow {
+  job::Role role = job::Role::kWorker;
+  int index = 0;
+  bool wanted = true;
+  bool succeeded = false;
+  int failures = 0;       // own-fault exits along the slot's line
+  int idle_lives = 0;     // lives in a row without progress
+  int64_t memory_bytes = 0;
+};
+
+// The durable record of a job. Writes go into one open transaction; nothing that depends on them
+// may leave the process before Commit returned Ok. The first failed write is kept and returned by
+// Commit, after which the ledger is not to be used any more.
+//
+// Confined: call it on the master's loop.
+class Ledger {
+ public:
+  static constexpr int64_t kSchemaVersion = 1;
+
+  // Opens or creates. FailedPrecondition: written by a newer version. Unavailable: another master
+  // has it open. ":memory:" lives only as long as this object.
+  static Result<Ledger> Open(const std::string& path);
+  // For people: reads a ledger that no master has open.
+  static Result<Ledger> OpenReadOnly(const std::string& path);
+
+  void Put(const DatasetRow& row);
+  void Put(const LeaseRow& row);
+  void Delete(LeaseId lease);
+  void Put(const ReturnedRow& row);
+  void DeleteReturned(DatasetId dataset, ShardKey key);
+  void Put(const SetAsideRow& row);
+  void Put(const DoneRow& row);
+  void DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first);
+  void DeleteDoneOfEpoch(DatasetId dataset, int64_t epoch);
+  // All leases, ranges, returned and set-aside shards of a dataset.
+  void Clear(DatasetId dataset);
+  void Put(const SessionRow& row);
+  void Delete(Incarnation incarnation);
+  void Put(const ReplicaRow& row);
+  void Put(const SlotRow& row);
+  void PutMeta(const std::string& key, const std::string& value);
+
+  Result<std::vector<DatasetRow>> Datasets();
+  Result<std::vector<LeaseRow>> Leases();
+  Result<std::vector<ReturnedRow>> Returned();
+  Result<std::vector<SetAsideRow>> SetAside();
+  Result<std::vector<DoneRow>> Done();
+  Result<std::vector<SessionRow>> Sessions();
+  Result<std::vector<ReplicaRow>> Replicas();
+  Result<std::vector<SlotRow>> Slots();
+  Result<std::map<std::string, std::string>> Meta();
+
+  // Makes everything since the last Commit durable: one fsync.
+  Status Commit();
+  // Drops it, as a crash would.
+  void Rollback();
+
+ private:
+  explicit Ledger(Database database) : database_(std::move(database)) {}
+  Status CreateOrCheckSchema();
+  void PrepareStatements();
+  // Runs one write inside the open transaction and keeps its failure.
+  template <typename... Args>
+  void Write(Statement& statement, const Args&... args);
+
+  Database database_;
+  Status failed_;
+  Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
+      put_set_aside_, put_done_, delete_done_, delete_done_of_epoch_, put_session_,
+      delete_session_, put_replica_, put_slot_, put_meta_;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,103 @@
+#include "master/old_door.h"
+
+#include <chrono>
+#include <utility>
+
+namespace edl::master {
+
+ReplicaRef OldDoor::ReplicaOf(int64_t worker_id, const std::string& worker_type) {
+  const auto decoded = job::FromWorkerId(worker_id);
+  if (!decoded) return {job::Role::kWorker, worker_id};
+  // A client that was started by hand may send small ids and its type.
+  if (decoded->role == job::Role::kWorker) {
+    const auto role = job::RoleFromName(worker_type);
+    if (role && *role != job::Role::kMaster) return {*role, decoded->id};
+  }
+  return {decoded->role, decoded->id};
+}
+
+Session& OldDoor::SessionOf(ReplicaRef replica) {
+  Session* session = parts_.sessions.FindOldDoor(replica);
+  if (session == nullptr) session = &parts_.sessions.Open(replica, true, "", parts_.now);
+  session->heard_at = parts_.now;
+  return *session;
+}
+
+void OldDoor::Fetch(uint64_t call, ReplicaRef replica, const std::string& dataset,
+                    const Reply<std::optional<LeasedShard>>& reply) {
+  Session& session = SessionOf(replica);
+  session.fetch_cut.reset();
+  parts_.dispatcher.Ask(
+      Waiter{.call = call,
+             .session = session.incarnation,
+             .dataset = dataset,
+             .reply =
+                 [this, reply, incarnation = session.incarnation](
+                     Answer answer, std::vector<LeasedShard> shards) {
+                   if (Session* session = parts_.sessions.Find(incarnation)) {
+                     session->fetch_answered = true;
+                   }
+                   std::optional<LeasedShard> shard;
+                   if (!shards.empty()) shard = std::move(shards.front());
+                   if (answer == Answer::kShards || answer == Answer::kFinished) {
+                     parts_.outbox.Send<std::optional<LeasedShard>>(reply, std::move(shard));
+                   } else {
+                     parts_.outbox.Send<std::optional<LeasedShard>>(
+                         reply, Unavailable("the master no longer counts the caller as running"));
+                   }
+                 }},
+      /*hold_unknown=*/true, parts_.now);
+}
+
+void OldDoor::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted) {
+  const bool waited = parts_.dispatcher.DropWaiter(call, parts_.now);
+  if (Session* session = parts_.sessions.FindOldDoor(replica); session != nullptr) {
+    if (waited || granted) session->fetch_cut = parts_.now;
+  }
+  if (granted) parts_.dispatcher.GiveBack(*granted, parts_.now);
+}
+
+void OldDoor::ReportTask(const std::string& dataset, int32_t task, const std::string& error) {
+  parts_.dispatcher.ReportTask(dataset, task, error.empty() ? Outcome::kDone : Outcome::kFailed,
+                               error, parts_.now);
+}
+
+void OldDoor::WorkerSync(const std::string& name, ReplicaRef replica, const Reply<bool>& reply) {
+  // These clients poll once a second, so nothing is held.
+  parts_.sync.Arrive(name, replica, parts_.keeper.Running(replica.role), parts_.now,
+                     [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
+  parts_.sync.Tick(parts_.now);
+}
+
+void OldDoor::WaitWorkerSync(const std::string& name, const Reply<bool>& reply) {
+  parts_.sync.AwaitEvent(name, parts_.now, [this, reply](bool ready) {
+    parts_.outbox.Send<bool>(reply, ready);
+  });
+  parts_.sync.Tick(parts_.now);
+}
+
+void OldDoor::AcquireLock(const std::string& name, ReplicaRef replica, int32_t seconds,
+                          const Reply<bool>& reply) {
+  std::optional<Time> until;
+  if (seconds >= 0) until = parts_.now + std::chrono::seconds(seconds);
+  parts_.sync.Acquire(name, SessionOf(replica).incarnation, until, [this, reply](bool acquired) {
+    parts_.outbox.Send<bool>(reply, acquired);
+  });
+}
+
+bool OldDoor::LeftUnanswered(ReplicaRef replica) const {
+  const Session* session = parts_.sessions.FindOldDoor(replica);
+  if (session == nullptr || session->ended || !parts_.dispatcher.AnythingLeft()) return false;
+  // Its fetch ended with the master's last life, and it never came back to ask again.
+  if (session->from_ledger && !session->fetch_answered) return true;
+  // Cut off while it lived on: a process that ends by its own will hangs up at its very end.
+  constexpr std::chrono::seconds kLivedOn{2};
+  return session->fetch_cut && parts_.now - *session->fetch_cut >= kLivedOn;
+}
+
+int32_t OldDoor::ClusterVersion(const std::string& key) const {
+  auto found = versions_.find(key);
+  return found == versions_.end() ? 0 : found->second;
+}
+
+}  // namespace edl::master

@@ -1,0 +1,240 @@
+#include "master/our_door.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+
+namespace edl::master {
+
+void CloseSession(Parts& parts, Incarnation incarnation) {
+  parts.dispatcher.Reclaim(incarnation, parts.now);
+  parts.sync.SessionGone(incarnation);
+  parts.sessions.Close(incarnation);
+}
+
+Session* OurDoor::Hear(Incarnation incarnation) {
+  Session* session = parts_.sessions.Find(incarnation);
+  if (session != nullptr) session->heard_at = parts_.now;
+  return session;
+}
+
+Status OurDoor::Unknown(Incarnation incarnation) const {
+  return Aborted("incarnation {} is not part of the job (any more): join again", incarnation);
+}
+
+void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
+  Session* session = request.incarnation.value() == 0 ? nullptr : Hear(request.incarnation);
+  std::vector<LeaseId> held;
+  if (session == nullptr) {
+    const ReplicaKeeper::Replica* replica = parts_.keeper.Find(request.replica);
+    if (replica != nullptr && replica->row.state > job::ReplicaState::kRunning) {
+      parts_.outbox.Send<JoinReply>(
+          reply, FailedPrecondition("{} has ended for the master: {}", replica->row.name,
+                                    replica->row.reason));
+      return;
+    }
+    session = &parts_.sessions.Open(request.replica, false, request.process, parts_.now);
+  } else {
+    const std::set<LeaseId> listed(request.held.begin(), request.held.end());
+    held = parts_.dispatcher.KeepOnly(session->incarnation, listed, parts_.now);
+  }
+  session->disconnected_at = parts_.now;
+  parts_.outbox.Send<JoinReply>(reply, JoinReply{session->incarnation, std::move(held)});
+}
+
+void OurDoor::Leave(Incarnation incarnation, const Reply<Done>& reply) {
+  if (parts_.sessions.Find(incarnation) != nullptr) CloseSession(parts_, incarnation);
+  parts_.outbox.Send<Done>(reply, Done{});
+}
+
+void OurDoor::Beat(Incarnation incarnation, const Reply<Done>& reply) {
+  if (Hear(incarnation) == nullptr) {
+    parts_.outbox.Send<Done>(reply, Unknown(incarnation));
+    return;
+  }
+  parts_.outbox.Send<Done>(reply, Done{});
+}
+
+void OurDoor::AnswerAgain(const StoredAnswer& stored, const Reply<ExchangeReply>& reply) {
+  ExchangeReply again{.answer = stored.answer, .verdicts = stored.verdicts};
+  for (const LeaseId lease : stored.leases) {
+    if (auto shard = parts_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
+  }
+  // All of it was taken back meanwhile (a reset dataset): the caller asks again.
+  if (stored.answer == Answer::kShards && again.shards.empty()) again.answer = Answer::kWait;
+  parts_.outbox.Send<ExchangeReply>(reply, std::move(again));
+}
+
+void OurDoor::Exchange(const ExchangeRequest& request, Reply<ExchangeReply> reply) {
+  Session* session = Hear(request.incarnation);
+  if (session == nullptr) {
+    parts_.outbox.Send<ExchangeReply>(reply, Unknown(request.incarnation));
+    return;
+  }
+  parts_.sessions.Received(*session, request.received);
+  if (request.number <= session->received) {
+    parts_.outbox.Send<ExchangeReply>(
+        reply, InvalidArgument("call {} of incarnation {} comes after the caller said that its "
+                               "answer had arrived",
+                               request.number, request.incarnation));
+    return;
+  }
+  std::vector<Verdict> verdicts;
+  auto stored = session->answers.find(request.number);
+  if (stored != session->answers.end()) {
+    if (stored->second.complete) {
+      AnswerAgain(stored->second, reply);
+      return;
+    }
+    verdicts = stored->second.verdicts;
+  } else {
+    for (const ShardReport& report : request.reports) {
+      verdicts.push_back(parts_.dispatcher.Report(*session, report, parts_.now));
+    }
+    const bool complete = request.lease_at_most == 0;
+    if (complete || !verdicts.empty()) {
+      parts_.sessions.StoreAnswer(*session, request.number,
+                                  {.complete = complete, .verdicts = verdicts});
+    }
+    if (complete) {
+      parts_.outbox.Send<ExchangeReply>(
+          reply, ExchangeReply{.answer = Answer::kNothing, .verdicts = std::move(verdicts)});
+      return;
+    }
+  }
+  AskForShards(request, std::move(verdicts), std::move(reply));
+}
+
+void OurDoor::AskForShards(const ExchangeRequest& request, std::vector<Verdict> verdicts,
+                           Reply<ExchangeReply> reply) {
+  auto answer = [this, incarnation = request.incarnation, number = request.number,
+                 verdicts = std::move(verdicts), reply = std::move(reply)](
+                    Answer answer, std::vector<LeasedShard> shards) {
+    Session* session = parts_.sessions.Find(incarnation);
+    // Wait, Retry and UnknownDataset change nothing, so asking again may be answered anew.
+    if (session != nullptr && (answer == Answer::kShards || answer == Answer::kFinished)) {
+      StoredAnswer stored{.complete = true, .answer = answer, .verdicts = verdicts};
+      for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
+      parts_.sessions.StoreAnswer(*session, number, std::move(stored));
+    }
+    parts_.outbox.Send<ExchangeReply>(
+        reply, ExchangeReply{answer, std::move(shards), verdicts});
+  };
+  if (parts_.dispatcher.ReplaceWaiter(request.incarnation, request.number, request.call, answer)) {
+    return;
+  }
+  parts_.dispatcher.Ask(
+      Waiter{.call = request.call,
+             .session = request.incarnation,
+             .number = request.number,
+             .dataset = request.dataset,
+             .at_most = std::clamp<uint32_t>(request.lease_at_most, 1, kMostShardsPerCall),
+             .deadline = parts_.now + request.wait,
+             .reply = answer},
+      /*hold_unknown=*/false, parts_.now);
+}
+
+Status OurDoor::Watch(Incarnation incarnation, uint64_t stream,
+                      std::function<void(const Membership&)> push) {
+  Session* session = Hear(incarnation);
+  if (session == nullptr) return Unknown(incarnation);
+  session->connected = true;
+  session->stream_was_open = true;
+  push(CurrentMembership());
+  streams_[incarnation] = {stream, std::move(push)};
+  return Ok();
+}
+
+void OurDoor::Unwatch(Incarnation incarnation, uint64_t stream) {
+  auto found = streams_.find(incarnation);
+  if (found == streams_.end() || found->second.id != stream) return;
+  streams_.erase(found);
+  if (Session* session = parts_.sessions.Find(incarnation)) {
+    session->connected = false;
+    session->disconnected_at = parts_.now;
+  }
+}
+
+void OurDoor::Arrive(Incarnation incarnation, const std::string& name,
+                     std::chrono::milliseconds wait, const Reply<bool>& reply) {
+  Session* session = Hear(incarnation);
+  if (session == nullptr) {
+    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    return;
+  }
+  parts_.sync.Arrive(name, session->replica, parts_.keeper.Running(session->replica.role),
+                     parts_.now + wait,
+                     [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
+}
+
+void OurDoor::AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
+                         const Reply<bool>& reply) {
+  parts_.sync.AwaitEvent(name, parts_.now + wait, [this, reply](bool ready) {
+    parts_.outbox.Send<bool>(reply, ready);
+  });
+}
+
+void OurDoor::AcquireLock(Incarnation incarnation, const std::string& name,
+                          std::chrono::milliseconds wait, const Reply<bool>& reply) {
+  if (Hear(incarnation) == nullptr) {
+    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    return;
+  }
+  parts_.sync.Acquire(name, incarnation, parts_.now + wait, [this, reply](bool acquired) {
+    parts_.outbox.Send<bool>(reply, acquired);
+  });
+}
+
+void OurDoor::ReleaseLock(Incarnation incarnation, const std::string& name,
+                          const Reply<bool>& reply) {
+  if (Hear(incarnation) == nullptr) {
+    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    return;
+  }
+  parts_.outbox.Send<bool>(reply, parts_.sync.Release(name, incarnation));
+}
+
+void OurDoor::Tick() {
+  std::vector<std::pair<Incarnation, std::string>> lost;
+  for (const auto& [incarnation, session] : parts_.sessions.all()) {
+    if (session.old_door) continue;
+    const Duration silent = parts_.now - session.heard_at;
+    if (silent > kSilence) {
+      lost.emplace_back(incarnation, "was silent too long");
+    } else if (!session.connected && session.stream_was_open && silent > kRejoin &&
+               parts_.now - session.disconnected_at > kRejoin) {
+      lost.emplace_back(incarnation, "lost its connection");
+    }
+  }
+  for (const auto& [incarnation, why] : lost) {
+    const Session& session = *parts_.sessions.Find(incarnation);
+    LOG_WARNING("{} {} (incarnation {}) {}: its {} lease(s) go to others",
+                job::NameOf(session.replica.role), session.replica.id, incarnation, why,
+                parts_.dispatcher.LeasesOf(session.replica));
+    CloseSession(parts_, incarnation);
+    streams_.erase(incarnation);
+  }
+}
+
+Membership OurDoor::CurrentMembership() const {
+  Membership membership{.number = parts_.keeper.membership_number()};
+  for (const auto& [name, replica] : parts_.keeper.replicas()) {
+    if (replica.row.state != job::ReplicaState::kRunning) continue;
+    membership.members.push_back(
+        {replica.row.replica.role, replica.row.index, replica.row.replica.id});
+  }
+  return membership;
+}
+
+void OurDoor::PushMembership() {
+  if (pushed_ == parts_.keeper.membership_number()) return;
+  pushed_ = parts_.keeper.membership_number();
+  const Membership membership = CurrentMembership();
+  for (auto& [incarnation, stream] : streams_) {
+    parts_.outbox.Add([push = stream.push, membership] { push(membership); });
+  }
+}
+
+}  // namespace edl::master

@@ -1,0 +1,81 @@
+#include "master/progress_log.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+namespace edl::master {
+namespace {
+
+constexpr size_t kLongestLine = 16384;
+
+// The whole number right behind `mark`.
+std::optional<int64_t> NumberBehind(std::string_view line, std::string_view mark) {
+  const size_t at = line.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = line.substr(at + mark.size());
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  return number;
+}
+
+std::optional<double> RealBehind(std::string_view line, std::string_view mark) {
+  const size_t at = line.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string text(line.substr(at + mark.size(), 40));
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (end == text.c_str()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+bool ProgressLog::Feed(const std::string& source, std::string_view text) {
+  std::string& rest = rest_[source];
+  rest.append(text);
+  bool known = false;
+  size_t start = 0;
+  for (size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', start)) {
+    known = FeedLine(std::string_view(rest).substr(start, end - start)) || known;
+    start = end + 1;
+  }
+  rest.erase(0, start);
+  if (rest.size() > kLongestLine) rest.clear();
+  return known;
+}
+
+bool ProgressLog::FeedLine(std::string_view line) {
+  if (const auto step = NumberBehind(line, "Saving checkpoints for ")) {
+    checkpoint_step_ = std::max(checkpoint_step_, *step);
+    return true;
+  }
+  constexpr std::string_view kJudged = "Saving dict for global step ";
+  if (const auto step = NumberBehind(line, kJudged)) {
+    evaluated_step_ = std::max(evaluated_step_, *step);
+    const size_t at = line.find(": ", line.find(kJudged));
+    if (at != std::string_view::npos) {
+      evaluation_ = fmt::format("{} (global step {})", line.substr(at + 2), *step);
+    }
+    return true;
+  }
+  if (line.find("INFO:tensorflow:") == std::string_view::npos) return false;
+  const auto loss = RealBehind(line, "loss = ");
+  const auto step = NumberBehind(line, "step = ");
+  if (loss) metrics_["loss"] = *loss;
+  if (step) metrics_["step"] = static_cast<double>(*step);
+  if (const auto rate = RealBehind(line, "global_step/sec: ")) metrics_["steps_per_s"] = *rate;
+  return loss.has_value() || step.has_value();
+}
+
+void ProgressLog::Restore(int64_t checkpoint_step, int64_t evaluated_step,
+                          std::string evaluation) {
+  checkpoint_step_ = checkpoint_step;
+  evaluated_step_ = evaluated_step;
+  evaluation_ = std::move(evaluation);
+}
+
+}  // namespace edl::master

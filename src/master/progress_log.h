@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace edl::master {
+
+// What the output of TensorFlow's chief and evaluator tells about a job: steps, loss, checkpoints
+// saved and judged. Fed with pieces of text as they come; lines may be split anywhere.
+//
+// Confined: call it on the master's loop.
+class ProgressLog {
+ public:
+  // `source` keeps the pieces of different replicas apart. True: something became known.
+  bool Feed(const std::string& source, std::string_view text);
+
+  int64_t checkpoint_step() const { return checkpoint_step_; }
+  int64_t evaluated_step() const { return evaluated_step_; }
+  // "accuracy = 0.96, loss = 0.1 (global step 470)"; empty: none yet.
+  const std::string& evaluation() const { return evaluation_; }
+  const std::map<std::string, double>& metrics() const { return metrics_; }
+  void SetMetric(const std::string& name, double value) { metrics_[name] = value; }
+
+  void Restore(int64_t checkpoint_step, int64_t evaluated_step, std::string evaluation);
+
+ private:
+  bool FeedLine(std::string_view line);
+
+  std::map<std::string, std::string> rest_;  // unfinished lines
+  std::map<std::string, double> metrics_;
+  int64_t checkpoint_step_ = -1;
+  int64_t evaluated_step_ = -1;
+  std::string evaluation_;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,386 @@
+#include "master/replica_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "job/names.h"
+
+namespace edl::master {
+namespace {
+
+using job::ExitCause;
+using job::ReplicaState;
+using job::Role;
+
+bool IsActive(ReplicaState state) {
+  return state == ReplicaState::kPending || state == ReplicaState::kRunning;
+}
+
+// After the first relaunch, which is immediate: 1 s, 2 s, 4 s, ... 30 s.
+Duration BackoffAfter(int failures) {
+  if (failures <= 1) return Duration::zero();
+  const int doublings = std::min(failures - 2, 5);
+  return std::min<Duration>(std::chrono::seconds(1 << doublings), std::chrono::seconds(30));
+}
+
+constexpr double kMemoryGrowth = 1.5;
+constexpr int64_t kMemoryGrowthLimit = 4;  // times what the user asked for
+
+}  // namespace
+
+Status ReplicaKeeper::Load(Time now) {
+  MakeSlots();
+  EDL_ASSIGN_OR_RETURN(const std::vector<SlotRow> slots, ledger_.Slots());
+  for (const SlotRow& row : slots) {
+    Slot& slot = slots_[{row.role, row.index}];
+    slot.row = row;
+  }
+  EDL_ASSIGN_OR_RETURN(const std::vector<ReplicaRow> replicas, ledger_.Replicas());
+  for (const ReplicaRow& row : replicas) {
+    replicas_[row.name] = Replica{.row = row, .running_since = now};
+    Slot& slot = slots_[{row.replica.role, row.index}];
+    slot.row.role = row.replica.role;
+    slot.row.index = row.index;
+    const Replica* current = Find(slot.current);
+    if (current == nullptr || current->row.replica.id < row.replica.id) slot.current = row.name;
+    int64_t& next = next_id_[row.replica.role];
+    if (row.replica.id >= next) next = row.replica.id + 1;
+    if (current != nullptr) ++relaunches_;
+  }
+  return Ok();
+}
+
+void ReplicaKeeper::MakeSlots() {
+  for (const Role role : job::kReplicaRoles) {
+    for (int index = 0; index < spec_.CountOf(role); ++index) {
+      Slot& slot = slots_[{role, index}];
+      slot.row.role = role;
+      slot.row.index = index;
+      if (auto found = spec_.resources.find(role); found != spec_.resources.end()) {
+        slot.row.memory_bytes = found->second.memory_limit_bytes;
+      }
+    }
+  }
+}
+
+const ReplicaKeeper::Replica* ReplicaKeeper::Find(const std::string& name) const {
+  auto found = replicas_.find(name);
+  return found == replicas_.end() ? nullptr : &found->second;
+}
+
+const ReplicaKeeper::Replica* ReplicaKeeper::Find(ReplicaRef replica) const {
+  return Find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
+}
+
+ReplicaKeeper::Slot& ReplicaKeeper::SlotOf(const Replica& replica) {
+  return slots_.at({replica.row.replica.role, replica.row.index});
+}
+
+void ReplicaKeeper::SetState(Replica& replica, ReplicaState state, const std::string& reason) {
+  if (replica.row.state != state) ++membership_;
+  replica.row.state = state;
+  replica.row.reason = reason;
+  ledger_.Put(replica.row);
+}
+
+void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
+  const ReplicaRef ref{slot.row.role, next_id_[slot.row.role]++};
+  Replica replica{.row = {.name = job::ReplicaName(spec_.job_name, ref.role, ref.id),
+                          .replica = ref,
+                          .index = slot.row.index}};
+  replica.told = true;  // by us, to be
+  ledger_.Put(replica.row);
+  ledger_.Put(slot.row);
+  slot.current = replica.row.name;
+  slot.relaunch_at.reset();
+  if (relaunched) ++relaunches_;
+  commands_.push_back(LaunchCommand{.name = replica.row.name,
+                                    .replica = ref,
+                                    .index = slot.row.index,
+                                    .memory_bytes = slot.row.memory_bytes,
+                                    .num_workers = spec_.CountOf(Role::kWorker),
+                                    .relaunched = relaunched});
+  replicas_[replica.row.name] = std::move(replica);
+}
+
+void ReplicaKeeper::OnSynced(Time now) {
+  synced_ = true;
+  for (auto& [name, replica] : replicas_) {
+    if (!IsActive(replica.row.state) || replica.told) continue;
+    Slot& slot = SlotOf(replica);
+    if (replica.row.state == ReplicaState::kPending) {
+      // Written down but perhaps never handed over: launching is idempotent by name.
+      commands_.push_back(LaunchCommand{.name = name,
+                                        .replica = replica.row.replica,
+                                        .index = replica.row.index,
+                                        .memory_bytes = slot.row.memory_bytes,
+                                        .num_workers = spec_.CountOf(Role::kWorker),
+                                        .relaunched = replica.row.replica.id > replica.row.index});
+    } else {
+      SetState(replica, ReplicaState::kKilled, "gone when the master came back");
+      if (slot.current == name) Refill(slot, now);
+    }
+  }
+  Tick(now);
+}
+
+void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason) {
+  auto found = replicas_.find(name);
+  if (found == replicas_.end()) return;
+  found->second.told = true;
+  if (found->second.row.state == ReplicaState::kPending) found->second.row.reason = reason;
+}
+
+void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, Time now) {
+  auto found = replicas_.find(name);
+  if (found == replicas_.end()) {
+    commands_.push_back(StopCommand{name, kStopGrace});
+    return;
+  }
+  Replica& replica = found->second;
+  replica.told = true;
+  if (!IsActive(replica.row.state)) return;
+  replica.running_since = now;
+  replica.row.process_id = process_id;
+  SetState(replica, ReplicaState::kRunning, "");
+}
+
+void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndOfLife end,
+                           Time now) {
+  commands_.push_back(AcknowledgeCommand{name});
+  auto found = replicas_.find(name);
+  if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
+  Replica& replica = found->second;
+  Slot& slot = SlotOf(replica);
+  const bool served = replica.row.replica.role == Role::kPs ||
+                      replica.row.replica.role == Role::kEvaluator;
+  const bool progressed = served ? replica.row.state == ReplicaState::kRunning &&
+                                       now - replica.running_since >= kReadyAfter
+                                 : end.progressed;
+  if (stopping_ || !slot.row.wanted) {
+    SetState(replica, ReplicaState::kStopped, cause.message);
+    return;
+  }
+  LOG_INFO("{} ended: {}", name, cause.message);
+  slot.row.idle_lives = progressed ? 0 : slot.row.idle_lives + 1;
+  const bool idle = slot.row.idle_lives >= kIdleLives;
+  if (cause.kind == ExitCause::Kind::kSucceeded && !end.fetch_unanswered) {
+    SetState(replica, ReplicaState::kSucceeded, "");
+    slot.row.succeeded = true;
+    ledger_.Put(slot.row);
+    return;
+  }
+  if (slot.row.role == Role::kPs) BringBackChief(now);
+  const bool left = end.fetch_unanswered && (cause.kind == ExitCause::Kind::kSucceeded ||
+                                             cause.kind == ExitCause::Kind::kFailed);
+  switch (left ? ExitCause::Kind::kSucceeded : cause.kind) {
+    case ExitCause::Kind::kSucceeded:
+      SetState(replica, ReplicaState::kKilled, "left while the master did not answer");
+      break;
+    case ExitCause::Kind::kKilled:
+      SetState(replica, ReplicaState::kKilled, cause.message);
+      break;
+    case ExitCause::Kind::kOutOfMemory: {
+      SetState(replica, ReplicaState::kFailed, cause.message);
+      const int64_t asked = spec_.resources.at(slot.row.role).memory_limit_bytes;
+      const auto more = static_cast<int64_t>(kMemoryGrowth * static_cast<double>(slot.row.memory_bytes));
+      if (asked == 0 || more > kMemoryGrowthLimit * asked) {
+        CountFailure(slot, replica, cause.message, std::move(end), now);
+        return;
+      }
+      slot.row.memory_bytes = more;
+      break;
+    }
+    case ExitCause::Kind::kFailed:
+    case ExitCause::Kind::kNotLaunched:
+      SetState(replica, ReplicaState::kFailed, cause.message);
+      CountFailure(slot, replica, cause.message, std::move(end), now);
+      return;
+  }
+  if (idle) {
+    CountFailure(slot, replica,
+                 fmt::format("{} lives in a row without progress, the last one: {}",
+                             slot.row.idle_lives, cause.message),
+                 std::move(end), now);
+    return;
+  }
+  Refill(slot, now);
+}
+
+int ReplicaKeeper::FailuresAllowed(const Slot& slot) const {
+  if (slot.row.role == Role::kPs) return spec_.ps_relaunch_max_num;
+  if (slot.row.role == Role::kWorker) {
+    auto listed = spec_.critical_workers.relaunches.find(slot.row.index);
+    if (listed != spec_.critical_workers.relaunches.end()) return listed->second;
+  }
+  return spec_.relaunch_on_worker_failure;
+}
+
+bool ReplicaKeeper::FailsTheJob(const Slot& slot) const {
+  if (slot.row.role != Role::kWorker) return true;
+  switch (spec_.critical_workers.kind) {
+    case job::CriticalWorkers::Kind::kDefault:
+      return true;
+    case job::CriticalWorkers::Kind::kNone:
+      return false;
+    case job::CriticalWorkers::Kind::kListed:
+      return spec_.critical_workers.relaunches.contains(slot.row.index);
+  }
+  return true;
+}
+
+void ReplicaKeeper::CountFailure(Slot& slot, const Replica& replica, const std::string& why,
+                                 EndOfLife end, Time now) {
+  ++slot.row.failures;
+  ledger_.Put(slot.row);
+  const int allowed = FailuresAllowed(slot);
+  if (slot.row.failures <= allowed) {
+    Refill(slot, now + BackoffAfter(slot.row.failures));
+    return;
+  }
+  const std::string reason =
+      fmt::format("{} failed ({}); it was failure {} of {} {}, and {} relaunch(es) are allowed",
+                  replica.row.name, why, slot.row.failures, job::NameOf(slot.row.role),
+                  slot.row.index, allowed);
+  slot.given_up = true;
+  const bool last_hope =
+      slot.row.role == Role::kWorker &&
+      std::none_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+        return entry.first.first == Role::kWorker && entry.second.row.wanted &&
+               !entry.second.given_up;
+      });
+  if (FailsTheJob(slot) || last_hope) {
+    failure_ = Failure{reason, std::move(end.last_lines)};
+  } else {
+    LOG_WARNING("{}; the job goes on without it", reason);
+  }
+}
+
+void ReplicaKeeper::BringBackChief(Time now) {
+  // A TensorFlow ps that comes back is empty, and only a chief fills it again.
+  auto chief = slots_.find({Role::kChief, 0});
+  if (!spec_.need_tf_config || chief == slots_.end() || !chief->second.row.succeeded) return;
+  if (TrainingEnded()) return;
+  chief->second.row.succeeded = false;
+  Refill(chief->second, now);
+}
+
+void ReplicaKeeper::Refill(Slot& slot, Time at) {
+  slot.relaunch_at = at;
+  ledger_.Put(slot.row);
+}
+
+void ReplicaKeeper::Tick(Time now) {
+  if (!synced_ || stopping_ || failure_) return;
+  for (const Role role : job::kReplicaRoles) {
+    for (auto& [key, slot] : slots_) {
+      if (key.first != role || !slot.row.wanted || slot.row.succeeded || slot.given_up) continue;
+      if (slot.current.empty()) {
+        Launch(slot, false);
+      } else if (slot.relaunch_at && *slot.relaunch_at <= now) {
+        Launch(slot, true);
+      } else if (!slot.relaunch_at && !IsActive(Find(slot.current)->row.state)) {
+        // The last master life wrote the exit down and died before the relaunch.
+        Launch(slot, true);
+      }
+    }
+  }
+}
+
+Status ReplicaKeeper::Scale(int num_workers, Time now) {
+  const int slots_at_start = spec_.CountOf(Role::kWorker);
+  if (num_workers < 1) return InvalidArgument("num_workers is {}; it must be at least 1", num_workers);
+  if (spec_.need_tf_config && num_workers > slots_at_start) {
+    return InvalidArgument(
+        "TF_CONFIG fixed this job at {} worker(s) when it started; it can shrink below that and "
+        "grow back, not to {}",
+        slots_at_start, num_workers);
+  }
+  for (int index = 0; index < num_workers; ++index) {
+    Slot& slot = slots_[{Role::kWorker, index}];
+    slot.row.role = Role::kWorker;
+    slot.row.index = index;
+    if (!slot.row.wanted) slot.relaunch_at = now;
+    slot.row.wanted = true;
+    ledger_.Put(slot.row);
+  }
+  for (auto& [key, slot] : slots_) {
+    if (key.first != Role::kWorker || key.second < num_workers || !slot.row.wanted) continue;
+    slot.row.wanted = false;
+    slot.relaunch_at.reset();
+    ledger_.Put(slot.row);
+    const Replica* current = Find(slot.current);
+    if (current != nullptr && IsActive(current->row.state)) {
+      commands_.push_back(StopCommand{slot.current, kStopGrace});
+    }
+  }
+  Tick(now);
+  return Ok();
+}
+
+void ReplicaKeeper::LaunchForLeftover(Time now) {
+  for (const Role role : {Role::kWorker, Role::kChief}) {
+    for (auto& [key, slot] : slots_) {
+      if (key.first != role || !slot.row.wanted || slot.given_up) continue;
+      slot.row.succeeded = false;
+      Refill(slot, now);
+      Tick(now);
+      return;
+    }
+  }
+}
+
+void ReplicaKeeper::Forgive() {
+  for (auto& [key, slot] : slots_) {
+    slot.row.failures = 0;
+    slot.row.idle_lives = 0;
+    ledger_.Put(slot.row);
+  }
+}
+
+void ReplicaKeeper::StopAll() {
+  stopping_ = true;
+  for (const auto& [name, replica] : replicas_) {
+    if (IsActive(replica.row.state)) commands_.push_back(StopCommand{name, kStopGrace});
+  }
+}
+
+bool ReplicaKeeper::TrainingEnded() const {
+  return synced_ && std::all_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+    const Slot& slot = entry.second;
+    const bool trains = slot.row.role == Role::kWorker || slot.row.role == Role::kChief;
+    return !trains || !slot.row.wanted || slot.row.succeeded || slot.given_up;
+  });
+}
+
+bool ReplicaKeeper::AnyRunning() const {
+  return std::any_of(replicas_.begin(), replicas_.end(),
+                     [](const auto& entry) { return IsActive(entry.second.row.state); });
+}
+
+bool ReplicaKeeper::AnyRunning(Role role) const {
+  return std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
+    return entry.second.row.replica.role == role && IsActive(entry.second.row.state);
+  });
+}
+
+bool ReplicaKeeper::ChiefExpected() const {
+  auto chief = slots_.find({Role::kChief, 0});
+  return chief != slots_.end() && chief->second.row.wanted && !chief->second.row.succeeded &&
+         !chief->second.given_up;
+}
+
+std::vector<ReplicaRef> ReplicaKeeper::Running(Role role) const {
+  std::vector<ReplicaRef> running;
+  for (const auto& [name, replica] : replicas_) {
+    if (replica.row.replica.role == role && replica.row.state == ReplicaState::kRunning) {
+      running.push_back(replica.row.replica);
+    }
+  }
+  return running;
+}
+
+std::vector<Command> ReplicaKeeper::TakeCommands() { return std::exchange(commands_, {}); }
+
+}  // namespace edl::master

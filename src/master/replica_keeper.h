@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "job/job_spec.h"
+#include "job/job_view.h"
+#include "job/replica.h"
+#include "master/ledger.h"
+#include "master/types.h"
+
+namespace edl::master {
+
+// What the keeper asks of the backend, carried out after the commit that decided it.
+struct LaunchCommand {
+  std::string name;
+  ReplicaRef replica;
+  int index = 0;
+  int64_t memory_bytes = 0;
+  int num_workers = 0;
+  bool relaunched = false;
+};
+struct StopCommand {
+  std::string name;
+  std::chrono::milliseconds grace{0};
+};
+struct AcknowledgeCommand {
+  std::string name;
+};
+using Command = std::variant<LaunchCommand, StopCommand, AcknowledgeCommand>;
+
+// What the rest of the master knows about a replica that just ended.
+struct EndOfLife {
+  bool progressed = false;        // reported a batch in this life
+  bool fetch_unanswered = false;  // left, with data left, before its last fetch was answered
+  std::vector<std::string> last_lines;
+};
+
+// Keeps the wanted replicas running: launches them, decides by the cause of an exit whether and
+// when the slot is refilled, and says when the job has failed. docs/states/replica.md.
+//
+// Confined: call it on the master's loop.
+class ReplicaKeeper {
+ public:
+  static constexpr int kIdleLives = 5;  // in a row without progress: any cause counts then
+  static constexpr Duration kReadyAfter = std::chrono::seconds(30);  // a ps or evaluator's progress
+  static constexpr std::chrono::milliseconds kStopGrace{2000};
+
+  ReplicaKeeper(Ledger& ledger, const job::JobSpec& spec) : ledger_(ledger), spec_(spec) {}
+
+  // Reads replicas and slots back. Nothing is decided before OnSynced.
+  Status Load(Time now);
+
+  // The backend told all it has: launches what was never started, takes the rest for killed.
+  void OnSynced(Time now);
+  void OnPending(const std::string& name, const std::string& reason);
+  void OnRunning(const std::string& name, int64_t process_id, Time now);
+  // The replica's part in the master (leases, locks) has been taken back by the caller.
+  void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
+
+  // Relaunches whose time has come.
+  void Tick(Time now);
+
+  // InvalidArgument: not possible for this job.
+  Status Scale(int num_workers, Time now);
+  // Puts a fresh worker (or chief, for want of workers) into a slot that had succeeded.
+  void LaunchForLeftover(Time now);
+  // A job that had ended goes on: what failed before does not count any more.
+  void Forgive();
+  // Ends all that runs and launches nothing any more.
+  void StopAll();
+
+  // Chief and workers are all through.
+  bool TrainingEnded() const;
+  bool AnyRunning() const;
+  bool AnyRunning(job::Role role) const;
+  // The chief runs or will run again.
+  bool ChiefExpected() const;
+  bool synced() const { return synced_; }
+
+  struct Failure {
+    std::string reason;
+    std::vector<std::string> last_lines;
+  };
+  // Why the job cannot go on; nullopt while it can.
+  const std::optional<Failure>& failure() const { return failure_; }
+
+  struct Replica {
+    ReplicaRow row;
+    Time running_since;
+    bool told = false;  // by the backend, since this master started
+  };
+  const std::map<std::string, Replica>& replicas() const { return replicas_; }
+  const Replica* Find(const std::string& name) const;
+  const Replica* Find(ReplicaRef replica) const;
+  std::vector<ReplicaRef> Running(job::Role role) const;
+  int64_t relaunches() const { return relaunches_; }
+  // Rises whenever a replica starts or stops running.
+  uint64_t membership_number() const { return membership_; }
+
+  std::vector<Command> TakeCommands();
+
+ private:
+  struct Slot {
+    SlotRow row;
+    std::string current;               // replica name; empty: none yet
+    std::optional<Time> relaunch_at;   // of a slot that is to be refilled
+    bool given_up = false;
+  };
+  using SlotKey = std::pair<job::Role, int>;
+
+  void MakeSlots();
+  void Launch(Slot& slot, bool relaunched);
+  void Refill(Slot& slot, Time at);
+  // An exit that counts against the slot's line.
+  void CountFailure(Slot& slot, const Replica& replica, const std::string& why, EndOfLife end,
+                    Time now);
+  void BringBackChief(Time now);
+  int FailuresAllowed(const Slot& slot) const;
+  bool FailsTheJob(const Slot& slot) const;
+  void SetState(Replica& replica, job::ReplicaState state, const std::string& reason);
+  Slot& SlotOf(const Replica& replica);
+
+  Ledger& ledger_;            // outlives this
+  const job::JobSpec& spec_;  // outlives this
+  std::map<SlotKey, Slot> slots_;
+  std::map<std::string, Replica> replicas_;
+  std::map<job::Role, int64_t> next_id_;
+  std::vector<Command> commands_;
+  std::optional<Failure> failure_;
+  int64_t relaunches_ = 0;
+  uint64_t membership_ = 1;
+  bool synced_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace edl::master

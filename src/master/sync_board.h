@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "master/ledger.h"
+#include "master/types.h"
+
+namespace edl::master {
+
+// Named barriers, events and locks of a job. The ledger keeps them, for a worker that passed a
+// barrier does not come again after a master's restart.
+//
+// Confined: call it on the master's loop.
+class SyncBoard {
+ public:
+  using Reply = std::function<void(bool)>;
+
+  explicit SyncBoard(Ledger& ledger) : ledger_(ledger) {}
+  Status Load(const std::string& saved);
+
+  // `replica` arrives at a barrier of the replicas in `running`, as they are at the first arrival.
+  // Answers true once all of them arrived or are gone, false at `until`.
+  void Arrive(const std::string& name, ReplicaRef replica, const std::vector<ReplicaRef>& running,
+              std::optional<Time> until, Reply reply);
+  void AwaitEvent(const std::string& name, std::optional<Time> until, Reply reply);
+  void Notify(const std::string& name);
+  void Delete(const std::string& name);
+  void DeleteAll();
+
+  // Answers true once `holder` has the lock (again, if it has it already), false at `until`.
+  void Acquire(const std::string& name, Incarnation holder, std::optional<Time> until,
+               Reply reply);
+  // `holder`: only if it holds it; none: whoever does. False: it was not held so.
+  bool Release(const std::string& name, std::optional<Incarnation> holder);
+
+  // Barriers do not wait for a replica that is gone; its locks are free, its calls forgotten.
+  void ReplicaGone(ReplicaRef replica);
+  void SessionGone(Incarnation session);
+
+  void Tick(Time now);
+  void Flush();
+
+ private:
+  struct Barrier {
+    std::set<ReplicaRef> missing;
+    std::set<ReplicaRef> arrived;
+  };
+  struct Waiting {
+    enum class Kind { kBarrier, kEvent, kLock };
+    Kind kind;
+    std::string name;
+    Incarnation session;  // kLock
+    std::optional<Time> until;
+    Reply reply;
+  };
+
+  bool Ready(const Waiting& waiting);
+  void Settle();
+  void Changed();
+
+  Ledger& ledger_;  // outlives this
+  std::map<std::string, Barrier> barriers_;
+  std::set<std::string> events_;
+  std::map<std::string, Incarnation> locks_;
+  std::list<Waiting> waiting_;
+  bool dirty_ = false;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,122 @@
+#include "master/world.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace edl::master {
+
+using nlohmann::json;
+
+Status World::Load(const std::string& saved) {
+  if (saved.empty()) return Ok();
+  try {
+    const json in = json::parse(saved);
+    in.at("number").get_to(number_);
+    for (const json& entry : in.at("members")) {
+      current_.push_back({{entry.at(0).get<std::string>(), entry.at(1).get<int32_t>()},
+                          entry.at(2).get<int32_t>()});
+    }
+    next_ = current_;
+    return Ok();
+  } catch (const json::exception& error) {
+    return DataLoss("the world in the ledger cannot be read: {}", error.what());
+  }
+}
+
+bool World::IsMember(const std::vector<Member>& members, const Process& process) const {
+  return std::any_of(members.begin(), members.end(),
+                     [&](const Member& member) { return member.process == process; });
+}
+
+void World::Start(const Process& process, int32_t port) {
+  std::erase_if(next_, [&](const Member& member) {
+    return member.process == process && member.port != port;
+  });
+  if (!IsMember(next_, process)) {
+    next_.push_back({process, port});
+    pending_ = true;
+  }
+}
+
+void World::End(const Process& process) {
+  pending_ = std::erase_if(next_, [&](const Member& m) { return m.process == process; }) > 0 ||
+             pending_;
+}
+
+void World::HostGone(const std::string& host) {
+  const auto there = [&](const Member& member) { return member.process.host == host; };
+  pending_ = std::erase_if(next_, there) > 0 || pending_;
+  // Nobody waits for the dead to ask.
+  for (const Member& member : current_) {
+    if (there(member)) asked_.insert(member.process);
+  }
+}
+
+bool World::AllIn(const std::set<Process>& called) const {
+  return std::all_of(current_.begin(), current_.end(),
+                     [&](const Member& member) { return called.contains(member.process); });
+}
+
+void World::InstallNext() {
+  current_ = next_;
+  pending_ = false;
+  asked_.clear();
+  reset_.clear();
+  barrier_.clear();
+  ++number_;
+  dirty_ = true;
+}
+
+World::Rank World::RankOf(const Process& process) {
+  if (pending_ && AllIn(asked_)) InstallNext();
+  asked_.insert(process);
+  Rank rank{.size = static_cast<int32_t>(current_.size()), .number = number_};
+  std::set<std::string> hosts_before;
+  std::set<std::string> hosts;
+  int32_t local = 0;
+  for (size_t i = 0; i < current_.size(); ++i) {
+    const Member& member = current_[i];
+    if (member.process == process) {
+      rank.rank = static_cast<int32_t>(i);
+      rank.local_rank = local;
+      rank.cross_rank = static_cast<int32_t>(hosts_before.size());
+    }
+    if (member.process.host == process.host) ++local;
+    if (rank.rank < 0 && member.process.host != process.host) {
+      hosts_before.insert(member.process.host);
+    }
+    hosts.insert(member.process.host);
+  }
+  rank.local_size = std::max<int32_t>(1, local);
+  rank.cross_size = std::max<int32_t>(1, static_cast<int32_t>(hosts.size()));
+  if (!current_.empty()) {
+    rank.address = current_.front().process.host;
+    rank.port = current_.front().port;
+  }
+  return rank;
+}
+
+bool World::ResetSync(const Process& process, int32_t number) {
+  if (number != number_) return true;
+  reset_.insert(process);
+  return AllIn(reset_);
+}
+
+bool World::BarrierSync(const Process& process, int32_t number) {
+  if (number != number_) return true;
+  barrier_.insert(process);
+  return AllIn(barrier_);
+}
+
+void World::Flush() {
+  if (!dirty_) return;
+  dirty_ = false;
+  json members = json::array();
+  for (const Member& member : current_) {
+    members.push_back({member.process.host, member.process.local_id, member.port});
+  }
+  ledger_.PutMeta("world", json{{"number", number_}, {"members", members}}.dump(
+                               -1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace edl::master
