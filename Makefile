@@ -57,8 +57,10 @@ test: setup ## What CI runs: lint, unit tests, sanitizers, local jobs, fuzz corp
 	@$(step) "all tests" $(MAKE) --no-print-directory test-lint test-unit test-fuzz test-jobs
 
 .PHONY: test-lint
-test-lint:
+test-lint: # quick things first; clang-tidy remembers what it has passed
 	@$(step) "lint (quick)" tools/lint --quick
+	@$(step) "build (dev)" $(call build,dev,all)
+	@$(step) "lint" tools/lint --build $(BUILD)/dev
 
 .PHONY: test-unit
 test-unit: ## Tier 1: unit tests, plain and under asan and tsan
@@ -85,9 +87,7 @@ test-fuzz: ## Replay the fuzz corpora, then 10 s a target
 	@$(step) "fuzz corpora, 10 s a target" tests/fuzz/run $(BUILD)/fuzz/fuzzers 10
 
 .PHONY: lint
-lint: setup ## clang-format, layers, listed tests, sizes, scripts, clang-tidy
-	@$(step) "build (dev)" $(call build,dev,all)
-	@$(step) "lint" tools/lint --build $(BUILD)/dev
+lint: setup test-lint ## clang-format, layers, listed tests, sizes, ruff, clang-tidy
 
 .PHONY: fuzz
 fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the corpora

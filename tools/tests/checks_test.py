@@ -69,7 +69,8 @@ class CheckLayers(unittest.TestCase):
                             'src/master/master.cc:1:')
 
     def test_testing_is_for_tests(self):
-        files = {'src/base/testing/fake.h': '', 'src/job/a_test.cc': '#include "base/testing/fake.h"\n'}
+        files = {'src/base/testing/fake.h': '',
+                 'src/job/a_test.cc': '#include "base/testing/fake.h"\n'}
         self.assert_clean(files)
         files['src/job/a.cc'] = '#include "base/testing/fake.h"\n'
         self.assert_offence(files, 'src/job/a.cc:1:', 'for tests only')
@@ -86,7 +87,8 @@ class CheckLayers(unittest.TestCase):
                             'src/master/ledger.h:1:')
 
     def test_a_folder_without_a_line_is_an_offence(self):
-        self.assert_offence({'src/base/status.h': '', 'src/misc/a.cc': '#include "base/status.h"\n'},
+        self.assert_offence({'src/base/status.h': '',
+                             'src/misc/a.cc': '#include "base/status.h"\n'},
                             'misc has no line')
 
     def test_an_include_by_neighbourhood_is_an_offence(self):
@@ -107,18 +109,25 @@ class CheckLayers(unittest.TestCase):
 class CheckTests(unittest.TestCase):
 
     def test_a_listed_test_is_clean(self):
-        result = run('check_tests', {'src/a/CMakeLists.txt': 'edl_test(a SOURCES x_test.cc sub/y_test.cc)\n',
-                       'src/a/x_test.cc': '', 'src/a/sub/y_test.cc': ''})
+        result = run('check_tests', {
+            'src/a/CMakeLists.txt': 'edl_test(a SOURCES x_test.cc sub/y_test.cc)\n',
+            'src/a/x_test.cc': '',
+            'src/a/sub/y_test.cc': '',
+        })
         self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_a_test_that_only_a_comment_lists_is_named(self):
-        result = run('check_tests', {'src/a/CMakeLists.txt': '# x_test.cc\n', 'src/a/x_test.cc': ''})
+        result = run('check_tests', {'src/a/CMakeLists.txt': '# x_test.cc\n',
+                                     'src/a/x_test.cc': ''})
         self.assertEqual(result.returncode, 1)
         self.assertIn('src/a/x_test.cc', result.stdout)
 
     def test_a_longer_name_does_not_list_a_shorter_one(self):
-        result = run('check_tests', {'src/a/CMakeLists.txt': 'edl_test(a SOURCES big_x_test.cc)\n',
-                       'src/a/x_test.cc': '', 'src/a/big_x_test.cc': ''})
+        result = run('check_tests', {
+            'src/a/CMakeLists.txt': 'edl_test(a SOURCES big_x_test.cc)\n',
+            'src/a/x_test.cc': '',
+            'src/a/big_x_test.cc': '',
+        })
         self.assertEqual(result.returncode, 1)
 
 
