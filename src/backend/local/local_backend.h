@@ -36,8 +36,6 @@ class LocalBackend final : public Backend {
   Result<std::string> AddressOf(job::Role role, int index) override;
 
  private:
-  struct Told;
-
   LocalBackend(std::filesystem::path job_dir, FileDescriptor socket);
 
   Result<Message> Call(Request request);

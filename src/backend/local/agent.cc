@@ -1,0 +1,192 @@
+#include "backend/local/agent.h"
+
+#include <array>
+#include <csignal>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/exit_cause.h"
+#include "backend/local/agent_main.h"
+#include "backend/local/agent_protocol.h"
+#include "backend/local/sandbox.h"
+
+namespace edl::backend::local {
+namespace {
+
+constexpr std::chrono::seconds kStartPatience{60};
+
+// Blocks every signal for its life: neither the client's handlers nor its pending signals are the
+// new process's.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// As fork(), with namespaces: 0 in the child, in the parent its id and a pidfd.
+pid_t Clone(const Namespaces& namespaces, int* pidfd) {
+  const int flags = namespaces.clone_flags() | CLONE_PIDFD | SIGCHLD;
+  return static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, pidfd, nullptr, nullptr));
+}
+
+struct Started {
+  pid_t process_id = 0;
+  FileDescriptor pidfd;
+  FileDescriptor lifeline;
+};
+
+Result<Started> CloneAgent(const AgentOptions& options, const Namespaces& namespaces) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Errno("making a socket for the agent");
+  }
+  FileDescriptor ours(ends[0]);
+  FileDescriptor theirs(ends[1]);
+  const Identity identity{.user = geteuid(), .group = getegid()};
+  const SignalsBlocked blocked;
+  int pidfd = -1;
+  const pid_t process_id = Clone(namespaces, &pidfd);
+  if (process_id < 0) return Errno("cloning the agent");
+  if (process_id == 0) RunAgent(options, namespaces, identity, std::move(theirs));
+  fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+  return Started{process_id, FileDescriptor(pidfd), std::move(ours)};
+}
+
+int Reap(pid_t process_id) {
+  int status = 0;
+  while (waitpid(process_id, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// The next line from the agent. Unavailable: the connection ended. DeadlineExceeded: none came.
+Result<std::string> ReadLine(int socket, LineReader& reader, std::chrono::milliseconds at_most) {
+  const auto deadline = std::chrono::steady_clock::now() + at_most;
+  while (true) {
+    if (std::optional<std::string> line = reader.NextLine()) return *std::move(line);
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
+    const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled == 0) return DeadlineExceeded("the agent did not answer");
+    std::array<char, 4096> buffer;  // NOLINT: filled by recv
+    const ssize_t got = recv(socket, buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Unavailable("the agent closed the connection");
+    EDL_RETURN_IF_ERROR(reader.Append({buffer.data(), static_cast<size_t>(got)}));
+  }
+}
+
+// What the agent says of its start.
+Result<Message> AwaitStart(const Started& started) {
+  LineReader reader;
+  Result<std::string> line = ReadLine(started.lifeline.get(), reader, kStartPatience);
+  if (!line.ok()) return std::move(line).status().Within("starting the agent");
+  return ParseMessage(*line);
+}
+
+Status SendOp(int socket, Op op) {
+  EDL_ASSIGN_OR_RETURN(const std::string line, Encode(Request{.id = 1, .op = op}));
+  return SendAll(socket, line);
+}
+
+}  // namespace
+
+Result<AgentHandle> StartAgent(const AgentOptions& given) {
+  AgentOptions options = given;
+  std::error_code error;
+  options.job_dir = std::filesystem::absolute(options.job_dir, error);
+  options.ports_dir = std::filesystem::absolute(options.ports_dir, error);
+  EDL_RETURN_IF_ERROR(CheckVolumes(options.volumes));
+  const bool may_isolate = options.at_most == Isolation::kNamespaces;
+  for (const Namespaces& namespaces : NamespacesToTry(may_isolate, !options.volumes.empty())) {
+    const bool can_do_with_less = namespaces.clone_flags() != 0;
+    Result<Started> started = CloneAgent(options, namespaces);
+    if (!started.ok() && can_do_with_less) continue;
+    if (!started.ok()) return started.status();
+    Result<Message> first = AwaitStart(*started);
+    if (first.ok() && first->status.ok()) {
+      AgentHandle handle;
+      handle.process_id_ = started->process_id;
+      handle.pidfd_ = std::move(started->pidfd);
+      handle.lifeline_ = std::move(started->lifeline);
+      handle.master_address_ = first->address;
+      handle.isolation_ = namespaces.pid ? Isolation::kNamespaces : Isolation::kNone;
+      return handle;
+    }
+    // One that did not even answer is not waited for.
+    if (!first.ok()) kill(started->process_id, SIGKILL);
+    Reap(started->process_id);
+    if (!first.ok()) return first.status();
+    if (!first->isolation || !can_do_with_less) return first->status;
+  }
+  return Internal("no way to start the agent was tried");
+}
+
+Status AgentHandle::Shutdown() { return SendOp(lifeline_.get(), Op::kShutdown); }
+
+Status AgentHandle::Detach() { return SendOp(lifeline_.get(), Op::kDetach); }
+
+Result<JobEnd> AgentHandle::Wait() {
+  // Its words first: an agent whose words nobody takes could not end.
+  LineReader reader;
+  JobEnd end;
+  bool told = false;
+  while (true) {
+    Result<std::string> line =
+        ReadLine(lifeline_.get(), reader, std::chrono::hours(24 * 20));  // poll's int holds 24 days
+    if (line.status().code() == Code::kDeadlineExceeded) continue;
+    if (!line.ok()) break;
+    Result<Message> message = ParseMessage(*line);
+    if (!message.ok() || message->kind != Message::Kind::kEnd) continue;
+    end = std::move(message->end);
+    told = true;
+  }
+  const int status = Reap(process_id_);
+  if (WIFSIGNALED(status)) {
+    return Unavailable("the job's agent was killed by {}, and every process of the job with it",
+                       NameOfSignal(WTERMSIG(status)));
+  }
+  if (!told) end.exit_code = WEXITSTATUS(status);
+  return end;
+}
+
+Result<bool> IsAgentRunning(const std::filesystem::path& job_dir) {
+  const std::filesystem::path path = job_dir / "agent.lock";
+  const FileDescriptor lock(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock.valid()) {
+    if (errno == ENOENT) return false;
+    return Errno("opening {}", path.string());
+  }
+  if (flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return Errno("asking for the lock {}", path.string());
+}
+
+Status ShutdownAgent(const std::filesystem::path& job_dir) {
+  EDL_ASSIGN_OR_RETURN(const FileDescriptor connection, ConnectToAgent(job_dir));
+  EDL_RETURN_IF_ERROR(SendOp(connection.get(), Op::kShutdown));
+  LineReader reader;
+  EDL_ASSIGN_OR_RETURN(const std::string line, ReadLine(connection.get(), reader, kStartPatience));
+  EDL_ASSIGN_OR_RETURN(const Message reply, ParseMessage(line));
+  return reply.status;
+}
+
+}  // namespace edl::backend::local

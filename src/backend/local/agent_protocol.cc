@@ -1,0 +1,382 @@
+#include "backend/local/agent_protocol.h"
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace edl::backend::local {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array<std::pair<Op, const char*>, 7> kOps = {{{Op::kLaunch, "launch"},
+                                                             {Op::kStop, "stop"},
+                                                             {Op::kAcknowledge, "acknowledge"},
+                                                             {Op::kWatch, "watch"},
+                                                             {Op::kAddress, "address"},
+                                                             {Op::kDetach, "detach"},
+                                                             {Op::kShutdown, "shutdown"}}};
+using EventKind = job::ReplicaEvent::Kind;
+constexpr std::array<std::pair<EventKind, const char*>, 4> kEventKinds = {
+    {{EventKind::kPending, "pending"},
+     {EventKind::kRunning, "running"},
+     {EventKind::kExited, "exited"},
+     {EventKind::kSynced, "synced"}}};
+using CauseKind = job::ExitCause::Kind;
+constexpr std::array<std::pair<CauseKind, const char*>, 5> kCauseKinds = {
+    {{CauseKind::kSucceeded, "succeeded"},
+     {CauseKind::kFailed, "failed"},
+     {CauseKind::kKilled, "killed"},
+     {CauseKind::kOutOfMemory, "out_of_memory"},
+     {CauseKind::kNotLaunched, "not_launched"}}};
+
+template <typename Enum, size_t kCount>
+const char* WordOf(const std::array<std::pair<Enum, const char*>, kCount>& words, Enum value) {
+  for (const auto& [known, word] : words) {
+    if (known == value) return word;
+  }
+  return "?";
+}
+
+template <typename Enum, size_t kCount>
+std::optional<Enum> FromWord(const std::array<std::pair<Enum, const char*>, kCount>& words,
+                             std::string_view word) {
+  for (const auto& [value, known] : words) {
+    if (word == known) return value;
+  }
+  return std::nullopt;
+}
+
+// Reads fields of an object, remembering the first that is not what it must be.
+class Fields {
+ public:
+  explicit Fields(const Json& object) : object_(object) {
+    if (!object.is_object()) Fail("is no object");
+  }
+
+  std::string String(const char* key) {
+    const Json* field = Find(key);
+    if (field == nullptr) return {};
+    if (!field->is_string()) return Fail("field '{}' is no string", key), std::string();
+    return field->get_ref<const std::string&>();
+  }
+
+  int64_t Number(const char* key, int64_t least = std::numeric_limits<int64_t>::min(),
+                 int64_t most = std::numeric_limits<int64_t>::max()) {
+    const Json* field = Find(key);
+    if (field == nullptr) return 0;
+    const bool too_large = field->is_number_unsigned() &&
+                           field->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
+    if (!field->is_number_integer() || too_large) return Fail("field '{}' is no integer", key), 0;
+    const auto value = field->get<int64_t>();
+    if (value < least || value > most) return Fail("field '{}' is out of range", key), 0;
+    return value;
+  }
+
+  bool Bool(const char* key) {
+    const Json* field = Find(key);
+    return field != nullptr && field->is_boolean() && field->get<bool>();
+  }
+
+  const Json& Object(const char* key) {
+    static const Json kEmpty = Json::object();
+    const Json* field = Find(key);
+    if (field != nullptr && field->is_object()) return *field;
+    Fail("field '{}' is no object", key);
+    return kEmpty;
+  }
+
+  std::vector<std::string> Strings(const char* key) {
+    std::vector<std::string> strings;
+    const Json* field = Find(key);
+    if (field == nullptr) return strings;
+    if (!field->is_array()) return Fail("field '{}' is no list", key), strings;
+    for (const Json& item : *field) {
+      if (!item.is_string()) return Fail("field '{}' holds what is no string", key), strings;
+      strings.push_back(item.get_ref<const std::string&>());
+    }
+    return strings;
+  }
+
+  std::map<std::string, std::string> StringMap(const char* key) {
+    std::map<std::string, std::string> strings;
+    for (const auto& [name, value] : Object(key).items()) {
+      if (!value.is_string()) return Fail("field '{}' holds what is no string", key), strings;
+      strings[name] = value.get_ref<const std::string&>();
+    }
+    return strings;
+  }
+
+  template <typename Enum, size_t kCount>
+  Enum Word(const char* key, const std::array<std::pair<Enum, const char*>, kCount>& words) {
+    const std::string word = String(key);
+    const std::optional<Enum> value = FromWord(words, word);
+    if (!value.has_value()) Fail("field '{}' is '{}', which means nothing here", key, word);
+    return value.value_or(words.front().first);
+  }
+
+  job::Role Role(const char* key) {
+    const std::string word = String(key);
+    const std::optional<job::Role> role = job::RoleFromName(word);
+    if (!role.has_value()) Fail("field '{}' is '{}', which is no role", key, word);
+    return role.value_or(job::Role::kWorker);
+  }
+
+  const Status& status() const { return status_; }
+
+  template <typename... Args>
+  void Fail(fmt::format_string<Args...> format, Args&&... args) {
+    if (status_.ok()) status_ = InvalidArgument(format, std::forward<Args>(args)...);
+  }
+
+ private:
+  const Json* Find(const char* key) const {
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(key);
+    return found == object_.end() ? nullptr : &*found;
+  }
+
+  const Json& object_;
+  Status status_;
+};
+
+Json ToJson(const job::ReplicaSpec& spec) {
+  return {{"name", spec.name},
+          {"role", job::NameOf(spec.role)},
+          {"index", spec.index},
+          {"id", spec.id},
+          {"command", spec.command},
+          {"env", spec.env},
+          {"memory_limit_bytes", spec.memory_limit_bytes}};
+}
+
+Result<job::ReplicaSpec> SpecFromJson(const Json& json) {
+  constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+  Fields fields(json);
+  job::ReplicaSpec spec{.name = fields.String("name"),
+                        .role = fields.Role("role"),
+                        .index = static_cast<int>(fields.Number("index", 0, kMaxInt)),
+                        .id = fields.Number("id", 0),
+                        .command = fields.Strings("command"),
+                        .env = fields.StringMap("env"),
+                        .memory_limit_bytes = fields.Number("memory_limit_bytes", 0)};
+  EDL_RETURN_IF_ERROR(fields.status());
+  return spec;
+}
+
+Json ToJson(const job::ReplicaEvent& event) {
+  Json json = {{"name", event.name}, {"kind", WordOf(kEventKinds, event.kind)}};
+  if (event.kind == EventKind::kRunning) json["process_id"] = event.process_id;
+  if (event.kind == EventKind::kPending) json["reason"] = event.reason;
+  if (event.kind == EventKind::kExited) {
+    json["cause"] = {{"kind", WordOf(kCauseKinds, event.cause.kind)},
+                     {"exit_code", event.cause.exit_code},
+                     {"signal", event.cause.signal},
+                     {"message", event.cause.message}};
+  }
+  return json;
+}
+
+Result<job::ReplicaEvent> EventFromJson(const Json& json) {
+  Fields fields(json);
+  job::ReplicaEvent event{.name = fields.String("name"),
+                          .kind = fields.Word("kind", kEventKinds),
+                          .process_id = fields.Number("process_id"),
+                          .reason = fields.String("reason")};
+  if (event.kind == EventKind::kExited) {
+    Fields cause(fields.Object("cause"));
+    event.cause = {.kind = cause.Word("kind", kCauseKinds),
+                   .exit_code = static_cast<int>(cause.Number("exit_code", -256, 256)),
+                   .signal = static_cast<int>(cause.Number("signal", 0, 128)),
+                   .message = cause.String("message")};
+    EDL_RETURN_IF_ERROR(cause.status());
+  }
+  EDL_RETURN_IF_ERROR(fields.status());
+  return event;
+}
+
+bool IsUtf8(const Json& json) {
+  // The only way to ask this library without exceptions: what it had to replace comes out changed.
+  const std::string replaced = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string dropped = json.dump(-1, ' ', false, Json::error_handler_t::ignore);
+  return replaced == dropped;
+}
+
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Json> ParseObject(std::string_view line) {
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object()) {
+    return InvalidArgument("'{}' is no JSON object", line.substr(0, 80));
+  }
+  return json;
+}
+
+}  // namespace
+
+Result<std::string> Encode(const Request& request) {
+  Json json = {{"id", request.id}, {"op", WordOf(kOps, request.op)}};
+  switch (request.op) {
+    case Op::kLaunch:
+      json["spec"] = ToJson(request.spec);
+      break;
+    case Op::kStop:
+      json["name"] = request.name;
+      json["grace_ms"] = request.grace.count();
+      break;
+    case Op::kAcknowledge:
+      json["name"] = request.name;
+      break;
+    case Op::kAddress:
+      json["role"] = job::NameOf(request.role);
+      json["index"] = request.index;
+      break;
+    case Op::kWatch:
+    case Op::kDetach:
+    case Op::kShutdown:
+      break;
+  }
+  if (!IsUtf8(json)) {
+    return InvalidArgument("the command, the environment or the name of replica '{}' is not UTF-8",
+                           request.spec.name + request.name);
+  }
+  return Line(json);
+}
+
+std::string Encode(const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::kEvent:
+      return Line({{"watch", message.id}, {"event", ToJson(message.event)}});
+    case Message::Kind::kEnd:
+      return Line(
+          {{"end", {{"exit_code", message.end.exit_code}, {"reason", message.end.reason}}}});
+    case Message::Kind::kReply:
+      break;
+  }
+  Json json = {{"id", message.id}, {"code", static_cast<int>(message.status.code())}};
+  if (!message.status.ok()) json["message"] = message.status.message();
+  if (!message.address.empty()) json["address"] = message.address;
+  if (message.isolation) json["isolation"] = true;
+  return Line(json);
+}
+
+Result<Request> ParseRequest(std::string_view line, uint64_t* id_if_known) {
+  EDL_ASSIGN_OR_RETURN(const Json json, ParseObject(line));
+  Fields fields(json);
+  Request request;
+  request.id = static_cast<uint64_t>(fields.Number("id", 0));
+  *id_if_known = request.id;
+  request.op = fields.Word("op", kOps);
+  EDL_RETURN_IF_ERROR(fields.status());
+  switch (request.op) {
+    case Op::kLaunch: {
+      EDL_ASSIGN_OR_RETURN(request.spec, SpecFromJson(fields.Object("spec")));
+      break;
+    }
+    case Op::kStop:
+      request.name = fields.String("name");
+      request.grace = std::chrono::milliseconds(fields.Number("grace_ms", 0, int64_t{1} << 40));
+      break;
+    case Op::kAcknowledge:
+      request.name = fields.String("name");
+      break;
+    case Op::kAddress:
+      request.role = fields.Role("role");
+      request.index = static_cast<int>(fields.Number("index", 0, 1'000'000));
+      break;
+    case Op::kWatch:
+    case Op::kDetach:
+    case Op::kShutdown:
+      break;
+  }
+  EDL_RETURN_IF_ERROR(fields.status());
+  return request;
+}
+
+Result<Message> ParseMessage(std::string_view line) {
+  EDL_ASSIGN_OR_RETURN(const Json json, ParseObject(line));
+  Fields fields(json);
+  Message message;
+  if (json.contains("event")) {
+    message.kind = Message::Kind::kEvent;
+    message.id = static_cast<uint64_t>(fields.Number("watch", 0));
+    EDL_ASSIGN_OR_RETURN(message.event, EventFromJson(fields.Object("event")));
+  } else if (json.contains("end")) {
+    message.kind = Message::Kind::kEnd;
+    Fields end(fields.Object("end"));
+    message.end = {.exit_code = static_cast<int>(end.Number("exit_code", 0, 255)),
+                   .reason = end.String("reason")};
+    EDL_RETURN_IF_ERROR(end.status());
+  } else {
+    message.id = static_cast<uint64_t>(fields.Number("id", 0));
+    message.status =
+        Status(static_cast<Code>(fields.Number("code", 0, 16)), fields.String("message"));
+    message.address = fields.String("address");
+    message.isolation = fields.Bool("isolation");
+  }
+  EDL_RETURN_IF_ERROR(fields.status());
+  return message;
+}
+
+Status LineReader::Append(std::string_view bytes) {
+  if (start_ > 0) {
+    buffer_.erase(0, start_);
+    searched_ -= start_;
+    start_ = 0;
+  }
+  buffer_ += bytes;
+  if (buffer_.size() > kLongestLine && buffer_.find('\n', searched_) > kLongestLine) {
+    return InvalidArgument("a line is longer than {} bytes", kLongestLine);
+  }
+  return Ok();
+}
+
+std::optional<std::string> LineReader::NextLine() {
+  const size_t newline = buffer_.find('\n', std::max(searched_, start_));
+  if (newline == std::string::npos) {
+    searched_ = buffer_.size();
+    return std::nullopt;
+  }
+  std::string line = buffer_.substr(start_, newline - start_);
+  start_ = newline + 1;
+  searched_ = start_;
+  return line;
+}
+
+Result<FileDescriptor> ConnectToAgent(const std::filesystem::path& job_dir) {
+  const FileDescriptor dir(open(job_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return Errno("opening the job's folder {}", job_dir.string());
+  FileDescriptor connection(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!connection.valid()) return Errno("making a socket");
+  // By the folder's descriptor, for a socket's own path may have no more than 108 bytes.
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  fmt::format_to_n(address.sun_path, sizeof(address.sun_path) - 1, "/proc/self/fd/{}/agent.sock",
+                   dir.get());
+  if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+    return connection;
+  }
+  if (errno == ENOENT || errno == ECONNREFUSED) {
+    return NotFound("no agent is running for the job in {}", job_dir.string());
+  }
+  return Errno("connecting to {}/agent.sock", job_dir.string());
+}
+
+Status SendAll(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return Errno("sending to the agent");
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+  return Ok();
+}
+
+}  // namespace edl::backend::local

@@ -1,0 +1,160 @@
+#include "backend/local/local_backend.h"
+
+#include <array>
+#include <utility>
+
+#include <sys/socket.h>
+
+#include "backend/local/agent_protocol.h"
+#include "backend/local/log_file.h"
+#include "base/log.h"
+
+namespace edl::backend::local {
+namespace {
+
+// Far beyond what the agent ever needs; a call must not hang its caller for good.
+constexpr std::chrono::seconds kPatience{30};
+
+}  // namespace
+
+Result<std::unique_ptr<LocalBackend>> LocalBackend::Connect(const std::filesystem::path& job_dir) {
+  EDL_ASSIGN_OR_RETURN(FileDescriptor socket, ConnectToAgent(job_dir));
+  return std::unique_ptr<LocalBackend>(new LocalBackend(job_dir, std::move(socket)));
+}
+
+LocalBackend::LocalBackend(std::filesystem::path job_dir, FileDescriptor socket)
+    : job_dir_(std::move(job_dir)),
+      socket_(std::move(socket)),
+      reader_([this] { Read(); }),
+      teller_([this] { TellWatcher(); }) {}
+
+LocalBackend::~LocalBackend() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  shutdown(socket_.get(), SHUT_RDWR);
+  reader_.join();
+  teller_.join();
+}
+
+Status LocalBackend::Launch(const job::ReplicaSpec& spec) {
+  return Call({.op = Op::kLaunch, .spec = spec}).status();
+}
+
+Status LocalBackend::Stop(const std::string& name, std::chrono::milliseconds grace) {
+  return Call({.op = Op::kStop, .name = name, .grace = grace}).status();
+}
+
+Status LocalBackend::Acknowledge(const std::string& name) {
+  return Call({.op = Op::kAcknowledge, .name = name}).status();
+}
+
+Result<std::string> LocalBackend::AddressOf(job::Role role, int index) {
+  EDL_ASSIGN_OR_RETURN(Message reply, Call({.op = Op::kAddress, .role = role, .index = index}));
+  return std::move(reply.address);
+}
+
+Result<LogPiece> LocalBackend::Logs(const std::string& name, int64_t offset, int64_t at_most) {
+  if (name.empty() || name.find('/') != std::string::npos) {
+    return NotFound("there is no replica '{}'", name);
+  }
+  return ReadLog(job_dir_ / "logs", name, offset, at_most);
+}
+
+void LocalBackend::Watch(std::function<void(const job::ReplicaEvent&)> on_event) {
+  Request request{.op = Op::kWatch};
+  {
+    const MutexLock lock(mutex_);
+    request.id = next_id_++;
+    watch_ = request.id;
+    watcher_ = std::move(on_event);
+    untold_.clear();
+  }
+  const Status watched = Call(std::move(request)).status();
+  if (!watched.ok()) LOG_ERROR("watching replicas: {}", watched.message());
+}
+
+Result<Message> LocalBackend::Call(Request request) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  {
+    const MutexLock lock(mutex_);
+    if (request.id == 0) request.id = next_id_++;
+    replies_[request.id] = nullptr;
+  }
+  Result<std::string> line = Encode(request);
+  Status sent = line.status();
+  if (sent.ok()) {
+    const MutexLock lock(write_mutex_);
+    sent = SendAll(socket_.get(), *line);
+  }
+  const MutexLock lock(mutex_);
+  std::unique_ptr<Message>& reply = replies_[request.id];
+  bool in_time = true;
+  while (sent.ok() && in_time && !gone_ && reply == nullptr) {
+    in_time = changed_.WaitUntil(mutex_, deadline);
+  }
+  const std::unique_ptr<Message> got = std::move(reply);
+  replies_.erase(request.id);
+  if (got != nullptr) return got->status.ok() ? Result<Message>(std::move(*got)) : got->status;
+  if (sent.code() == Code::kInvalidArgument) return sent;
+  if (gone_ || !sent.ok()) {
+    return Unavailable("the agent of the job in {} is gone", job_dir_.string());
+  }
+  return DeadlineExceeded("the agent of the job in {} did not answer for {} s", job_dir_.string(),
+                          kPatience.count());
+}
+
+void LocalBackend::Read() {
+  LineReader reader;
+  std::array<char, 65536> buffer;  // NOLINT: filled by recv
+  while (true) {
+    const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || !reader.Append({buffer.data(), static_cast<size_t>(got)}).ok()) break;
+    while (const std::optional<std::string> line = reader.NextLine()) {
+      Result<Message> message = ParseMessage(*line);
+      if (message.ok()) {
+        Take(*std::move(message));
+      } else {
+        LOG_ERROR("the agent said what cannot be understood: {}", message.status().message());
+      }
+    }
+  }
+  const MutexLock lock(mutex_);
+  gone_ = true;
+  changed_.NotifyAll();
+}
+
+void LocalBackend::Take(Message message) {
+  const MutexLock lock(mutex_);
+  if (message.kind == Message::Kind::kEvent) {
+    // What was on its way to the watcher before this one is not for this one.
+    if (message.id != watch_) return;
+    untold_.push_back(std::move(message.event));
+  } else {
+    const auto awaited = replies_.find(message.id);
+    if (awaited == replies_.end()) return;  // its caller has given up
+    awaited->second = std::make_unique<Message>(std::move(message));
+  }
+  changed_.NotifyAll();
+}
+
+void LocalBackend::TellWatcher() {
+  while (true) {
+    std::function<void(const job::ReplicaEvent&)> watcher;
+    job::ReplicaEvent event;
+    {
+      const MutexLock lock(mutex_);
+      while (!ending_ && untold_.empty()) changed_.Wait(mutex_);
+      if (ending_) return;
+      watcher = watcher_;
+      event = std::move(untold_.front());
+      untold_.pop_front();
+    }
+    watcher(event);
+  }
+}
+
+}  // namespace edl::backend::local
