@@ -1,12 +1,11 @@
 """A master inside the program, for running it alone: the same calls, no network."""
 
-import dataclasses
 import json
 import random
 import threading
 from array import array
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Deque, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.published_calls import PublishedCalls
@@ -20,7 +19,6 @@ from elasticai_api.common.shard import (
 )
 from elasticai_api.util.log_utils import default_logger as logger
 
-_CHECKPOINT_FORMAT = "elasticai_api.local.1"
 _ATTEMPTS = 3  # a shard whose records fail this often is set aside
 
 # (epoch, ordinal) of a shard.
@@ -33,27 +31,21 @@ class LocalDataset:
     def __init__(self, spec: DatasetSpec, generation: int):
         self.spec = spec
         self.generation = generation
+        self.shard_size = spec.batch_size * (spec.batches_per_shard or DEFAULT_BATCHES_PER_SHARD)
+        self.shards_per_epoch = -(-spec.size // self.shard_size)
         self.epoch = 0
         self.records_done = 0
-        self.set_aside: List[_Place] = []
         self.leased: Dict[int, Shard] = {}
-        self._failures: Dict[_Place, int] = {}
-        self._orders: Dict[int, Sequence[int]] = {}
+        self._next_ordinal = 0
         self._returned: Deque[_Place] = deque()
-        self._waiting: Deque[int] = deque(self._shard_order(0))
-
-    @property
-    def shard_size(self) -> int:
-        return self.spec.batch_size * (self.spec.batches_per_shard or DEFAULT_BATCHES_PER_SHARD)
-
-    @property
-    def shards_per_epoch(self) -> int:
-        return -(-self.spec.size // self.shard_size)
+        self._failures: Dict[_Place, int] = {}
+        self._orders: Dict[Tuple[str, int], Sequence[int]] = {}
 
     @property
     def finished(self) -> bool:
-        last = self.spec.epochs > 0 and self.epoch >= self.spec.epochs - 1
-        return last and not self._waiting and not self._returned and not self.leased
+        return not self.leased and not self._returned and not self._more_epochs() and (
+            self._next_ordinal == self.shards_per_epoch
+        )
 
     def lease(self, number: int) -> Optional[Shard]:
         """The next shard under lease `number`; None when no shard waits in the last epoch."""
@@ -61,11 +53,13 @@ class LocalDataset:
         if place is None:
             return None
         epoch, ordinal = place
-        start = ordinal * self.shard_size
-        end = min(start + self.shard_size, self.spec.size)
+        position = ordinal
+        if self.spec.shuffle_shards:
+            position = self._order("shards", epoch, self.shards_per_epoch)[ordinal]
+        start, end = self._range(position)
         indices: Sequence[int] = ()
         if self.spec.shuffle_records:
-            indices = tuple(self._record_order(epoch)[start:end])
+            indices = tuple(self._order("records", epoch, self.spec.size)[start:end])
         shard = Shard(
             self.spec.name, start, end, indices, number, epoch, ordinal, self.generation
         )
@@ -81,7 +75,6 @@ class LocalDataset:
         if report.outcome == Outcome.FAILED:
             self._failures[place] = self._failures.get(place, 0) + 1
             if self._failures[place] >= _ATTEMPTS:
-                self.set_aside.append(place)
                 logger.error(
                     "records %d to %d of %r failed %d times and are set aside: %s",
                     shard.start, shard.end, self.spec.name, _ATTEMPTS, report.error,
@@ -90,56 +83,118 @@ class LocalDataset:
         self._returned.appendleft(place)
 
     def save(self) -> str:
-        """JSON; what is leased counts as not done."""
-        open_places = [(s.epoch, s.ordinal) for s in self.leased.values()]
+        """docs/formats/shard-checkpoint.md."""
+        leased = [(s.epoch, s.ordinal) for s in self.leased.values()]
+        waiting = list(self._returned)
+        waiting += [(self.epoch, o) for o in range(self._next_ordinal, self.shards_per_epoch)]
+        if not leased and not waiting and self._more_epochs():
+            waiting = [(self.epoch + 1, o) for o in range(self.shards_per_epoch)]
+        epoch = min((e for e, _ in leased + waiting), default=self.spec.epochs)
         return json.dumps(
             {
-                "format": _CHECKPOINT_FORMAT,
-                "spec": dataclasses.asdict(self.spec),
-                "epoch": self.epoch,
-                "records_done": self.records_done,
-                "waiting": list(self._waiting),
-                "returned": sorted(open_places + list(self._returned)),
+                "version": "v1.0",
+                "dataset_name": self.spec.name,
+                "dataset_size": self.spec.size,
+                "records_per_task": self.shard_size,
+                "batch_size": self.spec.batch_size,
+                "num_epochs": self.spec.epochs,
+                "shuffle_shards": self.spec.shuffle_shards,
+                "shuffle_records": self.spec.shuffle_records,
+                "current_epoch": epoch,
+                "current_subepoch": 0,
+                "todo": self._ranges(o for e, o in waiting if e == epoch),
+                "doing": self._ranges(o for e, o in leased if e == epoch),
             }
         )
 
     @classmethod
-    def restore(cls, saved: Dict[str, Any], generation: int) -> "LocalDataset":
-        dataset = cls(DatasetSpec(**saved["spec"]), generation)
-        dataset.epoch = int(saved["epoch"])
-        dataset.records_done = int(saved["records_done"])
-        dataset._waiting = deque(int(o) for o in saved["waiting"])
-        dataset._returned = deque((int(e), int(o)) for e, o in saved["returned"])
+    def restore(cls, content: str, generation: int) -> "LocalDataset":
+        """What `save` wrote, with what was leased then waiting again. ValueError: it did not."""
+        try:
+            saved = json.loads(content)
+            if saved["version"] != "v1.0":
+                raise ValueError(f"its version is {saved['version']!r}, not 'v1.0'")
+            batch_size = int(saved.get("batch_size", 1))
+            spec = DatasetSpec(
+                name=str(saved["dataset_name"]),
+                size=int(saved["dataset_size"]),
+                batch_size=batch_size,
+                batches_per_shard=int(saved["records_per_task"]) // batch_size,
+                epochs=int(saved["num_epochs"]),
+                shuffle_records=bool(saved.get("shuffle_records")),
+                shuffle_shards=bool(saved.get("shuffle_shards")),
+            )
+            check_spec(spec)
+            dataset = cls(spec, generation)
+            epoch = int(saved["current_epoch"])
+            left = [dataset._ordinals(*r) for r in saved["todo"] + saved["doing"]]
+        except (KeyError, TypeError, AttributeError, ZeroDivisionError, MasterError) as error:
+            raise ValueError(repr(error)) from error
+        dataset._resume(epoch, sorted(o for ordinals in left for o in ordinals))
         return dataset
+
+    def _resume(self, epoch: int, left: List[int]) -> None:
+        if 0 < self.spec.epochs <= epoch:
+            epoch, left = self.spec.epochs - 1, []
+        self.epoch = epoch
+        self._next_ordinal = self.shards_per_epoch
+        self._returned = deque((epoch, ordinal) for ordinal in left)
+        records_left = sum(end - start for start, end in map(self._range, left))
+        self.records_done = (epoch + 1) * self.spec.size - records_left
+
+    def _more_epochs(self) -> bool:
+        return self.spec.epochs <= 0 or self.epoch + 1 < self.spec.epochs
 
     def _next_place(self) -> Optional[_Place]:
         if self._returned:
             return self._returned.popleft()
-        if not self._waiting:
-            if self.spec.size == 0 or 0 < self.spec.epochs <= self.epoch + 1:
+        if self._next_ordinal == self.shards_per_epoch:
+            if not self._more_epochs():
                 return None
             self.epoch += 1
-            self._orders.pop(self.epoch - 2, None)
-            self._waiting.extend(self._shard_order(self.epoch))
-        return self.epoch, self._waiting.popleft()
+            self._next_ordinal = 0
+        self._next_ordinal += 1
+        return self.epoch, self._next_ordinal - 1
 
-    def _shard_order(self, epoch: int) -> Sequence[int]:
-        if not self.spec.shuffle_shards:
-            return range(self.shards_per_epoch)
-        order = list(range(self.shards_per_epoch))
-        self._random("shards", epoch).shuffle(order)
-        return order
+    def _range(self, position: int) -> Tuple[int, int]:
+        start = position * self.shard_size
+        return start, min(start + self.shard_size, self.spec.size)
 
-    def _record_order(self, epoch: int) -> Sequence[int]:
-        if epoch not in self._orders:
-            order = array("q", range(self.spec.size))
-            self._random("records", epoch).shuffle(order)
-            self._orders[epoch] = order
-        return self._orders[epoch]
+    def _ranges(self, ordinals: Iterable[int]) -> List[List[int]]:
+        ranges: List[List[int]] = []
+        for start, end in map(self._range, sorted(ordinals)):
+            if ranges and ranges[-1][1] == start:
+                ranges[-1][1] = end
+            else:
+                ranges.append([start, end])
+        return ranges
 
-    def _random(self, what: str, epoch: int) -> random.Random:
-        # Seeded by names, so that a restored dataset goes on in the order that it had.
-        return random.Random(f"{self.spec.name}/{what}/{epoch}")
+    def _ordinals(self, start: int, end: int) -> range:
+        whole = start % self.shard_size == 0 and (end % self.shard_size == 0 or end == self.spec.size)
+        if not whole or not 0 <= start < end <= self.spec.size:
+            raise ValueError(
+                f"[{start}, {end}) is not a run of whole shards of {self.shard_size} records "
+                f"among {self.spec.size}"
+            )
+        return range(start // self.shard_size, -(-end // self.shard_size))
+
+    def _order(self, what: str, epoch: int, size: int) -> Sequence[int]:
+        if (what, epoch) not in self._orders:
+            order = array("q", range(size))
+            # Seeded by names, so that a restored dataset goes on in the order that it had.
+            random.Random(f"{self.spec.name}/{what}/{epoch}").shuffle(order)
+            self._orders[what, epoch] = order
+            self._orders.pop((what, epoch - 2), None)
+        return self._orders[what, epoch]
+
+
+def check_spec(spec: DatasetSpec) -> None:
+    if spec.size <= 0 or spec.batch_size <= 0 or spec.batches_per_shard < 0:
+        raise MasterError(
+            f"dataset {spec.name!r}: size={spec.size} and batch_size={spec.batch_size} must be "
+            f"above 0, batches_per_shard={spec.batches_per_shard} not below it",
+            "INVALID_ARGUMENT",
+        )
 
 
 class LocalMasterClient(PublishedCalls):
@@ -163,12 +218,7 @@ class LocalMasterClient(PublishedCalls):
     # --- data ---
 
     def register_dataset(self, spec: DatasetSpec) -> DatasetSpec:
-        if spec.size <= 0 or spec.batch_size <= 0 or spec.batches_per_shard < 0:
-            raise MasterError(
-                f"dataset {spec.name!r}: size={spec.size}, batch_size={spec.batch_size} and "
-                f"batches_per_shard={spec.batches_per_shard} must be positive",
-                "INVALID_ARGUMENT",
-            )
+        check_spec(spec)
         with self._lock:
             self._put(LocalDataset(spec, self._next_generation()))
         return spec
@@ -220,14 +270,10 @@ class LocalMasterClient(PublishedCalls):
     def restore_shards(self, content: str) -> bool:
         with self._lock:
             try:
-                saved = json.loads(content)
-                if saved["format"] != _CHECKPOINT_FORMAT:
-                    raise ValueError(f"its format is {saved['format']!r}")
-                self._put(LocalDataset.restore(saved, self._next_generation()))
-            except (KeyError, TypeError, ValueError) as error:
+                self._put(LocalDataset.restore(content, self._next_generation()))
+            except ValueError as error:
                 raise MasterError(
-                    f"not a shard checkpoint of a program without a master: {error!r}",
-                    "INVALID_ARGUMENT",
+                    f"not a shard checkpoint: {error}", "INVALID_ARGUMENT"
                 ) from error
         return True
 

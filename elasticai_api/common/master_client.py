@@ -172,7 +172,9 @@ class MasterClient(PublishedCalls):
         _clients.discard(self)
         self._session.close()
 
-    def _held(self, name: str, field: str, timeout_s: Optional[float], **fields: Any) -> bool:
+    def _held(
+        self, name: str, field: str, timeout_s: Optional[float], /, **fields: Any
+    ) -> bool:
         from elasticai_api.common.session import CALL_S
 
         end = None if timeout_s is None else time.monotonic() + timeout_s

@@ -30,12 +30,11 @@ class Answered:
 
 @dataclasses.dataclass
 class _Call:
-    """An Exchange under way, and how many Joins were sent and answered before it."""
+    """An Exchange under way, and how many Joins were sent before it."""
 
     incarnation: int
     number: int
     joins_sent: int
-    joins: int
     reports: List[Report]
 
 
@@ -58,7 +57,7 @@ class Session:
         self._lock = threading.Lock()
         self._incarnation = 0
         self._joins_sent = 0
-        self._joins = 0  # those answered
+        self._joins_answered = 0  # the newest Join, by its place among those sent, that was
         self._held: Set[int] = set()
         self._reporting: Set[int] = set()
         self._last_number = 0
@@ -77,7 +76,7 @@ class Session:
 
     # --- calls ---
 
-    def call(self, name: str, timeout_s: float = CALL_S, **fields: Any) -> Any:
+    def call(self, name: str, timeout_s: float = CALL_S, /, **fields: Any) -> Any:
         """Calls until there is an answer. A field `incarnation=None` is filled in.
 
         MasterError: the master refused."""
@@ -97,7 +96,7 @@ class Session:
                 patience.pause(error)
                 self._rejoin(joins)
 
-    def tell(self, name: str, timeout_s: float, **fields: Any) -> None:
+    def tell(self, name: str, timeout_s: float, /, **fields: Any) -> None:
         """Calls once and cares for no answer."""
         if self._incarnation == 0 and not self._connection.closed.is_set():
             self._ensure_joined()
@@ -119,6 +118,7 @@ class Session:
             while True:
                 if reports and not call.reports and not at_most:
                     return self._conclude(call, reports, None)
+                joins = self._joins_sent
                 request = self._exchange_request(call, dataset, at_most, wait_s)
                 try:
                     self._last_sent = time.monotonic()
@@ -131,7 +131,7 @@ class Session:
                     patience.pause(error)
                 except JoinAgain as error:
                     patience.pause(error)
-                    self._rejoin(call.joins)
+                    self._rejoin(joins)
                 if call.incarnation != self._incarnation:
                     call = self._begin_again(call, reports)
         finally:
@@ -179,9 +179,7 @@ class Session:
             self._unanswered.add(self._last_number)
             ours = [r for r in reports if r.lease in self._held]
             self._reporting.update(r.lease for r in ours)
-            return _Call(
-                self._incarnation, self._last_number, self._joins_sent, self._joins, ours
-            )
+            return _Call(self._incarnation, self._last_number, self._joins_sent, ours)
 
     def _begin_again(self, call: _Call, reports: Sequence[Report]) -> _Call:
         self._end(call)
@@ -223,11 +221,11 @@ class Session:
                 self._unanswered.discard(call.number)
                 self._held.update(s.lease for s in shards)
             unsure = bool(shards) and call.joins_sent != self._joins_sent
-            joins = self._joins
+            joins_sent = self._joins_sent
         if unsure:
             # Somebody joined while this answer was on its way, with a list that lacks its leases:
             # ask which of them are still ours before a single record is read.
-            self._rejoin(joins)
+            self._rejoin(joins_sent)
         with self._lock:
             ours = [s for s in shards if s.lease in self._held]
         if len(ours) != len(shards):
@@ -241,33 +239,33 @@ class Session:
     # --- joining ---
 
     def _ensure_joined(self) -> int:
-        """Joins unless that has been done. The number of joins so far."""
-        joins = self._joins
+        """Joins unless that has been done. The number of Joins sent so far."""
         if self._incarnation == 0:
-            self._rejoin(joins)
+            self._rejoin(0)
             self._start_threads()
-        return self._joins
+        return self._joins_sent
 
     def _rejoin(self, seen: int) -> None:
-        """Joins, unless another thread did after `seen` joins. Waits for the master to answer."""
+        """Sees to it that a Join sent after the first `seen` is answered: another thread's will do."""
         patience = Patience("Join", self._connection.closed)
-        incarnation = self._incarnation
+        known = True
         while True:
             with self._join_lock:
-                if self._joins != seen:
+                if self._joins_answered > seen:
                     return
                 try:
-                    self._join(incarnation)
+                    self._join(self._incarnation if known else 0)
                     return
                 except Unreachable as error:
                     reason: object = error
                 except JoinAgain as error:
-                    reason, incarnation = error, 0
+                    reason, known = error, False
             patience.pause(reason)
 
     def _join(self, incarnation: int) -> None:
         with self._lock:
             self._joins_sent += 1  # before it is sent: answers that cross it must notice
+            this_join = self._joins_sent
             listed = set(self._held)
         request = messages.method("Join").request(
             role=self._identity.role,
@@ -279,7 +277,7 @@ class Session:
         self._last_sent = time.monotonic()
         response = self._connection.attempt("Join", request, CALL_S)
         with self._lock:
-            self._joins += 1
+            self._joins_answered = this_join
             new_life = response.incarnation != self._incarnation
             lost = (set(self._held) if new_life else listed) - set(response.held)
             if not new_life:
@@ -317,7 +315,7 @@ class Session:
             if time.monotonic() - self._last_sent < self._beat_s:
                 continue
             self._last_sent = time.monotonic()
-            joins = self._joins
+            joins = self._joins_sent
             request = messages.method("Beat").request(incarnation=self._incarnation)
             try:
                 self._connection.attempt("Beat", request, CALL_S)
@@ -333,7 +331,7 @@ class Session:
         closed = self._connection.closed
         patience = Patience("Watch", closed)
         while not closed.is_set():
-            joins = self._joins
+            joins = self._joins_sent
             opened = time.monotonic()
             try:
                 request = messages.method("Watch").request(incarnation=self._incarnation)

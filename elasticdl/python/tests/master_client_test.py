@@ -1,0 +1,424 @@
+"""MasterClient against a master that loses replies, restarts, forgets and stalls."""
+
+import os
+import threading
+
+import grpc
+import pytest
+from fake_master import TOKEN, FakeMaster
+
+from elasticai_api.common.connection import Patience
+from elasticai_api.common.data_shard_service import build_data_shard_service
+from elasticai_api.common.errors import MasterError
+from elasticai_api.common.identity import Identity, identity_from_env, master_address
+from elasticai_api.common.master_client import (
+    GlobalMasterClient,
+    LocalMasterClient,
+    MasterClient,
+    build_master_client,
+)
+from elasticai_api.common.remote_lock import RemoteLock
+from elasticai_api.common.shard import DatasetSpec, Report
+
+ROWS = DatasetSpec("rows", size=40, batch_size=4, batches_per_shard=1)
+
+
+@pytest.fixture
+def master():
+    master = FakeMaster(shards=10)
+    yield master
+    master.stop()
+
+
+@pytest.fixture
+def client(master, monkeypatch, tmp_path):
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    monkeypatch.setenv("ELASTICDL_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("MASTER_ADDR", master.address)
+    client = build_master_client()
+    yield client
+    client.close()
+
+
+def lease_and_report_all(client):
+    seen = []
+    while True:
+        shards = client.lease("rows")
+        if not shards:
+            return seen
+        seen.append(shards[0].ordinal)
+        assert client.report([Report(shards[0].lease)]) == set()
+
+
+def test_importing_and_building_talks_to_nobody_yet(client, master):
+    assert isinstance(client, MasterClient)
+    assert GlobalMasterClient.MASTER_CLIENT is client
+    assert master.calls == []
+
+
+def test_a_process_joins_once_and_leaves_at_its_end(client, master):
+    client.register_dataset(ROWS)
+    assert lease_and_report_all(client) == list(range(10))
+
+    client.close()
+
+    assert len(master.called("Join")) == 1
+    assert master.left == [1]
+
+
+def test_the_job_is_told_who_joins(master, client, monkeypatch):
+    monkeypatch.setenv("WORKER_TYPE", "chief")
+    monkeypatch.setenv("ELASTICDL_REPLICA_ID", "7")
+    monkeypatch.setenv("WORKER_ID", "1000007")
+    chief = build_master_client()
+    chief.register_dataset(ROWS)
+
+    joined = master.called("Join")[0]
+    chief.close()
+
+    assert (joined.role, joined.replica_id, joined.incarnation) == ("chief", 7, 0)
+    assert joined.process.endswith(f":{os.getpid()}")
+
+
+@pytest.mark.parametrize("lost", ["Join", "RegisterDataset", "Exchange"])
+def test_lost_replies_cost_nothing(client, master, lost):
+    master.lose[lost] = 3
+    client.register_dataset(ROWS)
+
+    assert lease_and_report_all(client) == list(range(10))
+
+    assert sorted(master.done) == list(range(10))
+    assert len(master.leases) == 0
+
+
+def test_a_repeated_call_carries_the_same_number(client, master):
+    client.register_dataset(ROWS)
+    master.lose["Exchange"] = 2
+
+    client.lease("rows")
+
+    numbers = [call.number for call in master.called("Exchange")]
+    assert numbers == [1, 1, 1]
+
+
+def test_received_says_which_answers_arrived(client, master):
+    client.register_dataset(ROWS)
+    lease_and_report_all(client)
+
+    calls = master.called("Exchange")
+    assert all(call.received == call.number - 1 for call in calls)
+
+
+def test_received_waits_for_the_oldest_call_under_way(client, master):
+    client.register_dataset(ROWS)
+    held = client.lease("rows", at_most=10)
+    master.hold_open = True
+    waits = threading.Thread(target=client.lease, args=("rows",))
+    waits.start()
+    master.wait_for(lambda: len([c for c in master.calls if c[0] == "Exchange"]) == 2)
+
+    for shard in held:
+        client.report([Report(shard.lease)])
+
+    assert {call.received for call in master.called("Exchange")[2:]} == {1}
+    with master.lock:
+        master.hold_open = False
+        master.lock.notify_all()
+    waits.join()
+
+
+def test_a_restarted_master_is_a_pause_and_no_more(client, master):
+    client.register_dataset(ROWS)
+    held = client.lease("rows")[0]
+
+    master.restart()
+
+    assert client.report([Report(held.lease)]) == set()
+    assert held.ordinal in master.done
+    assert sorted([held.ordinal] + lease_and_report_all(client)) == list(range(10))
+
+
+def test_a_call_held_by_a_master_that_dies_is_asked_again(client, master):
+    client.register_dataset(ROWS)
+    client.report([Report(s.lease) for s in client.lease("rows", at_most=10)])
+    master.hold_open = True
+    got = []
+    waits = threading.Thread(target=lambda: got.extend(client.lease("rows")))
+    waits.start()
+    master.wait_for(lambda: master.calls[-1][0] == "Exchange" and master.calls[-1][1].wait_ms)
+
+    master.restart()
+    with master.lock:
+        master.waiting.append(77)
+        master.lock.notify_all()
+    waits.join(20)
+
+    assert [shard.ordinal for shard in got] == [77]
+
+
+def test_after_a_break_it_joins_again_with_its_leases(client, master):
+    client.register_dataset(ROWS)
+    held = client.lease("rows", at_most=2)
+    master.wait_for(lambda: master.watches == 1)
+
+    master.restart()
+    master.wait_for(lambda: master.watches == 2)
+
+    again = master.called("Join")[-1]
+    assert again.incarnation == 1
+    assert list(again.held) == [s.lease for s in held]
+    assert client.report([Report(s.lease) for s in held]) == set()
+
+
+def test_a_process_taken_for_dead_joins_as_a_new_one(client, master):
+    client.register_dataset(ROWS)
+    lost = client.lease("rows")[0]
+
+    master.give_up(1)
+
+    assert client.report([Report(lost.lease)]) == {lost.lease}
+    assert lost.ordinal not in master.done
+    assert sorted(lease_and_report_all(client)) == list(range(10))
+    assert sorted(master.done) == list(range(10))
+
+
+def test_reports_of_leases_known_to_be_lost_are_not_sent(client, master):
+    client.register_dataset(ROWS)
+    lost = client.lease("rows")[0]
+    master.give_up(1)
+    client.lease("rows")
+    sent = len(master.called("Exchange"))
+
+    assert client.report([Report(lost.lease)]) == {lost.lease}
+
+    assert len(master.called("Exchange")) == sent
+
+
+def test_shards_that_cross_a_join_are_confirmed_before_use(client, master):
+    """The answer of an Exchange crosses a Join whose list lacks its leases: the master has taken
+    them back, so none of their records may be read."""
+    client.register_dataset(ROWS)
+
+    def join_between(request, context):
+        del master.before["Exchange"]
+        answer = master._exchange(request, context)
+        client._session._rejoin(client._session._joins_sent)
+        assert answer.shards[0].ordinal == 0 and not master.leases
+
+    master.before["Exchange"] = join_between
+
+    assert client.lease("rows")[0].ordinal == 1
+    assert list(master.leases.values()) == [(1, 1)]
+
+
+def test_beats_only_when_nothing_else_was_said(client, master):
+    master.beat_ms = 30
+    client.register_dataset(ROWS)
+
+    master.wait_for(lambda: sum(name == "Beat" for name, _ in master.calls) >= 3)
+
+    assert {beat.incarnation for beat in master.called("Beat")} == {1}
+
+
+def test_a_beat_that_is_not_known_joins_again(client, master):
+    master.beat_ms = 30
+    client.register_dataset(ROWS)
+    master.give_up(1)
+
+    master.wait_for(lambda: 2 in master.incarnations)
+    master.wait_for(lambda: any(n == "Watch" and r.incarnation == 2 for n, r in master.calls))
+
+
+def test_a_real_error_is_raised_and_not_repeated(client, master):
+    with pytest.raises(MasterError, match="INVALID_ARGUMENT: size=.* is too much") as raised:
+        client.register_dataset(DatasetSpec("rows", size=10**13, batch_size=1))
+
+    assert raised.value.code == "INVALID_ARGUMENT"
+    assert len(master.called("RegisterDataset")) == 1
+
+
+def test_an_error_is_never_the_end_of_the_data(client, master):
+    client.register_dataset(ROWS)
+    master.before["Exchange"] = lambda request, context: context.abort(
+        grpc.StatusCode.DATA_LOSS, "the ledger is damaged")
+
+    with pytest.raises(MasterError, match="the ledger is damaged"):
+        client.lease("rows")
+
+
+def test_a_wrong_token_says_where_it_came_from(master, monkeypatch):
+    monkeypatch.setenv("MASTER_ADDR", master.address)
+    monkeypatch.setenv("ELASTICDL_TOKEN", "wrong")
+    client = build_master_client()
+
+    with pytest.raises(MasterError, match="token is wrong or missing .*ELASTICDL_TOKEN"):
+        client.register_dataset(ROWS)
+    client.close()
+
+
+def test_a_dataset_that_nobody_registered_is_waited_for(client, master, caplog):
+    got = []
+    waits = threading.Thread(target=lambda: got.extend(client.lease("rows")))
+    waits.start()
+    master.wait_for(lambda: master.called("Exchange"))
+
+    client.register_dataset(ROWS)
+    waits.join(20)
+
+    assert len(got) == 1
+
+
+def test_a_closed_client_stops_waiting(client, master):
+    client.register_dataset(ROWS)
+    master.stop()
+    raised = []
+
+    def lease():
+        try:
+            client.lease("rows")
+        except MasterError as error:
+            raised.append(error)
+
+    waits = threading.Thread(target=lease)
+    waits.start()
+    client.close()
+    waits.join(20)
+    master.start()
+
+    assert "closed" in str(raised[0])
+
+
+def test_waiting_is_said_at_most_every_ten_seconds(caplog, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("elasticai_api.common.connection.time.monotonic", lambda: now[0])
+
+    class Unclosed:
+        def wait(self, seconds):
+            now[0] += seconds
+
+    patience = Patience("Exchange", Unclosed())
+    while now[0] < 25:
+        patience.pause("UNAVAILABLE")
+
+    assert len(caplog.records) == 3
+
+
+def test_metrics_do_not_wait_for_a_master_that_is_away(client, master):
+    client.register_dataset(ROWS)
+    master.stop()
+    client.report_metrics(3, {"loss": 0.5})
+    master.start()
+    master.wait_for(lambda: master.watches >= 2)
+
+    client.report_metrics(4, {"loss": 0.25})
+
+    master.wait_for(lambda: (4, {"loss": 0.25}) in master.metrics)
+
+
+def test_a_barrier_is_asked_until_it_is_ready(client, master):
+    assert client.arrive("start", timeout_s=30)
+    assert len(master.called("Arrive")) == 2
+
+
+def test_a_barrier_that_nobody_else_reaches_times_out(client, master):
+    assert not client.arrive("start", timeout_s=0)
+
+
+def test_an_event_wakes_who_waits_for_it(client, master):
+    woken = []
+    waits = threading.Thread(target=lambda: woken.append(client.await_event("go")))
+    waits.start()
+    master.wait_for(lambda: master.called("AwaitEvent"))
+
+    client.notify("go")
+    waits.join(20)
+
+    assert woken == [True]
+
+
+def test_a_lock_keeps_out_other_processes(client, master):
+    with RemoteLock("files", master_client=client):
+        assert master.locks == {"files": 1}
+    assert master.locks == {}
+
+    master.locks["files"] = 99
+    assert not RemoteLock("files", master_client=client).acquire(timeout=0)
+
+
+def test_a_forked_child_is_a_process_of_its_own(client, master):
+    client.register_dataset(ROWS)
+    parents = client.lease("rows")[0]
+
+    child = os.fork()
+    if child == 0:
+        try:
+            shard = client.lease("rows")[0]
+            client.report([Report(shard.lease)])
+            client.close()
+            os._exit(shard.ordinal)
+        except BaseException:
+            os._exit(99)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert [join.incarnation for join in master.called("Join")] == [0, 0]
+    assert master.left == [2]
+    assert client.report([Report(parents.lease)]) == set()
+    assert sorted(master.done) == [0, 1]
+
+
+def test_the_service_trains_on_through_a_restart(client, master):
+    service = build_data_shard_service(4, 1, 40, num_minibatches_per_shard=1, dataset_name="rows")
+    trained = []
+    for shard in service.shards():
+        trained.extend(shard.records())
+        if shard.ordinal in (2, 5):
+            master.restart()
+        assert service.report_batch_done()
+
+    assert trained == list(range(40))
+    assert sorted(master.done) == list(range(10))
+    assert service.fetch_shard() is None
+
+
+def test_a_late_report_is_not_counted_and_not_an_error(client, master):
+    service = build_data_shard_service(4, 1, 40, num_minibatches_per_shard=1, dataset_name="rows")
+    service.fetch_shard()
+    master.give_up(1)
+
+    assert not service.report_batch_done()
+    assert master.done == []
+
+
+@pytest.mark.parametrize(
+    "env, identity",
+    [
+        ({}, Identity("worker", 0)),
+        ({"WORKER_ID": "3"}, Identity("worker", 3)),
+        ({"WORKER_ID": "1000000"}, Identity("chief", 0)),
+        ({"WORKER_ID": "2000004"}, Identity("evaluator", 4)),
+        ({"WORKER_ID": "3000001"}, Identity("ps", 1)),
+        ({"WORKER_TYPE": "chief", "WORKER_ID": "1000002"}, Identity("chief", 2)),
+        ({"WORKER_TYPE": "ps", "ELASTICDL_REPLICA_ID": "5"}, Identity("ps", 5)),
+    ],
+)
+def test_the_environment_says_who_this_is(env, identity):
+    assert identity_from_env(env) == identity
+
+
+@pytest.mark.parametrize(
+    "env, address",
+    [
+        ({}, ""),
+        ({"MASTER_ADDR": "m:1"}, "m:1"),
+        ({"DLROVER_MASTER_ADDR": "m:2"}, "m:2"),
+        ({"MASTER_ADDR": "torchs-host", "DLROVER_MASTER_ADDR": "m:2"}, "m:2"),
+        ({"MASTER_ADDR": "torchs-host"}, ""),
+    ],
+)
+def test_the_environment_says_where_the_master_is(env, address):
+    assert master_address(env) == address
+
+
+def test_without_an_address_there_is_a_stand_in():
+    assert isinstance(build_master_client(), LocalMasterClient)
