@@ -4,6 +4,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/file.h"
 #include "job/json.h"
 #include "job/pairs.h"
 
@@ -130,6 +131,16 @@ Status SetFromJobFile(FlagValues& flags, std::string_view text) {
   } catch (const YAML::Exception& error) {
     return InvalidArgument("not YAML: {}", error.what());
   }
+}
+
+Result<FlagValues> ParseWithJobFile(const FlagTable& table,
+                                    std::span<const std::string> arguments) {
+  EDL_ASSIGN_OR_RETURN(FlagValues flags, ParseFlags(table, arguments));
+  const std::string& path = flags.String("file");
+  if (path.empty()) return flags;
+  EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  EDL_RETURN_IF_ERROR(SetFromJobFile(flags, text).Within(path));
+  return flags;
 }
 
 std::string ToJobFile(const FlagValues& flags) {

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace edl {
+
+// Of the binary and of the Python packages that go with it.
+inline constexpr char kVersion[] = "2.0.0";
+
+}  // namespace edl
