@@ -29,7 +29,7 @@ function(edl_library name)
 endfunction()
 
 # Builds every test program, and with EDL_FUZZ every fuzz target.
-add_custom_target(unit_tests)
+add_custom_target(unit_tests ALL)
 add_custom_target(fuzzers)
 
 # Whether one of the targets links gRPC, however indirectly.
@@ -54,14 +54,14 @@ endfunction()
 # Each source must be listed: `tools/check_tests` fails on a _test.cc that no target lists.
 function(edl_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  add_executable(${name}_test EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_link_libraries(${name}_test PRIVATE edl_options ${ARG_LINK} GTest::gtest GTest::gmock
+                        GTest::gtest_main)
   # Debian's gRPC is not built for the thread sanitizer, which would report its inside as races.
   edl_links_grpc(grpc ${ARG_LINK})
   if(grpc AND EDL_SANITIZE STREQUAL "thread")
     return()
   endif()
-  add_executable(${name}_test ${ARG_SOURCES})
-  target_link_libraries(${name}_test PRIVATE edl_options ${ARG_LINK} GTest::gtest GTest::gmock
-                        GTest::gtest_main)
   add_dependencies(unit_tests ${name}_test)
   add_test(NAME ${name} COMMAND ${name}_test)
   if(NOT ARG_TIMEOUT)
