@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "master/ledger_report.h"
 #include "master/local_address.h"
 
 namespace edl::master {
@@ -292,6 +293,12 @@ Status Core::Commit() {
   EDL_RETURN_IF_ERROR(ledger_.Commit());
   outbox_.Release();
   return Ok();
+}
+
+Result<std::string> Core::LedgerJson() {
+  dispatcher_.Flush();
+  sessions_.Flush();
+  return master::LedgerJson(ledger_);
 }
 
 job::JobView Core::View() const {

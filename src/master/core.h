@@ -79,6 +79,7 @@ class Core {
   // Rises with each change that status.json should show.
   uint64_t view_number() const { return view_number_; }
   job::JobView View() const;
+  Result<std::string> LedgerJson();
 
  private:
   void SetState(job::JobState state);

@@ -154,7 +154,7 @@ void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaini
   row_.epoch = epoch;
   row_.next = 0;
   row_.told_finished = false;
-  row_.leftover_rounds = 0;
+  row_.leftover_at = -1;
   row_.records_not_trained = 0;
   row_.records_done = epoch * spec().size;
   row_.shards_done = epoch * static_cast<int64_t>(shards_per_epoch_);
@@ -240,8 +240,8 @@ void Dataset::set_told_finished() {
   row_.told_finished = true;
 }
 
-void Dataset::set_leftover_rounds(int rounds) {
-  row_.leftover_rounds = rounds;
+void Dataset::BeginLeftoverRound() {
+  row_.leftover_at = row_.records_done;
   dirty_ = true;
 }
 

@@ -66,7 +66,7 @@ class Dataset {
   void Fill(LeasedShard& shard) const;
 
   void set_told_finished();
-  void set_leftover_rounds(int rounds);
+  void BeginLeftoverRound();
   // Writes the row if it changed since the last call, and the done ranges that did.
   void Flush();
 

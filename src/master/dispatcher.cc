@@ -417,10 +417,10 @@ bool Dispatcher::GrantLeftoverRound() {
   bool granted = false;
   for (auto& [name, dataset] : datasets_) {
     if (dataset->endless() || dataset->Complete() || !dataset->row().told_finished ||
-        dataset->row().leftover_rounds > 0) {
+        dataset->row().leftover_at == dataset->row().records_done) {
       continue;
     }
-    dataset->set_leftover_rounds(1);
+    dataset->BeginLeftoverRound();
     granted = true;
   }
   return granted;

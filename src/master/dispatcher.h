@@ -106,7 +106,8 @@ class Dispatcher {
   // Some dataset has shards to hand out.
   bool AnythingLeft() const;
   // Some dataset with shards left has told Finished to a caller, so that the rest was in hands
-  // that ended without reporting it; marks that one more round was granted for it.
+  // that ended without reporting it, and the last round for such a rest, if any, got something
+  // done: marks that one more round begins.
   bool GrantLeftoverRound();
 
   const std::map<std::string, std::unique_ptr<Dataset>>& datasets() const { return datasets_; }

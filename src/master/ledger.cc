@@ -10,7 +10,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE datasets (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER, batch_size INTEGER,
   batches_per_shard INTEGER, epochs INTEGER, ordering INTEGER, task_type TEXT, seed INTEGER,
-  generation INTEGER, epoch INTEGER, next INTEGER, told_finished INTEGER, leftover_rounds INTEGER,
+  generation INTEGER, epoch INTEGER, next INTEGER, told_finished INTEGER, leftover_at INTEGER,
   records_done INTEGER, shards_done INTEGER, shards_repeated INTEGER, records_not_trained INTEGER);
 CREATE TABLE leases (
   lease INTEGER PRIMARY KEY, dataset INTEGER, epoch INTEGER, ordinal INTEGER, holder INTEGER,
@@ -114,7 +114,7 @@ void Ledger::Put(const DatasetRow& row) {
   Write(put_dataset_, row.id.value(), row.spec.name, row.spec.size, row.spec.batch_size,
         row.spec.batches_per_shard, row.spec.epochs, static_cast<int>(row.spec.order),
         row.spec.task_type, row.seed, row.generation, row.epoch, row.next, row.told_finished,
-        row.leftover_rounds, row.records_done, row.shards_done, row.shards_repeated,
+        row.leftover_at, row.records_done, row.shards_done, row.shards_repeated,
         row.records_not_trained);
 }
 
@@ -197,7 +197,7 @@ Result<std::vector<DatasetRow>> Ledger::Datasets() {
                     .epoch = query.Int(10),
                     .next = query.Number(11),
                     .told_finished = query.Int(12) != 0,
-                    .leftover_rounds = static_cast<int>(query.Int(13)),
+                    .leftover_at = query.Int(13),
                     .records_done = query.Int(14),
                     .shards_done = query.Int(15),
                     .shards_repeated = query.Int(16),

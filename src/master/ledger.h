@@ -21,7 +21,7 @@ struct DatasetRow {
   int64_t epoch = 0;   // being leased
   uint64_t next = 0;   // the first ordinal of `epoch` that was never leased
   bool told_finished = false;
-  int leftover_rounds = 0;
+  int64_t leftover_at = -1;  // records_done when the last round for leftovers began; -1: none did
   int64_t records_done = 0;
   int64_t shards_done = 0;
   int64_t shards_repeated = 0;

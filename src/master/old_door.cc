@@ -49,12 +49,13 @@ void OldDoor::Fetch(uint64_t call, ReplicaRef replica, const std::string& datase
       /*hold_unknown=*/true, parts_.now);
 }
 
-void OldDoor::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted) {
+bool OldDoor::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted) {
   const bool waited = parts_.dispatcher.DropWaiter(call, parts_.now);
   if (Session* session = parts_.sessions.FindOldDoor(replica); session != nullptr) {
     if (waited || granted) session->fetch_cut = parts_.now;
   }
   if (granted) parts_.dispatcher.GiveBack(*granted, parts_.now);
+  return waited;
 }
 
 void OldDoor::ReportTask(const std::string& dataset, int32_t task, const std::string& error) {

@@ -23,8 +23,9 @@ class OldDoor {
   // The shard, or nullopt for the end of data.
   void Fetch(uint64_t call, ReplicaRef replica, const std::string& dataset,
              const Reply<std::optional<LeasedShard>>& reply);
-  // The connection of a fetch is gone: while it waited, or with `granted` on its way.
-  void FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted);
+  // The connection of a fetch is gone: while it waited (true: that call is still to be ended), or
+  // with `granted` on its way.
+  bool FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted);
   // Never fails: a task that the master does not know was reconciled already.
   void ReportTask(const std::string& dataset, int32_t task, const std::string& error);
 

@@ -1,0 +1,181 @@
+#include "master/hands.h"
+
+#include <algorithm>
+#include <regex>
+#include <utility>
+
+#include "base/log.h"
+#include "job/tf_config.h"
+#include "master/local_address.h"
+
+namespace edl::master {
+namespace {
+
+constexpr int64_t kPiece = 256 * 1024;
+constexpr int64_t kLastBytes = 8192;
+constexpr size_t kLastLines = 20;
+
+std::vector<std::string> LastLines(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t start = 0;
+  while (start < text.size()) {
+    size_t end = text.find('\n', start);
+    if (end == std::string::npos) end = text.size();
+    lines.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
+  return lines;
+}
+
+}  // namespace
+
+job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
+                                 const ReplicaContext& context,
+                                 const std::map<job::Role, std::vector<std::string>>& addresses) {
+  const job::Role role = command.replica.role;
+  job::ReplicaSpec spec{.name = command.name,
+                        .role = role,
+                        .index = command.index,
+                        .id = command.replica.id,
+                        .command = job::ShellCommand(job.job_command),
+                        .volumes = job.volumes,
+                        .memory_limit_bytes = command.memory_bytes};
+  if (!job.populate_env_names.empty()) {
+    const std::regex names(job.populate_env_names);  // checked with the job's flags
+    for (const auto& [name, value] : context.master_env) {
+      if (std::regex_match(name, names)) spec.env[name] = value;
+    }
+  }
+  for (const auto& [name, value] : job.envs) spec.env[name] = value;
+  spec.env["MASTER_ADDR"] = context.master_address;
+  spec.env["DLROVER_MASTER_ADDR"] = context.master_address;
+  spec.env["WORKER_ID"] = std::to_string(job::WorkerIdOf(role, command.replica.id));
+  spec.env["WORKER_TYPE"] = std::string(job::NameOf(role));
+  spec.env["WORKER_NUM"] = std::to_string(command.num_workers);
+  spec.env["MY_POD_IP"] = LocalAddress(command.replica);
+  spec.env["ELASTICDL_ENABLED"] = "true";
+  spec.env["RELAUNCHED_POD"] = command.relaunched ? "true" : "false";
+  spec.env["ELASTICDL_TOKEN_FILE"] = context.token_file;
+  spec.env["ELASTICDL_JOB_NAME"] = job.job_name;
+  spec.env["ELASTICDL_REPLICA_ID"] = std::to_string(command.replica.id);
+  spec.env["ELASTICDL_REPLICA_INDEX"] = std::to_string(command.index);
+  if (job.need_tf_config) {
+    spec.env["TF_CONFIG"] = job::TfConfig(addresses, role, command.index);
+  }
+  return spec;
+}
+
+Hands::Hands(backend::Backend& backend, const job::JobSpec& job, ReplicaContext context)
+    : backend_(backend), job_(job), context_(std::move(context)) {}
+
+Hands::~Hands() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Hands::Start(PostEvent post_event, PostLog post_log) {
+  post_event_ = std::move(post_event);
+  post_log_ = std::move(post_log);
+  thread_ = std::thread([this] { Work(); });
+  backend_.Watch([this](const job::ReplicaEvent& event) { OnEvent(event); });
+}
+
+void Hands::Do(std::vector<Command> commands) {
+  {
+    const MutexLock lock(mutex_);
+    commands_.insert(commands_.end(), std::make_move_iterator(commands.begin()),
+                     std::make_move_iterator(commands.end()));
+  }
+  changed_.NotifyOne();
+}
+
+void Hands::Scan(std::vector<std::string> replicas) {
+  const MutexLock lock(mutex_);
+  scan_ = std::move(replicas);
+}
+
+void Hands::Work() {
+  constexpr std::chrono::milliseconds kScanEvery{500};
+  auto next_scan = std::chrono::steady_clock::now() + kScanEvery;
+  while (true) {
+    std::deque<Command> commands;
+    std::vector<std::string> scan;
+    {
+      const MutexLock lock(mutex_);
+      while (commands_.empty() && !ending_) {
+        if (!changed_.WaitUntil(mutex_, next_scan)) break;
+      }
+      if (ending_) return;
+      std::swap(commands, commands_);
+      if (std::chrono::steady_clock::now() >= next_scan) {
+        scan = scan_;
+        next_scan = std::chrono::steady_clock::now() + kScanEvery;
+      }
+    }
+    for (const Command& command : commands) Carry(command);
+    for (const std::string& replica : scan) ReadOn(replica);
+  }
+}
+
+void Hands::Carry(const Command& command) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
+    if (const Status status = Launch(*launch); !status.ok()) {
+      post_event_({.name = launch->name,
+                   .kind = job::ReplicaEvent::Kind::kExited,
+                   .cause = {.kind = job::ExitCause::Kind::kNotLaunched,
+                             .message = fmt::format("could not be launched: {}", status.message())}},
+                  {});
+    }
+  } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
+    if (const Status status = backend_.Stop(stop->name, stop->grace); !status.ok()) {
+      LOG_WARNING("stopping {}: {}", stop->name, status.message());
+    }
+  } else if (const auto* acknowledge = std::get_if<AcknowledgeCommand>(&command)) {
+    if (const Status status = backend_.Acknowledge(acknowledge->name); !status.ok()) {
+      LOG_WARNING("acknowledging the exit of {}: {}", acknowledge->name, status.message());
+    }
+  }
+}
+
+Status Hands::Launch(const LaunchCommand& command) {
+  std::map<job::Role, std::vector<std::string>> addresses;
+  if (job_.need_tf_config) {
+    for (const job::Role role : job::kReplicaRoles) {
+      for (int index = 0; index < job_.CountOf(role); ++index) {
+        EDL_ASSIGN_OR_RETURN(std::string address, backend_.AddressOf(role, index));
+        addresses[role].push_back(std::move(address));
+      }
+    }
+  }
+  return backend_.Launch(MakeReplicaSpec(command, job_, context_, addresses));
+}
+
+void Hands::OnEvent(const job::ReplicaEvent& event) {
+  std::vector<std::string> last_lines;
+  if (event.kind == job::ReplicaEvent::Kind::kExited) {
+    // What it said at its end (its last checkpoint) must be known before its end is.
+    ReadOn(event.name);
+    if (const auto tail = backend_.Logs(event.name, -kLastBytes, kLastBytes); tail.ok()) {
+      last_lines = LastLines(tail->text);
+    }
+  }
+  post_event_(event, std::move(last_lines));
+}
+
+void Hands::ReadOn(const std::string& replica) {
+  const MutexLock lock(log_mutex_);
+  int64_t& offset = offsets_[replica];
+  while (true) {
+    auto piece = backend_.Logs(replica, offset, kPiece);
+    if (!piece.ok() || piece->text.empty()) return;
+    offset = piece->next_offset;
+    post_log_(replica, std::move(piece->text));
+  }
+}
+
+}  // namespace edl::master

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/mutex.h"
+#include "job/job_spec.h"
+#include "job/replica.h"
+#include "master/loop.h"
+#include "master/replica_keeper.h"
+
+namespace edl::master {
+
+// How replicas find the master.
+struct ReplicaContext {
+  std::string master_address;  // "127.0.0.1:23456"
+  std::string token_file;
+  std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
+};
+
+// What the master launches for a command: the job's command in the environment that the tutorials
+// and the published packages expect. `addresses` of all slots are needed for TF_CONFIG only.
+job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
+                                 const ReplicaContext& context,
+                                 const std::map<job::Role, std::vector<std::string>>& addresses);
+
+// Carries the master's commands to the backend, on a thread of its own because a backend may be
+// slow, and what the backend tells back to the loop: events, output, and the last lines of what
+// ended.
+//
+// Thread-safe.
+class Hands {
+ public:
+  using PostEvent = std::function<void(const job::ReplicaEvent&, std::vector<std::string>)>;
+  using PostLog = std::function<void(const std::string& replica, std::string text)>;
+
+  // All outlive the hands.
+  Hands(backend::Backend& backend, const job::JobSpec& job, ReplicaContext context);
+  ~Hands();
+
+  // Begins to watch and to work.
+  void Start(PostEvent post_event, PostLog post_log);
+  void Do(std::vector<Command> commands);
+  // Reads on in the output of these replicas, at most twice a second.
+  void Scan(std::vector<std::string> replicas);
+
+ private:
+  void Work();
+  void Carry(const Command& command);
+  Status Launch(const LaunchCommand& command);
+  void OnEvent(const job::ReplicaEvent& event);
+  void ReadOn(const std::string& replica);
+
+  backend::Backend& backend_;
+  const job::JobSpec& job_;
+  const ReplicaContext context_;
+  PostEvent post_event_;
+  PostLog post_log_;
+  std::thread thread_;
+
+  Mutex log_mutex_;  // one reader of a replica's output at a time
+  std::map<std::string, int64_t> offsets_ GUARDED_BY(log_mutex_);
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Command> commands_ GUARDED_BY(mutex_);
+  std::vector<std::string> scan_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace edl::master
