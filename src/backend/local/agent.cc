@@ -140,7 +140,10 @@ Result<AgentHandle> StartAgent(const AgentOptions& given) {
   return Internal("no way to start the agent was tried");
 }
 
-Status AgentHandle::Shutdown() { return SendOp(lifeline_.get(), Op::kShutdown); }
+Status AgentHandle::Shutdown() {
+  const Status asked = SendOp(lifeline_.get(), Op::kShutdown);
+  return asked.code() == Code::kUnavailable ? Ok() : asked;  // it has ended already
+}
 
 Status AgentHandle::Detach() { return SendOp(lifeline_.get(), Op::kDetach); }
 

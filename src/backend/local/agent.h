@@ -63,7 +63,7 @@ class AgentHandle {
   Isolation isolation() const { return isolation_; }
 
   // Asks the agent to end the job: the master gets SIGTERM, then the replicas. Returns at once; a
-  // second call cuts all grace short.
+  // second call cuts all grace short. Ok if it has ended already.
   Status Shutdown();
 
   // From now on the job goes on when the client is gone.

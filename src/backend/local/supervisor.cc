@@ -137,7 +137,7 @@ void Supervisor::OnReplicaReport(const std::string& name) {
     const Result<ShimReport> report = replica.process->Receive();
     if (report.status().code() == Code::kUnavailable) return;
     if (!report.ok()) {
-      EndStrays();
+      EndStraysOf(replica.process->shim());
       job::ExitCause cause = CauseOfSignal(SIGKILL);
       cause.message = "its shim was killed, and the replica with it";
       OnReplicaEnd(replica, std::move(cause));
@@ -268,10 +268,11 @@ void Supervisor::OnMasterReport() {
       LOG_INFO("the master runs as process {}", report->process_id);
       continue;
     }
+    const pid_t shim = master_->shim();
     loop_.Remove(master_->fd());
     master_.reset();
     if (!report.ok()) {
-      EndStrays();
+      EndStraysOf(shim);
       OnMasterEnd(SIGKILL);
     } else if (report->kind == ShimReport::Kind::kNotStarted) {
       EndReplicas(kFailedCode,
@@ -340,13 +341,17 @@ void Supervisor::Reap() {
   }
 }
 
-void Supervisor::EndStrays() {
+void Supervisor::EndStraysOf(pid_t lost_shim) {
+  // Its socket is closed, but what was below it comes here only when it is quite dead.
+  while (waitpid(lost_shim, nullptr, 0) < 0 && errno == EINTR) {
+  }
   // All processes of a job are below a shim while it lives: what is not, has lost its own.
   std::set<pid_t> shims;
   if (master_.has_value()) shims.insert(master_->shim());
   for (const auto& [name, replica] : replicas_) {
     if (replica.process.has_value()) shims.insert(replica.process->shim());
   }
+  shims.erase(lost_shim);
   EndDescendants(shims);
 }
 

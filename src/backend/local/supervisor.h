@@ -89,7 +89,7 @@ class Supervisor {
   void OnMasterEnd(int wait_status);
   void EndReplicas(int exit_code, const std::string& reason);
   void EndIfNothingIsLeft();
-  void EndStrays();
+  void EndStraysOf(pid_t lost_shim);
 
   EventLoop& loop_;
   const Clock& clock_;

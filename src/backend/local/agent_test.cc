@@ -1,0 +1,507 @@
+#include "backend/local/agent.h"
+
+#include <csignal>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/local/local_backend.h"
+#include "backend/local/testing/local_job.h"
+#include "backend/testing/event_recorder.h"
+
+namespace edl::backend::local {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = job::ReplicaEvent::Kind;
+using testing::HasSubstr;
+
+constexpr uid_t kSomeUser = 54321;
+
+std::unique_ptr<LocalBackend> Connect(const LocalJob& job) {
+  Result<std::unique_ptr<LocalBackend>> backend = LocalBackend::Connect(job.job_dir());
+  CHECK(backend.ok(), "{}", backend.status().ToString());
+  return *std::move(backend);
+}
+
+class AgentTest : public testing::TestWithParam<Isolation> {
+ protected:
+  AgentTest() { job_.options().at_most = GetParam(); }
+
+  AgentHandle Start() {
+    Result<AgentHandle> agent = StartAgent(job_.options());
+    CHECK(agent.ok(), "{}", agent.status().ToString());
+    EXPECT_EQ(agent->isolation(), GetParam());
+    return *std::move(agent);
+  }
+
+  // A script that leaves a grandchild in a session of its own, and says when that is up.
+  static std::string ScriptWithAGrandchild(const Signpost& signpost, const std::string& word) {
+    return fmt::format("setsid env -i /bin/sh -c '{}; sleep 1000; : {}' & sleep 1000; : {}",
+                       signpost.Pass("up"), word, word);
+  }
+
+  LocalJob job_;
+};
+
+INSTANTIATE_TEST_SUITE_P(InNamespaces, AgentTest, testing::Values(Isolation::kNamespaces));
+INSTANTIATE_TEST_SUITE_P(Plain, AgentTest, testing::Values(Isolation::kNone));
+
+TEST_P(AgentTest, EndsWithTheMastersCodeAndLeavesNothing) {
+  const std::string word = UniqueWord();
+  Signpost signpost(job_.path() / "signpost");
+  job_.options().master_command =
+      Shell("read line < " + (job_.path() / "go").string() + "; exit 1");
+  ASSERT_EQ(mkfifo((job_.path() / "go").c_str(), 0600), 0);
+  AgentHandle agent = Start();
+  auto backend = Connect(job_);
+  ASSERT_EQ(backend->Launch(
+                {.name = "job-ps-0", .command = Shell(ScriptWithAGrandchild(signpost, word))}),
+            Ok());
+  ASSERT_EQ(signpost.Await(), "up");
+  const Processes left = Processes::With(word);
+  ASSERT_GE(left.size(), 2);
+
+  std::ofstream(job_.path() / "go") << "go\n";
+  const Result<JobEnd> end = agent.Wait();
+
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 1);
+  EXPECT_EQ(Processes::With(word).size(), 0);
+  EXPECT_FALSE(fs::exists(job_.job_dir() / "agent.sock"));
+  EXPECT_FALSE(IsAgentRunning(job_.job_dir()).value());
+  EXPECT_EQ(backend->AddressOf(job::Role::kPs, 0).status().code(), Code::kUnavailable);
+  EXPECT_EQ(LocalBackend::Connect(job_.job_dir()).status().code(), Code::kNotFound);
+}
+
+TEST_P(AgentTest, LeavesNothingWhenItsClientIsKilled) {
+  const std::string word = UniqueWord();
+  Signpost signpost(job_.path() / "signpost");
+  Client client(job_.options());
+  ASSERT_NE(client.agent(), 0);
+  auto backend = Connect(job_);
+  ASSERT_EQ(backend->Launch(
+                {.name = "job-worker-0", .command = Shell(ScriptWithAGrandchild(signpost, word))}),
+            Ok());
+  ASSERT_EQ(signpost.Await(), "up");
+  const Processes processes = Processes::With(word);
+  ASSERT_GE(processes.size(), 2) << "the replica and its grandchild";
+
+  client.Kill();
+
+  EXPECT_TRUE(processes.AwaitEnd());
+  EXPECT_TRUE(AwaitEndOf(client.agent()));
+  EXPECT_FALSE(IsAgentRunning(job_.job_dir()).value());
+}
+
+TEST_P(AgentTest, LeavesNothingWhenItIsKilledItself) {
+  const std::string word = UniqueWord();
+  Signpost signpost(job_.path() / "signpost");
+  AgentHandle agent = Start();
+  auto backend = Connect(job_);
+  ASSERT_EQ(backend->Launch(
+                {.name = "job-worker-0", .command = Shell(ScriptWithAGrandchild(signpost, word))}),
+            Ok());
+  ASSERT_EQ(signpost.Await(), "up");
+  const Processes processes = Processes::With(word);
+
+  kill(agent.process_id(), SIGKILL);
+
+  EXPECT_TRUE(processes.AwaitEnd());
+  EXPECT_EQ(agent.Wait().status().code(), Code::kUnavailable);
+}
+
+TEST_P(AgentTest, RestartsTheMasterAtItsAddressAndLeavesReplicasAlone) {
+  const std::string word = UniqueWord();
+  Signpost signpost(job_.path() / "signpost");
+  // "$0" is the --port=N that the agent appends.
+  job_.options().master_command =
+      Shell(fmt::format("{}; sleep 1000; : {}", signpost.Pass("$0"), word));
+  AgentHandle agent = Start();
+  const std::string address = ReadFile(job_.job_dir() / "master.addr").value();
+  const std::string port = "--port=" + address.substr(address.find(':') + 1);
+  EXPECT_EQ(agent.master_address(), address);
+  ASSERT_EQ(signpost.Await(), port);
+  EventRecorder before;
+  auto backend = Connect(job_);
+  backend->Watch(before.Watcher());
+  ASSERT_EQ(backend->Launch({.name = "job-worker-0", .command = {"sleep", "1000"}}), Ok());
+  ASSERT_EQ(backend->Launch({.name = "job-worker-1", .command = Shell("exit 3")}), Ok());
+  const auto running = before.Await(Kind::kRunning, "job-worker-0");
+  ASSERT_TRUE(running.has_value() && before.Await(Kind::kExited, "job-worker-1").has_value());
+  backend.reset();
+
+  for (int killed = 0; killed < 3; ++killed) {
+    const Processes master = Processes::With(word);
+    ASSERT_GE(master.size(), 1);
+    master.Kill(SIGKILL);
+    ASSERT_EQ(signpost.Await(), port);
+  }
+
+  EventRecorder after;
+  backend = Connect(job_);
+  backend->Watch(after.Watcher());
+  ASSERT_TRUE(after.Await(Kind::kSynced).has_value());
+  const auto still = after.Await(Kind::kRunning, "job-worker-0");
+  ASSERT_TRUE(still.has_value());
+  EXPECT_EQ(still->process_id, running->process_id);
+  const auto exited = after.Await(Kind::kExited, "job-worker-1");
+  ASSERT_TRUE(exited.has_value());
+  EXPECT_EQ(exited->cause.exit_code, 3);
+}
+
+TEST_P(AgentTest, GivesUpOnAMasterThatKeepsDying) {
+  job_.options().master_command = Shell("kill -SEGV $$");
+  AgentHandle agent = Start();
+
+  const Result<JobEnd> end = agent.Wait();
+
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 1);
+  EXPECT_THAT(end->reason, HasSubstr("died 10 times in a row"));
+  EXPECT_THAT(end->reason, HasSubstr("SIGSEGV"));
+}
+
+TEST_P(AgentTest, LetsTheMasterEndInOrderWhenShutDown) {
+  Signpost signpost(job_.path() / "signpost");
+  job_.options().master_command = Shell(fmt::format(
+      "trap 'exit 3' TERM; {}; while :; do sleep 1000 & wait; done", signpost.Pass("ready")));
+  AgentHandle agent = Start();
+  ASSERT_EQ(signpost.Await(), "ready");
+
+  ASSERT_EQ(agent.Shutdown(), Ok());
+  const Result<JobEnd> end = agent.Wait();
+
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 3);
+  EXPECT_EQ(end->reason, "stopped by the user");
+}
+
+TEST_P(AgentTest, CutsAllGraceShortWhenShutDownTwice) {
+  Signpost signpost(job_.path() / "signpost");
+  job_.options().master_grace = std::chrono::hours(1);
+  job_.options().replica_grace = std::chrono::hours(1);
+  job_.options().master_command =
+      Shell(fmt::format("trap '' TERM; {}; while :; do sleep 1000; done", signpost.Pass("ready")));
+  AgentHandle agent = Start();
+  ASSERT_EQ(signpost.Await(), "ready");
+
+  ASSERT_EQ(agent.Shutdown(), Ok());
+  ASSERT_EQ(agent.Shutdown(), Ok());
+  const Result<JobEnd> end = agent.Wait();
+
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 3);
+}
+
+TEST_P(AgentTest, OutlivesItsClientWhenDetached) {
+  job_.options().detach = true;
+  Client client(job_.options());
+  ASSERT_NE(client.agent(), 0);
+
+  client.Kill();
+
+  auto backend = Connect(job_);
+  EXPECT_TRUE(backend->AddressOf(job::Role::kWorker, 0).ok());
+  EXPECT_TRUE(IsAgentRunning(job_.job_dir()).value());
+  EXPECT_EQ(ShutdownAgent(job_.job_dir()), Ok());
+  EXPECT_TRUE(AwaitEndOf(client.agent()));
+  EXPECT_EQ(ShutdownAgent(job_.job_dir()).code(), Code::kNotFound);
+}
+
+TEST_P(AgentTest, OutlivesItsHandleWhenDetachedLater) {
+  pid_t process = 0;
+  {
+    AgentHandle agent = Start();
+    process = agent.process_id();
+    ASSERT_EQ(agent.Detach(), Ok());
+  }
+
+  EXPECT_TRUE(Connect(job_)->AddressOf(job::Role::kWorker, 0).ok());
+  EXPECT_EQ(ShutdownAgent(job_.job_dir()), Ok());
+  EXPECT_TRUE(AwaitEndOf(process));
+}
+
+TEST_P(AgentTest, RefusesAJobThatRunsAlready) {
+  AgentHandle agent = Start();
+
+  const Result<AgentHandle> second = StartAgent(job_.options());
+
+  EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(second.status().message(), HasSubstr(job_.job_dir().string()));
+  EXPECT_TRUE(Connect(job_)->AddressOf(job::Role::kWorker, 0).ok()) << "the first is unharmed";
+}
+
+TEST_P(AgentTest, GivesJobsOfOneHomeDifferentPorts) {
+  LocalJob other;
+  other.options().at_most = GetParam();
+  other.options().ports_dir = job_.options().ports_dir;
+  AgentHandle agent = Start();
+  Result<AgentHandle> other_agent = StartAgent(other.options());
+  ASSERT_TRUE(other_agent.ok()) << other_agent.status();
+  std::set<std::string> addresses = {agent.master_address(), other_agent->master_address()};
+
+  for (int index = 0; index < 5; ++index) {
+    addresses.insert(Connect(job_)->AddressOf(job::Role::kWorker, index).value());
+    addresses.insert(Connect(other)->AddressOf(job::Role::kWorker, index).value());
+  }
+
+  EXPECT_EQ(addresses.size(), 12);
+}
+
+TEST_P(AgentTest, RotatesLogsAndKeepsOffsets) {
+  job_.options().log_limit_bytes = 1000;
+  AgentHandle agent = Start();
+  auto backend = Connect(job_);
+  EventRecorder recorder;
+  backend->Watch(recorder.Watcher());
+
+  ASSERT_EQ(backend->Launch({.name = "job-worker-0", .command = {"seq", "-w", "1", "1000"}}), Ok());
+  ASSERT_TRUE(recorder.Await(Kind::kExited, "job-worker-0").has_value());
+
+  const auto piece = backend->Logs("job-worker-0", 5 * 900, 10);
+  ASSERT_TRUE(piece.ok()) << piece.status();
+  EXPECT_EQ(piece->text, "0901\n0902\n");
+  EXPECT_EQ(backend->Logs("job-worker-0", -5, 10)->text, "1000\n");
+  EXPECT_EQ(backend->Logs("job-worker-0", -5, 10)->next_offset, 5000);
+  backend.reset();
+}
+
+// Starts nothing and leaves nothing: the folder can be used at once.
+void ExpectNothingStarted(const LocalJob& job) {
+  EXPECT_FALSE(fs::exists(job.job_dir() / "agent.sock"));
+  const Result<bool> running = IsAgentRunning(job.job_dir());
+  EXPECT_TRUE(!running.ok() || !*running);
+}
+
+TEST_P(AgentTest, SaysThatTheMasterCannotBeStarted) {
+  job_.options().master_command = {"/no/such/master"};
+
+  const Result<AgentHandle> agent = StartAgent(job_.options());
+
+  EXPECT_EQ(agent.status().code(), Code::kNotFound);
+  EXPECT_THAT(agent.status().message(), HasSubstr("/no/such/master"));
+  ExpectNothingStarted(job_);
+}
+
+TEST_P(AgentTest, SaysThatTheJobFolderIsMissing) {
+  job_.options().job_dir = job_.path() / "nowhere";
+
+  const Result<AgentHandle> agent = StartAgent(job_.options());
+
+  EXPECT_EQ(agent.status().code(), Code::kNotFound);
+  EXPECT_THAT(agent.status().message(), HasSubstr("nowhere"));
+}
+
+TEST_P(AgentTest, SaysThatTheDiskIsFull) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root mounts a small disk";
+  const std::string failure = InChild([this]() -> std::string {
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+        mount("tmpfs", job_.job_dir().c_str(), "tmpfs", 0, "size=16k,mode=0700") != 0) {
+      return "no small disk";
+    }
+    std::ofstream(job_.job_dir() / "ballast") << std::string(64 << 10, 'x');
+    const Result<AgentHandle> agent = StartAgent(job_.options());
+    if (agent.status().code() != Code::kResourceExhausted) return agent.status().ToString();
+    return IsAgentRunning(job_.job_dir()).value() ? "still running" : "";
+  });
+
+  EXPECT_EQ(failure, "");
+}
+
+TEST_P(AgentTest, SaysWhatAnUnwritableFolderIs) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs another user";
+  ASSERT_EQ(chown(job_.path().c_str(), kSomeUser, kSomeUser), 0);
+  ASSERT_EQ(chown(job_.job_dir().c_str(), kSomeUser, kSomeUser), 0);
+  job_.options().ports_dir = "/root/ports-of-another-user";
+  const std::string message = InChild(
+      [this] { return std::string(StartAgent(job_.options()).status().message()); }, kSomeUser);
+
+  EXPECT_THAT(message, HasSubstr("/root/ports-of-another-user"));
+  ExpectNothingStarted(job_);
+}
+
+// --- Volumes ---
+
+class AgentVolumesTest : public testing::Test {
+ protected:
+  AgentVolumesTest() {
+    fs::create_directories(job_.path() / "host" / "sub");
+    std::ofstream(job_.path() / "host" / "file") << "from the host\n";
+    std::ofstream(job_.path() / "host" / "sub" / "file") << "from below\n";
+    volume_ = {.host_path = (job_.path() / "host").string(),
+               .mount_path = (job_.path() / "mount" / "point").string()};
+  }
+
+  Status Start() {
+    job_.options().volumes = {volume_};
+    Result<AgentHandle> agent = StartAgent(job_.options());
+    if (!agent.ok()) return agent.status();
+    agent_.emplace(*std::move(agent));
+    return Ok();
+  }
+
+  std::string OutputOf(const std::string& script) {
+    EventRecorder recorder;
+    auto backend = Connect(job_);
+    backend->Watch(recorder.Watcher());
+    EXPECT_EQ(backend->Launch({.name = "job-worker-0", .command = Shell(script)}), Ok());
+    EXPECT_TRUE(recorder.Await(Kind::kExited, "job-worker-0").has_value());
+    return job_.ReadLogOf("job-worker-0");
+  }
+
+  LocalJob job_;
+  job::Volume volume_;
+  std::optional<AgentHandle> agent_;
+};
+
+TEST_F(AgentVolumesTest, AreSeenByReplicasAndByNobodyElse) {
+  ASSERT_EQ(Start(), Ok());
+
+  EXPECT_EQ(OutputOf(fmt::format("cat {0}/file; echo trained > {0}/model", volume_.mount_path)),
+            "from the host\n");
+
+  EXPECT_TRUE(fs::is_empty(volume_.mount_path)) << "the mount point is made, left and empty";
+  EXPECT_EQ(ReadFile(job_.path() / "host" / "model").value(), "trained\n");
+}
+
+TEST_F(AgentVolumesTest, ShowOnlyTheSubPath) {
+  volume_.sub_path = "sub";
+  ASSERT_EQ(Start(), Ok());
+
+  EXPECT_EQ(OutputOf("ls " + volume_.mount_path + "; cat " + volume_.mount_path + "/file"),
+            "file\nfrom below\n");
+}
+
+TEST_F(AgentVolumesTest, MayBeSingleFiles) {
+  volume_.host_path += "/file";
+  volume_.type = "File";
+  ASSERT_EQ(Start(), Ok());
+
+  EXPECT_EQ(OutputOf("cat " + volume_.mount_path), "from the host\n");
+}
+
+TEST_F(AgentVolumesTest, MustExistUnlessTheyMayBeCreated) {
+  volume_.host_path += "/new";
+  const Status missing = Start();
+  EXPECT_EQ(missing.code(), Code::kNotFound);
+  EXPECT_THAT(missing.message(), HasSubstr("type=DirectoryOrCreate"));
+
+  volume_.type = "DirectoryOrCreate";
+  EXPECT_EQ(Start(), Ok());
+  EXPECT_TRUE(fs::is_directory(volume_.host_path));
+}
+
+TEST_F(AgentVolumesTest, MustBeOfTheirType) {
+  volume_.type = "File";
+
+  EXPECT_EQ(Start().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(AgentVolumesTest, CannotBeClaims) {
+  volume_ = {.claim_name = "data", .mount_path = "/data"};
+
+  const Status status = Start();
+
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("claims exist only on Kubernetes; use host_path="));
+}
+
+TEST_F(AgentVolumesTest, MustStayBelowTheirHostPath) {
+  volume_.sub_path = "../elsewhere";
+
+  EXPECT_EQ(Start().code(), Code::kInvalidArgument);
+}
+
+TEST_F(AgentVolumesTest, NeedTheRightToMount) {
+  job_.options().at_most = Isolation::kNone;
+
+  const Status status = Start();
+
+  EXPECT_EQ(status.code(), Code::kPermissionDenied);
+  EXPECT_THAT(status.message(), HasSubstr("symbolic link to " + volume_.host_path));
+}
+
+TEST_F(AgentVolumesTest, AreGivenWithoutThatRightWhereALinkLeadsToThem) {
+  job_.options().at_most = Isolation::kNone;
+  fs::create_directory(job_.path() / "mount");
+  fs::create_directory_symlink(volume_.host_path, volume_.mount_path);
+
+  ASSERT_EQ(Start(), Ok());
+
+  EXPECT_EQ(OutputOf("cat " + volume_.mount_path + "/file"), "from the host\n");
+}
+
+// --- A user without privileges ---
+
+class AgentOfAUserTest : public AgentVolumesTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "the other tests run as such a user";
+    for (const auto& entry : fs::recursive_directory_iterator(job_.path())) {
+      ASSERT_EQ(chown(entry.path().c_str(), kSomeUser, kSomeUser), 0);
+    }
+    ASSERT_EQ(chown(job_.path().c_str(), kSomeUser, kSomeUser), 0);
+    const bool may_isolate =
+        InChild([] { return unshare(CLONE_NEWUSER) == 0 ? "" : "no"; }, kSomeUser).empty();
+    if (!may_isolate) GTEST_SKIP() << "this machine gives users no namespaces";
+  }
+};
+
+TEST_F(AgentOfAUserTest, IsolatesMountsAndKeepsTheUsersId) {
+  const std::string output = InChild(
+      [this]() -> std::string {
+        const Status started = Start();
+        if (!started.ok()) return started.ToString();
+        if (agent_->isolation() != Isolation::kNamespaces) return "no namespaces";
+        std::string printed = OutputOf("id -u; cat " + volume_.mount_path +
+                                       "/file; test -d /proc/$$ && test $$ -lt 100 && echo inside");
+        if (!agent_->Shutdown().ok() || !agent_->Wait().ok()) return "did not end";
+        return printed;
+      },
+      kSomeUser);
+
+  EXPECT_EQ(output, std::to_string(kSomeUser) + "\nfrom the host\ninside\n");
+  EXPECT_TRUE(fs::is_empty(volume_.mount_path));
+}
+
+TEST_F(AgentOfAUserTest, LeavesNothingWhenItsClientIsKilled) {
+  const std::string word = UniqueWord();
+  Signpost signpost(job_.path() / "signpost");
+  ASSERT_EQ(chown((job_.path() / "signpost").c_str(), kSomeUser, kSomeUser), 0);
+  const std::string failure = InChild(
+      [&]() -> std::string {
+        Client client(job_.options());
+        if (client.agent() == 0) return "no agent";
+        auto backend = Connect(job_);
+        const Status launched = backend->Launch(
+            {.name = "job-worker-0",
+             .command = Shell(fmt::format("setsid /bin/sh -c '{}; sleep 1000; : {}' & sleep 1000",
+                                          signpost.Pass("up"), word))});
+        if (!launched.ok()) return launched.ToString();
+        if (signpost.Await() != "up") return "the grandchild did not come up";
+        const Processes processes = Processes::With(word);
+        client.Kill();
+        if (!processes.AwaitEnd()) return "something is left";
+        return AwaitEndOf(client.agent()) ? "" : "the agent is left";
+      },
+      kSomeUser);
+
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(AgentOfAUserTest, SaysHowToGetAMountPointThatItMayNotMake) {
+  volume_.mount_path = "/edl-no-such-mount-point";
+
+  const std::string message = InChild([this] { return Start().message(); }, kSomeUser);
+
+  EXPECT_THAT(message, HasSubstr("sudo mkdir -p /edl-no-such-mount-point"));
+}
+
+}  // namespace
+}  // namespace edl::backend::local
