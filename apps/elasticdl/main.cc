@@ -1,0 +1,100 @@
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <pwd.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "apps/elasticdl/local_jobs.h"
+#include "apps/elasticdl/master.h"
+#include "base/clock.h"
+#include "cli/verbs.h"
+
+namespace edl::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsSet(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+fs::path Home() {
+  fs::path home;
+  if (IsSet("ELASTICDL_HOME")) {
+    home = std::getenv("ELASTICDL_HOME");
+  } else if (IsSet("HOME")) {
+    home = fs::path(std::getenv("HOME")) / ".elasticdl";
+  } else {
+    const passwd* user = getpwuid(getuid());
+    home = fs::path(user != nullptr ? user->pw_dir : "/") / ".elasticdl";
+  }
+  std::error_code ignored;
+  const fs::path absolute = fs::absolute(home, ignored);
+  return (absolute.empty() ? home : absolute).lexically_normal();
+}
+
+size_t TerminalColumns() {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
+}
+
+cli::Terminal MakeTerminal() {
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const char* kind = std::getenv("TERM");
+  cli::Terminal terminal;
+  terminal.live = is_terminal && kind != nullptr && std::string_view(kind) != "dumb";
+  terminal.color = terminal.live && !IsSet("NO_COLOR");
+  terminal.columns = TerminalColumns;
+  return terminal;
+}
+
+Result<FileDescriptor> CatchSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  if (sigprocmask(SIG_BLOCK, &signals, nullptr) != 0) return Errno("blocking signals");
+  FileDescriptor caught(signalfd(-1, &signals, SFD_CLOEXEC));
+  if (!caught.valid()) return Errno("catching signals");
+  return caught;
+}
+
+fs::path ThisProgram(const char* name) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path(name) : program;
+}
+
+int RunCommandLine(int argc, char** argv) {
+  const SystemClock clock;
+  cli::Platform platform{.out = std::cout,
+                         .err = std::cerr,
+                         .clock = clock,
+                         .home = Home(),
+                         .terminal = MakeTerminal(),
+                         .variable = [](const char* name) { return std::getenv(name); },
+                         .local = MakeLocalJobs(ThisProgram(argv[0])),
+                         .catch_signals = CatchSignals};
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return cli::Main(platform, arguments);
+}
+
+}  // namespace
+}  // namespace edl::apps
+
+int main(int argc, char** argv) {
+  // Not a verb for people: what the agent of a job starts.
+  if (argc > 1 && std::string_view(argv[1]) == "master") {
+    return edl::apps::RunMaster(argc - 2, argv + 2);
+  }
+  return edl::apps::RunCommandLine(argc, argv);
+}

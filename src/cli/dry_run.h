@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "base/flags.h"
+#include "job/job_spec.h"
+
+namespace edl::cli {
+
+// The job as it was understood, as JSON: backend, replicas, and every flag with its value and
+// where it came from. Secrets are hidden.
+std::string DryRun(const FlagValues& flags, const job::JobSpec& spec);
+
+}  // namespace edl::cli

@@ -1,0 +1,219 @@
+#include "cli/follow.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <memory>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/format.h"
+#include "cli/look.h"
+#include "cli/progress.h"
+#include "cli/summary.h"
+#include "client/master_client.h"
+
+namespace edl::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A job is looked at closely while it starts: a short one is over before anything slower sees it.
+constexpr Duration kCloseLook = 3s;
+constexpr Duration kCloseInterval = 50ms;
+constexpr Duration kLiveInterval = 250ms;
+constexpr Duration kInterval = 500ms;
+constexpr Duration kLineInterval = 10s;
+// How long a signal may wait behind a master that does not answer.
+constexpr std::chrono::milliseconds kAskDeadline = 400ms;
+constexpr Duration kDetachPatience = 10s;
+
+// The end of the master's log without what precedes the message.
+std::string MastersLastWord(Platform& platform, const JobFolder& folder) {
+  const auto piece = platform.local.read_log(folder.logs(), "master", -4096, 4096);
+  if (!piece.ok()) return "";
+  std::string_view text = piece->text;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  text.remove_prefix(text.rfind('\n') + 1);
+  // "[time] [LEVEL] [file:line:function] message"
+  for (int field = 0; field < 3 && text.starts_with("["); ++field) {
+    const size_t end = text.find("] ");
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 2);
+  }
+  return Harmless(text);
+}
+
+class Follower {
+ public:
+  Follower(Platform& platform, RunningJob& job, const JobFolder& folder, Folder made)
+      : platform_(platform), job_(job), folder_(folder), made_(made) {
+    begin_ = platform_.clock.Now();
+    last_line_ = begin_;
+    if (Result<job::JobView> view = folder_.ReadView(); view.ok()) view_ = *std::move(view);
+  }
+
+  int Follow() {
+    Result<FileDescriptor> signals = platform_.catch_signals();
+    if (!signals.ok()) return Fail(platform_, signals.status());
+    Time next_look = begin_;
+    while (!AwaitEvent(signals->get(), next_look)) {
+      const Time now = platform_.clock.Now();
+      if (now < next_look) continue;
+      LookNow(now);
+      const Duration usual = platform_.terminal.live ? kLiveInterval : kInterval;
+      next_look = platform_.clock.Now() + (now - begin_ < kCloseLook ? kCloseInterval : usual);
+    }
+    return End();
+  }
+
+  int LeaveRunning() {
+    while (platform_.clock.Now() - begin_ < kDetachPatience) {
+      if (AwaitEvent(-1, platform_.clock.Now() + kCloseInterval)) return End();
+      if (Ask().ok()) break;
+    }
+    const std::string name = folder_.name();
+    platform_.out << fmt::format(
+        "ElasticDL job {0} was successfully submitted. It runs on by itself:\n"
+        "  elasticdl status {0}\n  elasticdl logs {0} -f\n  elasticdl stop {0}\n",
+        name);
+    platform_.out.flush();
+    return kExitOk;
+  }
+
+ private:
+  // Waits for the job's end, a signal or `until`. True: the job has ended.
+  bool AwaitEvent(int signals, Time until) {
+    std::array<pollfd, 2> fds = {pollfd{job_.end_fd(), POLLIN, 0}, pollfd{signals, POLLIN, 0}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::max<Duration>(until - platform_.clock.Now(), Duration::zero()));
+    const int ready = poll(fds.data(), fds.size(), static_cast<int>(left.count()));
+    if (ready <= 0) return false;
+    if ((fds[1].revents & POLLIN) != 0) TakeSignal(signals);
+    return fds[0].revents != 0;
+  }
+
+  void TakeSignal(int signals) {
+    signalfd_siginfo taken{};
+    if (read(signals, &taken, sizeof taken) != sizeof taken) return;
+    const bool first = signal_ == 0;
+    if (first) signal_ = static_cast<int>(taken.ssi_signo);
+    PrintLine(first ? "stopping the job (once more: at once)" : "ending every process at once");
+    // A job that has just ended by itself has nothing to shut down; the loop sees its end.
+    if (Status status = job_.Shutdown(); !status.ok() && status.code() != Code::kNotFound) {
+      PrintLine("the job could not be told to stop: " + status.message());
+    }
+  }
+
+  Result<job::JobView> Ask() {
+    if (master_ == nullptr) {
+      EDL_ASSIGN_OR_RETURN(std::string token, folder_.ReadToken());
+      master_ = std::make_unique<client::MasterClient>(job_.master_address(), std::move(token));
+    }
+    return master_->GetJob(kAskDeadline);
+  }
+
+  void LookNow(Time now) {
+    Result<job::JobView> view = Ask();
+    if (!view.ok()) return;  // It is starting, or starting again; the agent watches over it.
+    for (const std::string& line : Changes(view_, *view)) PrintLine(line);
+    view_ = *std::move(view);
+    rate_.Add(now, RecordsOf(view_).done);
+    if (platform_.terminal.live) {
+      DrawLive();
+    } else if (now - last_line_ >= kLineInterval) {
+      last_line_ = now;
+      PrintLine(ProgressLine(view_, rate_.PerSecond()));
+    }
+  }
+
+  void PrintLine(const std::string& line) {
+    ClearLive();
+    platform_.out << line << "\n";
+    platform_.out.flush();
+  }
+
+  void DrawLive() {
+    const std::string line = ProgressLine(view_, rate_.PerSecond());
+    platform_.out << "\r" << Cut(line, platform_.terminal.columns() - 1) << "\x1b[K";
+    platform_.out.flush();
+    drawn_ = true;
+  }
+
+  void ClearLive() {
+    if (drawn_) platform_.out << "\r\x1b[K";
+    drawn_ = false;
+  }
+
+  // A new job whose master never began leaves nothing behind but the reason.
+  int NeverBegan(const JobEnd& end) {
+    std::string why = MastersLastWord(platform_, folder_);
+    if (why.empty()) why = end.reason.empty() ? "its log is empty" : end.reason;
+    platform_.err << fmt::format("elasticdl: the master of job {} could not begin: {}\n",
+                                 folder_.name(), why);
+    platform_.err.flush();
+    if (made_ == Folder::kMade) {
+      // What cannot be removed is reported by the next `train` of this name.
+      (void)JobStore(folder_.path().parent_path().parent_path()).Remove(folder_);
+    }
+    return kExitUsage;
+  }
+
+  int End() {
+    ClearLive();
+    platform_.out.flush();
+    Result<JobEnd> end = job_.Wait();
+    Look look;
+    if (Result<job::JobView> view = folder_.ReadView(); view.ok()) {
+      look.view = *std::move(view);
+    } else {
+      look.view = view_;
+      if (end.ok()) return Fail(platform_, view.status());
+    }
+    const bool final = IsFinal(look.view.state);
+    look.standing = final ? Standing::kEnded : Standing::kInterrupted;
+    if (end.ok() && end->exit_code == kExitUsage && !final) return NeverBegan(*end);
+    if (!final && look.view.reason.empty()) {
+      look.view.reason = end.ok() ? end->reason : end.status().message();
+    }
+    platform_.out << Summary(look, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
+    platform_.out.flush();
+    return ExitCode(end, look);
+  }
+
+  int ExitCode(const Result<JobEnd>& end, const Look& look) const {
+    const bool succeeded =
+        look.standing == Standing::kEnded && look.view.state == job::JobState::kSucceeded;
+    if (signal_ != 0 && !succeeded) return kExitSignalBase + signal_;
+    if (!end.ok()) return kExitFailed;
+    if (end->exit_code == kExitOk) return succeeded ? kExitOk : kExitFailed;
+    return end->exit_code;
+  }
+
+  Platform& platform_;
+  RunningJob& job_;
+  const JobFolder& folder_;
+  const Folder made_;
+
+  Time begin_;
+  Time last_line_;
+  job::JobView view_;
+  RateMeter rate_;
+  std::unique_ptr<client::MasterClient> master_;  // once the job's processes are forked
+  int signal_ = 0;                                // the first one
+  bool drawn_ = false;
+};
+
+}  // namespace
+
+int Follow(Platform& platform, RunningJob& job, const JobFolder& folder, Folder made) {
+  return Follower(platform, job, folder, made).Follow();
+}
+
+int LeaveRunning(Platform& platform, RunningJob& job, const JobFolder& folder, Folder made) {
+  return Follower(platform, job, folder, made).LeaveRunning();
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "base/flag_help.h"
+#include "cli/format.h"
+#include "cli/verbs.h"
+#include "job/train_flags.h"
+
+namespace edl::cli {
+
+std::string ProgramHelp() {
+  std::vector<std::vector<std::string>> rows;
+  for (const Verb& verb : Verbs()) {
+    rows.push_back({"  " + verb.name + (verb.takes_job ? " " + verb.arguments : ""), verb.summary});
+  }
+  return "ElasticDL trains models with workers that come and go.\n\n"
+         "usage: elasticdl VERB [arguments]\n\n" +
+         Columns(rows) +
+         "\nelasticdl VERB --help shows a verb's flags. Jobs of this machine are kept under "
+         "$ELASTICDL_HOME\n(default ~/.elasticdl).\n";
+}
+
+std::string VerbHelp(const Verb& verb) {
+  std::string out =
+      fmt::format("{}\n\nusage: elasticdl {} {}\n", verb.summary, verb.name, verb.arguments);
+  const std::string flags = FlagHelp(*verb.flags);
+  if (flags.empty()) return out;
+  out += "\n" + flags;
+  if (verb.flags == &job::TrainFlags()) {
+    out += fmt::format(
+        "\nFlags marked [{}] have an effect there only, those marked [{}] only without "
+        "--job_command.\nA flag's name may be abbreviated as long as it fits one flag alone.\n",
+        job::kKubernetesScope, job::kModelScope);
+  }
+  return out;
+}
+
+std::string FlagsPage() {
+  return fmt::format(
+             "# Flags of `elasticdl train`\n\n"
+             "Made by `elasticdl help --markdown`; change `src/job/train_flags.cc` instead.\n\n"
+             "`--flag value` and `--flag=value` mean the same; names may be abbreviated as long as "
+             "they fit one flag alone\n(`--num_ps`); a bare boolean is the opposite of its "
+             "default. "
+             "`-f job.yaml` takes the same names from a file.\n"
+             "Flags marked *[{}]* have an effect there only, those marked *[{}]* only without "
+             "`--job_command`.\n",
+             job::kKubernetesScope, job::kModelScope) +
+         FlagMarkdown(job::TrainFlags());
+}
+
+int ShowHelp(Platform& platform, const FlagValues& flags) {
+  if (flags.Bool("markdown")) {
+    platform.out << FlagsPage();
+  } else if (flags.arguments().empty()) {
+    platform.out << ProgramHelp();
+  } else {
+    const std::string& name = flags.arguments().front();
+    const auto verb = std::find_if(Verbs().begin(), Verbs().end(),
+                                   [&](const Verb& candidate) { return candidate.name == name; });
+    if (verb == Verbs().end()) {
+      return Fail(platform,
+                  InvalidArgument("there is no verb '{}'; `elasticdl help` lists them", name));
+    }
+    platform.out << VerbHelp(*verb);
+  }
+  platform.out.flush();
+  return kExitOk;
+}
+
+}  // namespace edl::cli

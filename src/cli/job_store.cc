@@ -1,0 +1,132 @@
+#include "cli/job_store.h"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include <fmt/ranges.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "job/names.h"
+#include "job/pairs.h"
+
+namespace edl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> ReadTrimmed(const fs::path& path) {
+  EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return std::string(job::Trim(text));
+}
+
+// Makes `path` and what is missing above it, each for this user alone.
+Status MakePrivateFolder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return Ok();
+  if (path.has_parent_path() && path.parent_path() != path) {
+    EDL_RETURN_IF_ERROR(MakePrivateFolder(path.parent_path()));
+  }
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Errno("making {}", path.string());
+  return fs::is_directory(path, ignored)
+             ? Ok()
+             : FailedPrecondition("{} is there and is not a folder", path.string());
+}
+
+Result<std::string> MakeToken() {
+  std::array<unsigned char, 32> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return Errno("making the job's token");
+  }
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+Status FillFolder(const JobFolder& folder, std::string_view spec, const job::JobView& view) {
+  EDL_ASSIGN_OR_RETURN(const std::string token, MakeToken());
+  EDL_RETURN_IF_ERROR(WriteFileAtomically(folder.path() / "token", token, 0600));
+  EDL_RETURN_IF_ERROR(folder.WriteSpec(spec));
+  EDL_RETURN_IF_ERROR(folder.WriteView(view));
+  return MakePrivateFolder(folder.logs());
+}
+
+}  // namespace
+
+Result<std::string> JobFolder::ReadSpec() const { return ReadFile(spec()); }
+Status JobFolder::WriteSpec(std::string_view text) const {
+  return WriteFileAtomically(spec(), text, 0600);
+}
+
+Result<job::JobView> JobFolder::ReadView() const {
+  EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_ / "status.json"));
+  Result<job::JobView> view = job::JobView::FromJson(text);
+  if (!view.ok()) return view.status().Within((path_ / "status.json").string());
+  return view;
+}
+Status JobFolder::WriteView(const job::JobView& view) const {
+  return WriteFileAtomically(path_ / "status.json", view.ToJson(), 0600);
+}
+
+Result<std::string> JobFolder::ReadToken() const { return ReadTrimmed(path_ / "token"); }
+Result<std::string> JobFolder::ReadAddress() const { return ReadTrimmed(path_ / "master.addr"); }
+
+Result<std::vector<std::string>> JobStore::List() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entries(jobs_dir(), error);
+  if (error == std::errc::no_such_file_or_directory) return names;
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    // Folders that are being made or removed have a name that no job can have.
+    const std::string name = entries->path().filename().string();
+    if (job::CheckJobName(name).ok()) names.push_back(name);
+  }
+  if (error) return StatusFromErrno(error.value(), "listing " + jobs_dir().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<JobFolder> JobStore::Find(const std::string& name) const {
+  EDL_ASSIGN_OR_RETURN(const std::vector<std::string> names, List());
+  if (std::binary_search(names.begin(), names.end(), name)) return JobFolder(jobs_dir() / name);
+  const std::vector<std::string> near = NearestNames(name, names);
+  if (!near.empty()) {
+    return NotFound("there is no job {}; did you mean {}?", name, fmt::join(near, " or "));
+  }
+  return NotFound("there is no job {} under {}; `elasticdl list` shows what there is", name,
+                  jobs_dir().string());
+}
+
+Result<JobFolder> JobStore::Create(const std::string& name, std::string_view spec,
+                                   const job::JobView& view) const {
+  EDL_RETURN_IF_ERROR(MakePrivateFolder(jobs_dir()));
+  // Filled under a name that is no job's, then renamed: there is never half a job.
+  std::string temporary = (jobs_dir() / ("." + name + ".XXXXXX")).string();
+  if (mkdtemp(temporary.data()) == nullptr) return Errno("making {}", temporary);
+  const JobFolder folder(jobs_dir() / name);
+  Status status = FillFolder(JobFolder(temporary), spec, view);
+  if (status.ok() && rename(temporary.c_str(), folder.path().c_str()) != 0) {
+    status = errno == ENOTEMPTY || errno == EEXIST
+                 ? AlreadyExists("there is a job {} already", name)
+                 : Errno("making {}", folder.path().string());
+  }
+  if (status.ok()) return folder;
+  std::error_code ignored;
+  fs::remove_all(temporary, ignored);
+  return status;
+}
+
+Status JobStore::Remove(const JobFolder& folder) const {
+  const fs::path doomed = jobs_dir() / ("." + folder.name() + ".deleted");
+  std::error_code error;
+  fs::remove_all(doomed, error);
+  if (rename(folder.path().c_str(), doomed.c_str()) != 0) {
+    return Errno("deleting {}", folder.path().string());
+  }
+  fs::remove_all(doomed, error);
+  if (error) return StatusFromErrno(error.value(), "deleting " + doomed.string());
+  return Ok();
+}
+
+}  // namespace edl::cli

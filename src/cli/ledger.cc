@@ -1,0 +1,38 @@
+#include <chrono>
+
+#include "cli/job_store.h"
+#include "cli/verbs.h"
+#include "client/master_client.h"
+
+namespace edl::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<std::string> Ledger(Platform& platform, const JobFolder& folder) {
+  EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
+  if (!running) return platform.local.read_ledger(folder.ledger());
+  EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
+  EDL_ASSIGN_OR_RETURN(std::string token, folder.ReadToken());
+  Result<std::string> ledger = client::MasterClient(address, std::move(token)).GetLedger(30s);
+  if (ledger.ok()) return ledger;
+  // The job may have ended between the question and the call.
+  EDL_ASSIGN_OR_RETURN(const bool still, platform.local.is_running(folder.path()));
+  return still ? ledger : platform.local.read_ledger(folder.ledger());
+}
+
+}  // namespace
+
+int ShowLedger(Platform& platform, const FlagValues& flags) {
+  const Result<JobFolder> folder = JobStore(platform.home).Find(flags.arguments().front());
+  if (!folder.ok()) return Fail(platform, folder.status());
+  const Result<std::string> ledger = Ledger(platform, *folder);
+  if (!ledger.ok()) {
+    return Fail(platform, ledger.status().Within(fmt::format("the ledger of {}", folder->name())));
+  }
+  platform.out << *ledger << (ledger->ends_with("\n") ? "" : "\n");
+  platform.out.flush();
+  return kExitOk;
+}
+
+}  // namespace edl::cli

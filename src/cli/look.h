@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/job_store.h"
+#include "cli/platform.h"
+#include "job/job_view.h"
+
+namespace edl::cli {
+
+enum class Standing { kRunning, kEnded, kInterrupted };
+
+// A job as it is now.
+struct Look {
+  job::JobView view;
+  Standing standing = Standing::kEnded;
+  std::string trouble;  // why the view may be old: the master did not answer
+
+  // The view's state, or "interrupted" for a job that ended without its master saying how.
+  std::string state() const;
+  // The view as JSON with that state.
+  std::string ToJson() const;
+};
+
+// Asks the master of a running job, else reads what it wrote down.
+Result<Look> LookAt(Platform& platform, const JobFolder& folder);
+
+// The same of every job, sorted by name. Unreadable ones are shown with the reason.
+Result<std::vector<Look>> LookAtAll(Platform& platform);
+
+}  // namespace edl::cli

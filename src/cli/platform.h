@@ -1,0 +1,89 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "job/volume.h"
+
+namespace edl::cli {
+
+// How a job ended. exit_code is the master's: 0 succeeded, 1 failed, 2 bad configuration or ledger,
+// 3 stopped. `reason` is empty when the master ended by itself.
+struct JobEnd {
+  int exit_code = 0;
+  std::string reason;
+};
+
+// The hold of whoever started a job on it. Unless detached, the job ends with this object.
+class RunningJob {
+ public:
+  virtual ~RunningJob() = default;
+  // Polls readable once the job has ended.
+  virtual int end_fd() const = 0;
+  virtual const std::string& master_address() const = 0;
+  // Ends the job's processes; returns at once. The second call cuts all grace short.
+  virtual Status Shutdown() = 0;
+  // Blocks until the job has ended, at most once.
+  virtual Result<JobEnd> Wait() = 0;
+};
+
+struct StartOptions {
+  std::filesystem::path job_dir;
+  std::filesystem::path ports_dir;
+  std::vector<job::Volume> volumes;
+  bool detach = false;
+};
+
+// The backend of this machine, as far as verbs use it.
+struct LocalJobs {
+  // REQUIRES: this process has one thread.
+  std::function<Result<std::unique_ptr<RunningJob>>(const StartOptions&)> start;
+  std::function<Result<bool>(const std::filesystem::path& job_dir)> is_running;
+  // NotFound: nothing is running.
+  std::function<Status(const std::filesystem::path& job_dir)> shutdown;
+  // As Backend::Logs.
+  std::function<Result<backend::LogPiece>(const std::filesystem::path& logs_dir,
+                                          const std::string& name, int64_t offset, int64_t at_most)>
+      read_log;
+  // A ledger that no master has open, as JSON.
+  std::function<Result<std::string>(const std::filesystem::path& ledger)> read_ledger;
+};
+
+struct Terminal {
+  bool live = false;  // lines may be overwritten
+  bool color = false;
+  std::function<size_t()> columns = [] { return size_t{80}; };
+};
+
+// All that verbs need of the world outside, put together by apps. What it refers to outlives it.
+struct Platform {
+  std::ostream& out;
+  std::ostream& err;
+  const Clock& clock;
+  std::filesystem::path home;  // $ELASTICDL_HOME
+  Terminal terminal;
+  std::function<const char*(const char*)> variable;  // of the environment
+  LocalJobs local;
+  // From now on SIGINT, SIGTERM and SIGHUP arrive at this descriptor, as signalfd writes them.
+  std::function<Result<FileDescriptor>()> catch_signals;
+};
+
+// What the process exits with.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitStopped = 3;
+inline constexpr int kExitSignalBase = 128;
+
+// Prints "elasticdl: <message>" and returns the exit code for it.
+int Fail(Platform& platform, const Status& status);
+
+}  // namespace edl::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/job_view.h"
+
+namespace edl::cli {
+
+// How fast records get done, over the last half minute. Confined.
+class RateMeter {
+ public:
+  void Add(Time now, int64_t records_done);
+  double PerSecond() const;  // 0: not known yet
+
+ private:
+  struct Sample {
+    Time time;
+    int64_t records;
+  };
+  std::deque<Sample> samples_;
+};
+
+// What is trained, over all training datasets (all datasets when none is for training).
+struct Records {
+  int64_t done = 0;
+  int64_t total = 0;  // 0: without end, or not known yet
+  int64_t epoch = 0;  // being leased, from 1; 0: not known yet
+  int64_t epochs = 0;
+};
+Records RecordsOf(const job::JobView& view);
+
+// One line: state, epoch, records, records/s, time left, replicas by state, last loss.
+std::string ProgressLine(const job::JobView& view, double records_per_second);
+
+// "2 workers and 1 ps run, 1 worker waits".
+std::string ReplicasByState(const job::JobView& view);
+
+// "worker-0" for "iris-edljob-worker-0" of job iris.
+std::string ShortName(const job::JobView& view, const std::string& replica);
+
+// A line for each thing that happened between two views of a job.
+std::vector<std::string> Changes(const job::JobView& before, const job::JobView& after);
+
+}  // namespace edl::cli

@@ -1,0 +1,127 @@
+#include "cli/summary.h"
+
+#include <algorithm>
+
+#include "cli/format.h"
+#include "cli/progress.h"
+
+namespace edl::cli {
+namespace {
+
+Color ColorOf(const Look& look) {
+  if (look.standing == Standing::kInterrupted) return Color::kBad;
+  if (look.view.state == job::JobState::kSucceeded) return Color::kGood;
+  return look.view.state == job::JobState::kFailed ? Color::kBad : Color::kNone;
+}
+
+// "Job iris succeeded after 12 s."
+std::string Headline(const Look& look, UseColor use_color) {
+  const job::JobView& view = look.view;
+  std::string out = fmt::format("Job {} {}", view.name,
+                                Colored(look.state(), ColorOf(look), use_color == UseColor::kYes));
+  if (view.started_at > 0 && view.ended_at >= view.started_at) {
+    out += " after " + Span(view.ended_at - view.started_at);
+  }
+  if (!view.reason.empty() && view.state != job::JobState::kSucceeded) {
+    out += ": " + Harmless(view.reason);
+  }
+  return out + "\n";
+}
+
+void AddDataset(std::vector<std::vector<std::string>>& rows, const job::DatasetView& dataset) {
+  std::string text = Count(dataset.records_done);
+  if (dataset.records_total > 0) {
+    text += fmt::format(" of {} ({} of {})", Count(dataset.records_total),
+                        Plural(dataset.epochs, "epoch", "epochs"), Count(dataset.size));
+  }
+  if (!dataset.name.empty()) text += ", dataset " + Harmless(dataset.name);
+  const bool trains = dataset.task_type.empty() || dataset.task_type == "training";
+  rows.push_back({trains ? "  records trained" : "  records", text});
+}
+
+// The counts that are worth a line when they are not zero.
+void AddShards(std::vector<std::vector<std::string>>& rows, const job::JobView& view) {
+  int64_t repeated = 0;
+  int64_t set_aside = 0;
+  int64_t not_trained = 0;
+  for (const job::DatasetView& dataset : view.datasets) {
+    repeated += dataset.shards_repeated;
+    set_aside += dataset.shards_set_aside;
+    not_trained += dataset.records_not_trained;
+  }
+  rows.push_back(
+      {"  shards", fmt::format("{} repeated, {} set aside", Count(repeated), Count(set_aside))});
+  if (not_trained > 0) rows.push_back({"  not trained", Plural(not_trained, "record", "records")});
+}
+
+std::string LastLines(const job::JobView& view) {
+  if (view.last_lines.empty()) return "";
+  std::string out = "  last lines of its log:\n";
+  for (const std::string& line : view.last_lines) out += "    | " + Harmless(line) + "\n";
+  return out;
+}
+
+// What to type next.
+std::string WayOn(const Look& look) {
+  const std::string& name = look.view.name;
+  if (look.standing == Standing::kInterrupted || look.view.state == job::JobState::kStopped) {
+    return fmt::format("Go on with it: elasticdl train --resume --job_name={}\n", name);
+  }
+  if (look.view.state == job::JobState::kFailed) {
+    return fmt::format(
+        "See elasticdl logs {0}; try again: elasticdl train --resume "
+        "--job_name={0}\n",
+        name);
+  }
+  return "";
+}
+
+std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
+  std::vector<std::vector<std::string>> rows;
+  for (const job::DatasetView& dataset : view.datasets) AddDataset(rows, dataset);
+  rows.push_back(
+      {"  relaunches", fmt::format("{} of replicas, {} of the master", Count(view.relaunches),
+                                   Count(std::max<int64_t>(view.master_starts - 1, 0)))});
+  AddShards(rows, view);
+  if (!view.evaluation.empty()) rows.push_back({"  last evaluation", Harmless(view.evaluation)});
+  for (const std::string& remark : view.remarks) rows.push_back({"  remark", Harmless(remark)});
+  return rows;
+}
+
+std::string ReplicaTable(const job::JobView& view) {
+  if (view.replicas.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {
+      {"REPLICA", "INDEX", "STATE", "PROCESS", "SHARDS", "REASON"}};
+  for (const job::ReplicaView& replica : view.replicas) {
+    rows.push_back({ShortName(view, replica.name), std::to_string(replica.index),
+                    std::string(NameOf(replica.state)),
+                    replica.process_id > 0 ? std::to_string(replica.process_id) : "-",
+                    std::to_string(replica.leases), Harmless(replica.reason)});
+  }
+  return "\n" + Columns(rows);
+}
+
+}  // namespace
+
+std::string Summary(const Look& look, UseColor use_color) {
+  std::string out = Headline(look, use_color);
+  if (look.view.state == job::JobState::kFailed) out += LastLines(look.view);
+  out += Columns(Figures(look.view));
+  return out + WayOn(look);
+}
+
+std::string StatusText(const Look& look, double now, UseColor use_color) {
+  if (look.standing != Standing::kRunning) {
+    return Summary(look, use_color) + ReplicaTable(look.view);
+  }
+  const job::JobView& view = look.view;
+  const double ran = std::max(now - view.started_at, 0.0);
+  std::string out = fmt::format("Job {} {} for {}\n", view.name, look.state(),
+                                Span(view.started_at > 0 ? ran : 0));
+  if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
+  const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
+  out += fmt::format("  {}\n", ProgressLine(view, rate));
+  return out + Columns(Figures(view)) + ReplicaTable(view);
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,152 @@
+#include "cli/testing/fake_platform.h"
+
+#include <cstdlib>
+
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "cli/verbs.h"
+
+namespace edl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path MakeHome() {
+  std::string path = (fs::temp_directory_path() / "edl-cli-XXXXXX").string();
+  CHECK(mkdtemp(path.data()) != nullptr, "no folder for the test");
+  return path;
+}
+
+}  // namespace
+
+class FakePlatform::Job final : public RunningJob {
+ public:
+  Job(FakePlatform& platform, FakeJob job, JobFolder folder)
+      : platform_(platform),
+        job_(std::move(job)),
+        folder_(std::move(folder)),
+        end_(eventfd(0, EFD_CLOEXEC)) {
+    platform_.running_[folder_.path().string()] = true;
+    platform_.job_ = this;
+    if (job_.on_start) job_.on_start(job_, folder_);
+    if (job_.ends_after_shutdowns == 0) End();
+  }
+  ~Job() override {
+    platform_.job_ = nullptr;
+    platform_.running_[folder_.path().string()] = false;
+  }
+
+  int end_fd() const override { return end_.get(); }
+  const std::string& master_address() const override { return job_.master_address; }
+
+  Status Shutdown() override {
+    ++platform_.shutdowns;
+    if (--job_.ends_after_shutdowns == 0) End();
+    return Ok();
+  }
+
+  Result<JobEnd> Wait() override { return job_.end; }
+
+  void End() {
+    if (!job_.end_view.name.empty()) CHECK(folder_.WriteView(job_.end_view).ok());
+    platform_.AddLog(folder_.name(), "master", job_.master_log);
+    platform_.running_[folder_.path().string()] = false;
+    CHECK(eventfd_write(end_.get(), 1) == 0, "the job's end cannot be told");
+  }
+
+ private:
+  FakePlatform& platform_;
+  FakeJob job_;
+  const JobFolder folder_;
+  const FileDescriptor end_;
+};
+
+FakePlatform::FakePlatform()
+    : home_(MakeHome()), platform_{.out = out_, .err = err_, .clock = clock_, .home = home_} {
+  platform_.variable = [this](const char* name) -> const char* {
+    const auto value = variables.find(name);
+    return value == variables.end() ? nullptr : value->second.c_str();
+  };
+  platform_.catch_signals = [this]() -> Result<FileDescriptor> {
+    std::array<int, 2> ends{};
+    CHECK(pipe(ends.data()) == 0, "no pipe for signals");
+    const FileDescriptor writer(ends[1]);
+    for (const int signal : next.signals) {
+      signalfd_siginfo info{};
+      info.ssi_signo = static_cast<uint32_t>(signal);
+      CHECK(write(writer.get(), &info, sizeof info) == sizeof info, "no signal was written");
+    }
+    return FileDescriptor(ends[0]);
+  };
+  platform_.local.start =
+      [this](const StartOptions& options) -> Result<std::unique_ptr<RunningJob>> {
+    if (!next.start_failure.ok()) return next.start_failure;
+    started.push_back(options);
+    return std::unique_ptr<RunningJob>(
+        std::make_unique<Job>(*this, next, JobFolder(options.job_dir)));
+  };
+  platform_.local.is_running = [this](const fs::path& folder) -> Result<bool> {
+    return running_[folder.string()];
+  };
+  platform_.local.shutdown = [this](const fs::path& folder) -> Status {
+    ++shutdowns;
+    running_[folder.string()] = false;
+    return Ok();
+  };
+  platform_.local.read_log = [](const fs::path& dir, const std::string& name, int64_t offset,
+                                int64_t) -> Result<backend::LogPiece> {
+    EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(dir / (name + ".log")));
+    const auto size = static_cast<int64_t>(text.size());
+    if (offset < 0) offset = std::max<int64_t>(size + offset, 0);
+    return backend::LogPiece{text.substr(static_cast<size_t>(offset)), size};
+  };
+  platform_.local.read_ledger = [](const fs::path& path) -> Result<std::string> {
+    return "ledger at " + path.filename().string();
+  };
+}
+
+FakePlatform::~FakePlatform() {
+  std::error_code ignored;
+  fs::remove_all(home_, ignored);
+}
+
+int FakePlatform::Run(const std::vector<std::string>& arguments) {
+  ClearOutput();
+  return Main(platform_, arguments);
+}
+
+void FakePlatform::ClearOutput() {
+  out_.str("");
+  err_.str("");
+}
+
+void FakePlatform::EndJob() {
+  CHECK(job_ != nullptr, "no job runs");
+  job_->End();
+}
+
+void FakePlatform::AddJob(const job::JobView& view) {
+  const Result<JobFolder> folder = store().Create(
+      view.name, "{\"job_name\": \"" + view.name + "\", \"job_command\": \"true\"}", view);
+  CHECK(folder.ok(), "{}", folder.status().message());
+}
+
+void FakePlatform::AddRunningJob(const job::JobView& view, const std::string& address,
+                                 const std::string& token) {
+  AddJob(view);
+  const Result<JobFolder> folder = store().Find(view.name);
+  CHECK(WriteFileAtomically(folder->path() / "master.addr", address).ok());
+  CHECK(WriteFileAtomically(folder->path() / "token", token).ok());
+  running_[folder->path().string()] = true;
+}
+
+void FakePlatform::AddLog(const std::string& job, const std::string& name,
+                          const std::string& text) {
+  const Result<JobFolder> folder = store().Find(job);
+  CHECK(folder.ok() && WriteFileAtomically(folder->logs() / (name + ".log"), text).ok());
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/job_store.h"
+#include "cli/platform.h"
+#include "job/job_view.h"
+
+namespace edl::cli {
+
+// What the next job that is started will do.
+struct FakeJob {
+  job::JobView end_view;       // what its master writes down at its end
+  JobEnd end;                  // what Wait() says
+  std::string master_address;  // where a fake master answers meanwhile; empty: nobody does
+  // Called with the folder when it is started; may set master_address.
+  std::function<void(FakeJob&, const JobFolder&)> on_start;
+  int ends_after_shutdowns = 0;  // 0: at once; n: with the n-th Shutdown()
+  std::string master_log;        // what its master's log holds
+  Status start_failure;          // instead of starting
+  std::vector<int> signals;      // that arrive while it runs
+};
+
+// A machine of its own for a test: a home that is removed at the end, and jobs that only seem to
+// run. Confined to the test.
+class FakePlatform {
+ public:
+  FakePlatform();
+  ~FakePlatform();
+
+  Platform& platform() { return platform_; }
+  JobStore store() const { return JobStore(home_); }
+  const std::filesystem::path& home() const { return home_; }
+
+  // Runs "elasticdl <arguments>".
+  int Run(const std::vector<std::string>& arguments);
+  std::string out() const { return out_.str(); }
+  std::string err() const { return err_.str(); }
+  void ClearOutput();
+  // Ends the job that was started last.
+  void EndJob();
+
+  // A folder of a job that ended in `view`'s state, or that runs with a master at `address`.
+  void AddJob(const job::JobView& view);
+  void AddRunningJob(const job::JobView& view, const std::string& address,
+                     const std::string& token);
+  void AddLog(const std::string& job, const std::string& name, const std::string& text);
+
+  FakeJob next;                       // the next job to be started
+  std::vector<StartOptions> started;  // jobs that were started
+  int shutdowns = 0;                  // calls of Shutdown() and of LocalJobs::shutdown
+  std::map<std::string, std::string> variables;
+
+ private:
+  class Job;
+
+  Job* job_ = nullptr;  // started last
+  std::filesystem::path home_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  SystemClock clock_;
+  std::map<std::string, bool> running_;  // by folder
+  Platform platform_;
+};
+
+}  // namespace edl::cli

@@ -1,0 +1,214 @@
+#include <string>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "base/file.h"
+#include "cli/dry_run.h"
+#include "cli/follow.h"
+#include "cli/format.h"
+#include "cli/job_store.h"
+#include "cli/look.h"
+#include "cli/verbs.h"
+#include "job/job_file.h"
+#include "job/job_spec.h"
+#include "job/train_flags.h"
+
+namespace edl::cli {
+namespace {
+
+// What belongs to one call of `train` and not to the job.
+constexpr std::string_view kOfThisCall[] = {"detach", "resume", "dry_run"};
+
+// All that was said about the job: by the command line, the file that it names, the folder of the
+// job to resume, the environment.
+Result<FlagValues> Gather(Platform& platform, const FlagValues& given) {
+  FlagValues flags(job::TrainFlags());
+  EDL_RETURN_IF_ERROR(SetFromEnvironment(flags, platform.variable));
+  const std::string& path = given.String("file");
+  std::string file;
+  if (!path.empty()) {
+    EDL_ASSIGN_OR_RETURN(file, ReadFile(path));
+  }
+  FlagValues named(job::TrainFlags());
+  EDL_RETURN_IF_ERROR(job::SetFromJobFile(named, file).Within(path));
+  const std::string job =
+      given.given("job_name") ? given.String("job_name") : named.String("job_name");
+  if (given.Bool("resume") && !job.empty()) {
+    EDL_ASSIGN_OR_RETURN(const JobFolder folder, JobStore(platform.home).Find(job));
+    EDL_ASSIGN_OR_RETURN(const std::string spec, folder.ReadSpec());
+    EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, spec).Within(folder.spec().string()));
+    for (const std::string_view flag : kOfThisCall) {
+      EDL_RETURN_IF_ERROR(flags.Set(flag, "false", FlagSource::kFile));
+    }
+  }
+  EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, file).Within(path));
+  for (const FlagSpec& spec : given.table().specs()) {
+    if (!given.given(spec.name)) continue;
+    EDL_RETURN_IF_ERROR(flags.Set(spec.name, given.Text(spec.name), given.source(spec.name)));
+  }
+  return flags;
+}
+
+// Whether this machine can run it.
+Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
+  if (spec.backend == job::BackendKind::kKubernetes) {
+    return InvalidArgument(
+        "--backend=kubernetes: this version runs jobs on this machine only; leave the flag out or "
+        "give --backend=local");
+  }
+  if (!flags.String("yaml").empty()) {
+    return InvalidArgument(
+        "--yaml={} asks for a Kubernetes pod, which this version cannot write; --dry_run prints "
+        "the job as it was understood",
+        flags.String("yaml"));
+  }
+  for (const job::Volume& volume : spec.volumes) {
+    if (volume.claim_name.empty()) continue;
+    return InvalidArgument(
+        "--volume: claim_name={} is a claim in a cluster; on this machine give host_path=FOLDER",
+        volume.claim_name);
+  }
+  return Ok();
+}
+
+std::vector<std::string> GivenInScope(const FlagValues& flags, std::string_view scope) {
+  std::vector<std::string> names;
+  for (const FlagSpec& spec : flags.table().specs()) {
+    if (spec.scope != scope || !flags.given(spec.name)) continue;
+    if (flags.Text(spec.name) != spec.default_value) names.push_back("--" + spec.name);
+  }
+  return names;
+}
+
+// One line for each reason why flags that were given change nothing.
+void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags) {
+  const auto say = [&](std::string_view scope, std::string_view why) {
+    const std::vector<std::string> names = GivenInScope(flags, scope);
+    if (names.empty()) return;
+    platform.out << fmt::format("no effect {}: {}\n", why, fmt::join(names, ", "));
+  };
+  say(job::kKubernetesScope, "on this machine (they are for Kubernetes)");
+  say(job::kModelScope, "with --job_command (they are for --model_def)");
+  say(job::kObsoleteScope, "in this version");
+}
+
+// Why a folder of that name cannot become this job's, and what to do.
+Status Taken(Platform& platform, const JobFolder& folder) {
+  EDL_ASSIGN_OR_RETURN(const Look look, LookAt(platform, folder));
+  const std::string name = folder.name();
+  switch (look.standing) {
+    case Standing::kRunning:
+      return AlreadyExists(
+          "job {0} is running; see `elasticdl status {0}`, or stop it with "
+          "`elasticdl stop {0}`",
+          name);
+    case Standing::kInterrupted:
+      return AlreadyExists(
+          "job {0} was interrupted; go on with it by adding --resume, or remove "
+          "it with `elasticdl delete {0}`",
+          name);
+    case Standing::kEnded:
+      break;
+  }
+  const bool again = look.view.state != job::JobState::kSucceeded;
+  return AlreadyExists(
+      "there was a job {0}, which {1}; remove it with `elasticdl delete {0}`{2}", name,
+      look.view.state == job::JobState::kStopped ? "was stopped" : NameOf(look.view.state),
+      again ? ", or go on with it by adding --resume" : "");
+}
+
+double WallSeconds(const Platform& platform) {
+  return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
+}
+
+Result<JobFolder> MakeFolder(Platform& platform, const FlagValues& flags,
+                             const job::JobSpec& spec) {
+  const JobStore store(platform.home);
+  if (const Result<JobFolder> folder = store.Find(spec.job_name); folder.ok()) {
+    return Taken(platform, *folder);
+  }
+  Result<JobFolder> folder =
+      store.Create(spec.job_name, job::ToJobFile(flags),
+                   {.name = spec.job_name, .started_at = WallSeconds(platform)});
+  if (folder.ok()) return folder;
+  Status status = folder.status().Within(fmt::format("job {} was not started", spec.job_name));
+  if (status.code() == Code::kPermissionDenied) {
+    return PermissionDenied("{}; set ELASTICDL_HOME to a folder that you can write",
+                            status.message());
+  }
+  return status;
+}
+
+// A job that may go on, with its view made as good as new.
+Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
+                               const job::JobSpec& spec) {
+  EDL_ASSIGN_OR_RETURN(JobFolder folder, JobStore(platform.home).Find(spec.job_name));
+  EDL_ASSIGN_OR_RETURN(Look look, LookAt(platform, folder));
+  if (look.standing == Standing::kRunning) return Taken(platform, folder);
+  if (look.standing == Standing::kEnded && look.view.state == job::JobState::kSucceeded) {
+    return FailedPrecondition(
+        "job {0} succeeded, so there is nothing to resume; remove it with "
+        "`elasticdl delete {0}`",
+        spec.job_name);
+  }
+  platform.out << fmt::format(
+      "resuming job {}, which {}\n", spec.job_name,
+      look.standing == Standing::kInterrupted || look.view.state == job::JobState::kStopped
+          ? "was " + look.state()
+          : look.state());
+  EDL_RETURN_IF_ERROR(folder.WriteSpec(job::ToJobFile(flags)));
+  look.view.state = job::JobState::kStarting;
+  look.view.reason.clear();
+  look.view.last_lines.clear();
+  look.view.ended_at = 0;
+  EDL_RETURN_IF_ERROR(folder.WriteView(look.view));
+  return folder;
+}
+
+int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec) {
+  const Folder made = spec.resume ? Folder::kExisted : Folder::kMade;
+  const Result<JobFolder> folder =
+      spec.resume ? ReopenFolder(platform, flags, spec) : MakeFolder(platform, flags, spec);
+  if (!folder.ok()) return Fail(platform, folder.status());
+  const JobStore store(platform.home);
+  Result<std::unique_ptr<RunningJob>> running =
+      platform.local.start({.job_dir = folder->path(),
+                            .ports_dir = store.ports_dir(),
+                            .volumes = spec.volumes,
+                            .detach = spec.detach});
+  if (!running.ok()) {
+    if (made == Folder::kMade) {
+      // The failure to start is what the user must know; a leftover folder says so by itself.
+      (void)store.Remove(*folder);
+    }
+    return Fail(platform,
+                running.status().Within(fmt::format("job {} was not started", spec.job_name)));
+  }
+  platform.out << fmt::format(
+      "job {} runs on this machine{}; its folder is {}\n", spec.job_name,
+      spec.backend == job::BackendKind::kAuto ? " (--backend=auto: this version has no other)" : "",
+      folder->path().string());
+  platform.out.flush();
+  return spec.detach ? LeaveRunning(platform, **running, *folder, made)
+                     : Follow(platform, **running, *folder, made);
+}
+
+}  // namespace
+
+int Train(Platform& platform, const FlagValues& given) {
+  const Result<FlagValues> flags = Gather(platform, given);
+  if (!flags.ok()) return Fail(platform, flags.status());
+  const Result<job::JobSpec> spec = job::MakeJobSpec(*flags);
+  if (!spec.ok()) return Fail(platform, spec.status());
+  if (Status status = CheckLocal(*flags, *spec); !status.ok()) return Fail(platform, status);
+  if (flags->Bool("dry_run")) {
+    platform.out << DryRun(*flags, *spec);
+    platform.out.flush();
+    return kExitOk;
+  }
+  SayWhatHasNoEffect(platform, *flags);
+  return Start(platform, *flags, *spec);
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,162 @@
+#include "cli/verbs.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "job/train_flags.h"
+
+namespace edl::cli {
+namespace {
+
+FlagSpec OutputFlag() {
+  return {.name = "output",
+          .default_value = "text",
+          .help = "For people or for scripts.",
+          .choices = {"text", "json"}};
+}
+
+const FlagTable& NoFlags() {
+  static const FlagTable table(std::vector<FlagSpec>{});
+  return table;
+}
+
+const FlagTable& OutputFlags() {
+  static const FlagTable table({OutputFlag()});
+  return table;
+}
+
+const FlagTable& LogsFlags() {
+  static const FlagTable table({{.name = "follow",
+                                 .type = FlagType::kSwitch,
+                                 .default_value = "false",
+                                 .help = "Go on until the job has ended.",
+                                 .letter = 'f'}});
+  return table;
+}
+
+const FlagTable& ScaleFlags() {
+  static const FlagTable table({{.name = "num_workers",
+                                 .type = FlagType::kInt,
+                                 .default_value = "-1",
+                                 .help = "How many workers there shall be.",
+                                 .value_name = "N",
+                                 .at_least = 0,
+                                 .at_most = 100'000}});
+  return table;
+}
+
+const FlagTable& HelpFlags() {
+  static const FlagTable table({{.name = "markdown",
+                                 .type = FlagType::kSwitch,
+                                 .default_value = "false",
+                                 .help = "Print the page of all flags, docs/flags.md."}});
+  return table;
+}
+
+std::vector<std::string> VerbNames() {
+  std::vector<std::string> names;
+  for (const Verb& verb : Verbs()) names.push_back(verb.name);
+  return names;
+}
+
+const Verb* FindVerb(std::string_view name) {
+  for (const Verb& verb : Verbs()) {
+    if (verb.name == name) return &verb;
+  }
+  return nullptr;
+}
+
+Status UnknownVerb(const std::string& name) {
+  std::vector<std::string> near = NearestNames(name, VerbNames());
+  if (near.empty()) near = VerbNames();
+  return InvalidArgument("there is no verb '{}'; did you mean {}?", name, fmt::join(near, ", "));
+}
+
+bool AsksForHelp(std::span<const std::string> arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") return false;
+    if (argument == "--help" || argument == "-h") return true;
+  }
+  return false;
+}
+
+int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> arguments) {
+  if (AsksForHelp(arguments)) {
+    platform.out << VerbHelp(verb);
+    platform.out.flush();
+    return kExitOk;
+  }
+  const Result<FlagValues> flags = ParseFlags(*verb.flags, arguments);
+  if (!flags.ok()) return Fail(platform, flags.status());
+  const std::vector<std::string>& given = flags->arguments();
+  if (given.size() > verb.at_most) {
+    return Fail(platform, InvalidArgument("'{}' is one argument too many: elasticdl {} {}",
+                                          given.at(verb.at_most), verb.name, verb.arguments));
+  }
+  if (given.size() < verb.at_least) {
+    return Fail(platform, InvalidArgument("an argument is missing: elasticdl {} {}", verb.name,
+                                          verb.arguments));
+  }
+  return verb.run(platform, *flags);
+}
+
+}  // namespace
+
+const std::vector<Verb>& Verbs() {
+  static const std::vector<Verb> verbs = {
+      {"train", "--job_name=NAME --job_command=COMMAND [flags]", "Run a training job.",
+       &job::TrainFlags(), 0, 0, Train},
+      {"status", "[JOB]", "Show how a job, or every job, is doing.", &OutputFlags(), 0, 1,
+       ShowStatus, true},
+      {"list", "", "List all jobs.", &OutputFlags(), 0, 0, ListJobs},
+      {"logs", "JOB [REPLICA] [-f]",
+       "Print what replicas wrote; REPLICA may be worker-0, master or agent.", &LogsFlags(), 1, 2,
+       ShowLogs, true},
+      {"stop", "JOB", "Stop a running job.", &NoFlags(), 1, 1, StopJob, true},
+      {"delete", "JOB", "Delete a job that has ended, with its logs.", &NoFlags(), 1, 1, DeleteJob,
+       true},
+      {"scale", "JOB --num_workers=N", "Change the number of workers of a running job.",
+       &ScaleFlags(), 1, 1, ScaleJob, true},
+      {"ledger", "JOB", "Print all that the master wrote down, as JSON.", &NoFlags(), 1, 1,
+       ShowLedger, true},
+      {"version", "", "Print the version.", &OutputFlags(), 0, 0, ShowVersion},
+      {"completion",
+       "bash|zsh",
+       "Print a script that completes commands in a shell.",
+       &NoFlags(),
+       1,
+       1,
+       ShowCompletion,
+       false,
+       {"bash", "zsh"}},
+      {"help", "[VERB]", "Show what a verb does and its flags.", &HelpFlags(), 0, 1, ShowHelp},
+  };
+  return verbs;
+}
+
+int Fail(Platform& platform, const Status& status) {
+  platform.out.flush();
+  platform.err << "elasticdl: " << status.message() << "\n";
+  platform.err.flush();
+  return status.code() == Code::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+int Main(Platform& platform, std::span<const std::string> arguments) {
+  if (arguments.empty()) {
+    platform.err << ProgramHelp();
+    platform.err.flush();
+    return kExitFailed;
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h") {
+    platform.out << ProgramHelp();
+    platform.out.flush();
+    return kExitOk;
+  }
+  const Verb* verb = FindVerb(name == "--version" ? "version" : name);
+  if (verb == nullptr) return Fail(platform, UnknownVerb(name));
+  return RunVerb(platform, *verb, arguments.subspan(1));
+}
+
+}  // namespace edl::cli

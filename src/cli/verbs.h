@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/flags.h"
+#include "cli/platform.h"
+
+namespace edl::cli {
+
+// One thing that people can tell elasticdl to do.
+struct Verb {
+  std::string name;
+  std::string arguments;  // in help: "JOB [REPLICA]"
+  std::string summary;
+  const FlagTable* flags = nullptr;
+  size_t at_least = 0;  // arguments that are no flags
+  size_t at_most = 0;
+  std::function<int(Platform&, const FlagValues&)> run;
+  bool takes_job = false;               // completion offers jobs
+  std::vector<std::string> words = {};  // completion offers these
+};
+
+// All of them, in the order of help.
+const std::vector<Verb>& Verbs();
+
+// Runs what `arguments` (without the program's name) say; returns the exit code.
+int Main(Platform& platform, std::span<const std::string> arguments);
+
+// The verbs, one function a file.
+int Train(Platform& platform, const FlagValues& flags);
+int ShowStatus(Platform& platform, const FlagValues& flags);
+int ListJobs(Platform& platform, const FlagValues& flags);
+int ShowLogs(Platform& platform, const FlagValues& flags);
+int StopJob(Platform& platform, const FlagValues& flags);
+int DeleteJob(Platform& platform, const FlagValues& flags);
+int ScaleJob(Platform& platform, const FlagValues& flags);
+int ShowLedger(Platform& platform, const FlagValues& flags);
+int ShowVersion(Platform& platform, const FlagValues& flags);
+int ShowCompletion(Platform& platform, const FlagValues& flags);
+int ShowHelp(Platform& platform, const FlagValues& flags);
+
+// What ShowHelp prints, for the whole program and for one verb; and docs/flags.md.
+std::string ProgramHelp();
+std::string VerbHelp(const Verb& verb);
+std::string FlagsPage();
+
+}  // namespace edl::cli

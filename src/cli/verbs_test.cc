@@ -1,0 +1,179 @@
+#include "cli/verbs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/testing/fake_platform.h"
+#include "client/testing/fake_master_service.h"
+
+namespace edl::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+job::JobView View(std::string name, job::JobState state) {
+  return {.name = std::move(name), .state = state, .started_at = 1, .ended_at = 2};
+}
+
+TEST(Status, AsksTheMasterOfARunningJob) {
+  client::FakeMasterService master("secret");
+  job::JobView live = View("iris", job::JobState::kFinishing);
+  live.version = 99;
+  master.SetView(live);
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kStarting), master.address(), "secret");
+
+  ASSERT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk) << fake.err();
+
+  EXPECT_EQ(json::parse(fake.out())["state"], "finishing");
+  EXPECT_EQ(json::parse(fake.out())["version"], 99);
+}
+
+TEST(Status, ShowsTheLastViewWhenTheMasterDoesNotAnswer) {
+  std::string address;
+  {
+    client::FakeMasterService master("secret");
+    address = master.address();
+  }
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), address, "secret");
+
+  ASSERT_EQ(fake.Run({"status", "iris"}), kExitOk) << fake.err();
+
+  EXPECT_THAT(fake.out(), HasSubstr("the master does not answer now"));
+}
+
+TEST(Status, CallsAJobInterruptedThatEndedWithoutAWord) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kRunning));
+
+  ASSERT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk);
+
+  EXPECT_EQ(json::parse(fake.out())["state"], "interrupted");
+}
+
+TEST(Status, OfNobodySaysSo) {
+  FakePlatform fake;
+  EXPECT_EQ(fake.Run({"status", "iris"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("there is no job iris"));
+}
+
+TEST(List, ShowsEveryJob) {
+  FakePlatform fake;
+  EXPECT_EQ(fake.Run({"list"}), kExitOk);
+  EXPECT_EQ(fake.out(), "There are no jobs.\n");
+  fake.AddJob(View("b", job::JobState::kSucceeded));
+  fake.AddJob(View("a", job::JobState::kRunning));
+
+  ASSERT_EQ(fake.Run({"list", "--output=json"}), kExitOk);
+  const json jobs = json::parse(fake.out());
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[0]["name"], "a");
+  EXPECT_EQ(jobs[0]["state"], "interrupted");
+  EXPECT_EQ(jobs[1]["state"], "succeeded");
+  ASSERT_EQ(fake.Run({"status"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr("JOB  STATE"));
+}
+
+TEST(Logs, PrintsOneReplicasOutputAsItIs) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kSucceeded));
+  fake.AddLog("iris", "iris-edljob-worker-0", "one\ntwo");
+
+  ASSERT_EQ(fake.Run({"logs", "iris", "worker-0", "-f"}), kExitOk);
+  EXPECT_EQ(fake.out(), "one\ntwo");
+  ASSERT_EQ(fake.Run({"logs", "iris", "iris-edljob-worker-0"}), kExitOk);
+  EXPECT_EQ(fake.out(), "one\ntwo");
+}
+
+TEST(Logs, LabelsTheLinesOfSeveralReplicas) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kSucceeded));
+  fake.AddLog("iris", "iris-edljob-ps-0", "p\n");
+  fake.AddLog("iris", "iris-edljob-worker-0", "one\ntwo");
+  fake.AddLog("iris", "master", "m\n");
+
+  ASSERT_EQ(fake.Run({"logs", "iris"}), kExitOk);
+
+  EXPECT_EQ(fake.out(), "ps-0 | p\nworker-0 | one\nworker-0 | two\n");
+}
+
+TEST(Logs, ListsTheReplicasWhenThereIsNoSuchOne) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kSucceeded));
+  fake.AddLog("iris", "iris-edljob-worker-0", "one");
+  fake.AddLog("iris", "master", "m");
+
+  EXPECT_EQ(fake.Run({"logs", "iris", "worker-1"}), kExitFailed);
+
+  EXPECT_THAT(fake.err(), HasSubstr("has no replica worker-1; there are worker-0, master"));
+}
+
+TEST(Scale, TellsTheMaster) {
+  client::FakeMasterService master("secret");
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), master.address(), "secret");
+
+  EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=5"}), kExitOk) << fake.err();
+
+  EXPECT_EQ(master.scaled_to(), 5);
+  EXPECT_EQ(fake.Run({"scale", "iris"}), kExitUsage);
+  EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=-2"}), kExitUsage);
+}
+
+TEST(Scale, NeedsARunningJob) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kSucceeded));
+  EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=5"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("job iris does not run"));
+}
+
+TEST(Stop, EndsAJobWhoseMasterDoesNotAnswerThroughItsAgent) {
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
+
+  EXPECT_EQ(fake.Run({"stop", "iris"}), kExitOk) << fake.err();
+
+  EXPECT_EQ(fake.shutdowns, 1);
+  EXPECT_THAT(fake.out(), HasSubstr("job iris: interrupted"));
+}
+
+TEST(Stop, IsContentWithAJobThatDoesNotRun) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kFailed));
+  EXPECT_EQ(fake.Run({"stop", "iris"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr("job iris does not run: failed"));
+}
+
+TEST(Delete, RefusesARunningJob) {
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
+  EXPECT_EQ(fake.Run({"delete", "iris"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("stop it first"));
+}
+
+TEST(Ledger, ComesFromTheMasterOfARunningJobElseFromTheFile) {
+  client::FakeMasterService master("secret");
+  master.SetLedger("{\"live\": true}");
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), master.address(), "secret");
+  fake.AddJob(View("old", job::JobState::kSucceeded));
+
+  EXPECT_EQ(fake.Run({"ledger", "iris"}), kExitOk);
+  EXPECT_EQ(fake.out(), "{\"live\": true}\n");
+  EXPECT_EQ(fake.Run({"ledger", "old"}), kExitOk);
+  EXPECT_EQ(fake.out(), "ledger at ledger.sqlite\n");
+}
+
+TEST(Version, IsPrinted) {
+  FakePlatform fake;
+  EXPECT_EQ(fake.Run({"--version"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr("elasticdl 2."));
+  EXPECT_EQ(fake.Run({"version", "--output=json"}), kExitOk);
+  EXPECT_TRUE(json::parse(fake.out()).contains("version"));
+}
+
+}  // namespace
+}  // namespace edl::cli
