@@ -8,6 +8,8 @@ SHELL := /bin/bash
 BUILD ?= build
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 120
+# Simulated schedules of crashes in `make test`; a million in `make nightly`.
+SCHEDULES ?= 10000
 ARGS ?=
 
 # A clone in another folder finds what this one has compiled.
@@ -69,7 +71,7 @@ test-unit: ## Tier 1: unit tests, plain and under asan and tsan
 .PHONY: unit-dev unit-asan unit-tsan unit-python
 unit-dev:
 	@$(step) "build (dev)" $(call build,dev,all)
-	@$(step) "C++ unit tests" ctest --test-dir $(BUILD)/dev -j$(JOBS) --output-on-failure
+	@$(step) "C++ unit tests" env EDL_SIM_SCHEDULES=$(SCHEDULES) ctest --test-dir $(BUILD)/dev -j$(JOBS) --output-on-failure
 unit-asan unit-tsan: unit-%:
 	@$(step) "build ($*)" $(call build,$*,unit_tests)
 	@$(step) "C++ unit tests ($*)" tools/with-sanitizers ctest --test-dir $(BUILD)/$* -j$(JOBS) --output-on-failure
