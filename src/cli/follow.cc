@@ -112,7 +112,10 @@ class Follower {
       EDL_ASSIGN_OR_RETURN(std::string token, folder_.ReadToken());
       master_ = std::make_unique<client::MasterClient>(job_.master_address(), std::move(token));
     }
-    return master_->GetJob(kAskDeadline);
+    Result<job::JobView> view = master_->GetJob(kAskDeadline);
+    // A refused connection is not tried again for a while; a new client tries at once.
+    if (!view.ok()) master_.reset();
+    return view;
   }
 
   void LookNow(Time now) {
@@ -147,10 +150,16 @@ class Follower {
     drawn_ = false;
   }
 
-  // A new job whose master never began leaves nothing behind but the reason.
-  int NeverBegan(const JobEnd& end) {
-    std::string why = MastersLastWord(platform_, folder_);
-    if (why.empty()) why = end.reason.empty() ? "its log is empty" : end.reason;
+  // Whether no replica was ever launched: only then is there nothing to lose.
+  bool NothingRan(const job::JobView& view) const {
+    if (view.state != job::JobState::kStarting || !view.replicas.empty()) return false;
+    const std::vector<std::string> logs = folder_.LogNames();
+    return std::all_of(logs.begin(), logs.end(),
+                       [](const std::string& log) { return log == "master" || log == "agent"; });
+  }
+
+  // A new job whose master could not begin leaves nothing behind but the reason.
+  int NeverBegan(const std::string& why) {
     platform_.err << fmt::format("elasticdl: the master of job {} could not begin: {}\n",
                                  folder_.name(), why);
     platform_.err.flush();
@@ -174,9 +183,14 @@ class Follower {
     }
     const bool final = IsFinal(look.view.state);
     look.standing = final ? Standing::kEnded : Standing::kInterrupted;
-    if (end.ok() && end->exit_code == kExitUsage && !final) return NeverBegan(*end);
-    if (!final && look.view.reason.empty()) {
-      look.view.reason = end.ok() ? end->reason : end.status().message();
+    if (!final) {
+      std::string why = end.ok() ? end->reason : end.status().message();
+      if (end.ok() && end->exit_code == kExitUsage) {
+        const std::string word = MastersLastWord(platform_, folder_);
+        if (!word.empty()) why = word;
+        if (NothingRan(look.view)) return NeverBegan(why.empty() ? "its log is empty" : why);
+      }
+      if (look.view.reason.empty()) look.view.reason = why;
     }
     platform_.out << Summary(look, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
     platform_.out.flush();

@@ -72,6 +72,21 @@ Status JobFolder::WriteView(const job::JobView& view) const {
 Result<std::string> JobFolder::ReadToken() const { return ReadTrimmed(path_ / "token"); }
 Result<std::string> JobFolder::ReadAddress() const { return ReadTrimmed(path_ / "master.addr"); }
 
+std::vector<std::string> JobFolder::LogNames() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(logs(), error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().extension() == ".log") names.push_back(entry->path().stem().string());
+  }
+  const auto key = [](const std::string& name) {
+    return std::pair(name == "master" || name == "agent", name);
+  };
+  std::sort(names.begin(), names.end(),
+            [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
+  return names;
+}
+
 Result<std::vector<std::string>> JobStore::List() const {
   std::vector<std::string> names;
   std::error_code error;

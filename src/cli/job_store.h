@@ -30,6 +30,8 @@ class JobFolder {
   Status WriteView(const job::JobView& view) const;
   Result<std::string> ReadToken() const;
   Result<std::string> ReadAddress() const;
+  // Of what there is a log: replicas by name, then the agent and the master.
+  std::vector<std::string> LogNames() const;
 
  private:
   std::filesystem::path path_;

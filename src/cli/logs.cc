@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <map>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -13,26 +11,8 @@
 namespace edl::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int64_t kPieceBytes = 256 << 10;
 constexpr int kFollowMillis = 100;
-
-// What has a log in `folder`, the agent and the master last.
-std::vector<std::string> LogNames(const JobFolder& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder.logs(), error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (entry->path().extension() == ".log") names.push_back(entry->path().stem().string());
-  }
-  const auto key = [](const std::string& name) {
-    return std::pair(name == "master" || name == "agent", name);
-  };
-  std::sort(names.begin(), names.end(),
-            [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
-  return names;
-}
 
 // "worker-0" for the log of a replica, "master" for the master's.
 std::string Label(const JobFolder& folder, const std::string& name) {
@@ -41,7 +21,7 @@ std::string Label(const JobFolder& folder, const std::string& name) {
 }
 
 Result<std::string> Choose(const JobFolder& folder, const std::string& wanted) {
-  const std::vector<std::string> names = LogNames(folder);
+  const std::vector<std::string> names = folder.LogNames();
   std::vector<std::string> labels;
   for (const std::string& name : names) {
     if (name == wanted || Label(folder, name) == wanted) return name;
@@ -123,7 +103,7 @@ int ShowLogs(Platform& platform, const FlagValues& flags) {
     const Result<bool> running = platform.local.is_running(folder->path());
     bool any = false;
     if (labelled) {
-      for (const std::string& name : LogNames(*folder)) {
+      for (const std::string& name : folder->LogNames()) {
         if (name != "master" && name != "agent") any = printer.Print(name, true) || any;
       }
     } else {

@@ -181,6 +181,20 @@ TEST(Train, LeavesNoFolderOfAJobWhoseMasterCouldNotBegin) {
   EXPECT_FALSE(fs::exists(fake.home() / "jobs" / "iris"));
 }
 
+TEST(Train, KeepsAJobWhoseLedgerCouldNotBeWrittenInTheMiddle) {
+  FakePlatform fake;
+  fake.next.end = {.exit_code = 2};
+  fake.next.master_log = "[t] [ERROR] [b.cc:2:g] the disk is full\n";
+  fake.next.on_start = [&](FakeJob&, const JobFolder&) {
+    fake.AddLog("iris", "iris-edljob-worker-0", "x");
+  };
+
+  EXPECT_EQ(fake.Run(kIris), kExitUsage);
+
+  EXPECT_THAT(fake.out(), HasSubstr("Job iris interrupted: the disk is full"));
+  EXPECT_TRUE(fs::exists(fake.home() / "jobs" / "iris"));
+}
+
 TEST(Train, SaysWhereAHomeCanBeWhenItCannotBeWritten) {
   if (geteuid() == 0) GTEST_SKIP() << "root can write anywhere";
   FakePlatform fake;
