@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import grpc
 
@@ -34,6 +34,10 @@ _HINTS = {
     grpc.StatusCode.UNAUTHENTICATED: "the job's token is wrong or missing",
     grpc.StatusCode.UNIMPLEMENTED: "is that an ElasticDL master of version 2 or later?",
 }
+
+
+# Before this one, calls in a child forked from a process that uses gRPC are never answered.
+_FORKS_WELL = (1, 85)
 
 
 class Unreachable(Exception):
@@ -95,6 +99,7 @@ class Connection:
         self._given_channel = channel
         self._lock = threading.Lock()
         self._channel: Optional[Any] = None
+        self._forked_in_use = False
         self._calls: dict = {}
         self._metadata: tuple = ()
         self._token_source = ""
@@ -143,6 +148,7 @@ class Connection:
         """In the child: forgets the parent's channel without touching it."""
         if self._channel is not None:
             _abandoned.append((self._channel, self._calls))
+            self._forked_in_use = True
         self._lock = threading.Lock()
         self.closed = threading.Event()
         self._channel, self._calls = None, {}
@@ -152,6 +158,14 @@ class Connection:
         with self._lock:
             if self.closed.is_set() and name != "Leave":
                 raise MasterError(f"{name}: the master client is closed", "CANCELLED")
+            if self._forked_in_use and _grpc_version() < _FORKS_WELL:
+                raise MasterError(
+                    f"{name}: this process was forked from one that already spoke to the master, "
+                    f"and grpcio {grpc.__version__} does not work in such a child; fork before the "
+                    "first call, use multiprocessing's spawn method, or install grpcio>="
+                    + ".".join(map(str, _FORKS_WELL)),
+                    "FAILED_PRECONDITION",
+                )
             if self._channel is None:
                 token, self._token_source = read_token()
                 self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
@@ -183,3 +197,7 @@ class Connection:
             + (f"; {hint}" if hint else ""),
             code.name,
         )
+
+
+def _grpc_version() -> Tuple[int, ...]:
+    return tuple(int(part) for part in grpc.__version__.split(".")[:2])

@@ -7,6 +7,7 @@ import grpc
 import pytest
 from fake_master import TOKEN, FakeMaster
 
+from elasticai_api.common import connection
 from elasticai_api.common.connection import Patience
 from elasticai_api.common.data_shard_service import build_data_shard_service
 from elasticai_api.common.errors import MasterError
@@ -345,6 +346,7 @@ def test_a_lock_keeps_out_other_processes(client, master):
     assert not RemoteLock("files", master_client=client).acquire(timeout=0)
 
 
+@pytest.mark.skipif(connection._grpc_version() < connection._FORKS_WELL, reason="gRPC is too old")
 def test_a_forked_child_is_a_process_of_its_own(client, master):
     client.register_dataset(ROWS)
     parents = client.lease("rows")[0]
@@ -365,6 +367,23 @@ def test_a_forked_child_is_a_process_of_its_own(client, master):
     assert master.left == [2]
     assert client.report([Report(parents.lease)]) == set()
     assert sorted(master.done) == [0, 1]
+
+
+def test_a_forked_child_with_an_old_grpc_is_told_so_and_does_not_hang(client, master, monkeypatch):
+    client.register_dataset(ROWS)
+    monkeypatch.setattr(connection, "_FORKS_WELL", (99, 0))
+
+    child = os.fork()
+    if child == 0:
+        try:
+            client.lease("rows")
+        except MasterError as error:
+            os._exit(7 if "spawn method" in str(error) else 8)
+        finally:
+            os._exit(9)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
 
 
 def test_the_service_trains_on_through_a_restart(client, master):
