@@ -64,7 +64,8 @@ def run_config(model_dir: str, save_checkpoints_steps: int) -> Any:
         model_dir=model_dir,
         save_checkpoints_steps=save_checkpoints_steps,
         log_step_count_steps=50,
-        keep_checkpoint_max=3,
+        # An evaluator that is slow to start would find its checkpoint removed and fail.
+        keep_checkpoint_max=20,
         experimental_max_worker_delay_secs=0,
     )
 
