@@ -43,8 +43,8 @@ class Session:
 
     A call that finds the master gone is sent again, unchanged and under its own number, until it
     is answered; so a restarted master gives the answer that it had written down, and a lost reply
-    costs nothing. After a break the process joins again and lists its leases; those that the
-    master gave to others meanwhile are dropped here, and reports for them are not sent.
+    costs nothing. A master that answers ABORTED has taken this process for dead: it joins again and
+    lists its leases; those that went to others are dropped here, and not reported.
     """
 
     def __init__(self, connection: Connection, identity: Identity):
@@ -293,8 +293,8 @@ class Session:
             self._watch_call.cancel()  # it watches for the life that ended
         if lost:
             logger.warning(
-                "the master gave %d shards of this process to others; what was trained of them "
-                "is not counted (leases %s)", len(lost), ", ".join(map(str, sorted(lost))),
+                "%d shards of this process went to others; what was trained of them is not counted "
+                "(leases %s)", len(lost), ", ".join(map(str, sorted(lost))),
             )
 
     # --- staying ---
@@ -332,28 +332,31 @@ class Session:
         patience = Patience("Watch", closed)
         while not closed.is_set():
             joins = self._joins_sent
-            opened = time.monotonic()
+            join_again = False
             try:
                 request = messages.method("Watch").request(incarnation=self._incarnation)
                 for membership in self._connection.stream("Watch", request, self._watching):
+                    patience = Patience("Watch", closed)
                     with self._membership_changed:
                         self._membership = membership
                         self._membership_changed.notify_all()
                 reason: object = "the stream ended"
-            except (Unreachable, JoinAgain) as error:
+            except Unreachable as error:
                 reason = error
+            except JoinAgain as error:
+                reason, join_again = error, True
             except MasterError as error:
                 reason = error
-                logger.error("%s", error)
-            if closed.is_set():
-                return
-            if time.monotonic() - opened > Patience.LONGEST_S:
-                patience = Patience("Watch", closed)
+                if not closed.is_set():
+                    logger.error("%s", error)
             try:
                 patience.pause(reason)
             except MasterError:
                 return
-            self._rejoin_unless_closed(joins)
+            # A master that knows this incarnation needs no Join, which would cross the answers
+            # that are being asked for again.
+            if join_again:
+                self._rejoin_unless_closed(joins)
 
     def _watching(self, call: Any) -> None:
         self._watch_call = call

@@ -157,7 +157,7 @@ def test_a_call_held_by_a_master_that_dies_is_asked_again(client, master):
     assert [shard.ordinal for shard in got] == [77]
 
 
-def test_after_a_break_it_joins_again_with_its_leases(client, master):
+def test_after_a_break_it_watches_again_and_keeps_its_leases(client, master):
     client.register_dataset(ROWS)
     held = client.lease("rows", at_most=2)
     master.wait_for(lambda: master.watches == 1)
@@ -165,10 +165,22 @@ def test_after_a_break_it_joins_again_with_its_leases(client, master):
     master.restart()
     master.wait_for(lambda: master.watches == 2)
 
+    assert len(master.called("Join")) == 1
+    assert client.report([Report(s.lease) for s in held]) == set()
+
+
+def test_joining_again_lists_the_leases_held(client, master):
+    client.register_dataset(ROWS)
+    held = client.lease("rows", at_most=2)
+    master.wait_for(lambda: master.watches == 1)
+    master.incarnations.clear()  # and yet the leases are there: as after a forgetful restart
+
+    client.register_dataset(ROWS)
+    client.lease("rows")
+
     again = master.called("Join")[-1]
     assert again.incarnation == 1
     assert list(again.held) == [s.lease for s in held]
-    assert client.report([Report(s.lease) for s in held]) == set()
 
 
 def test_a_process_taken_for_dead_joins_as_a_new_one(client, master):
