@@ -1,10 +1,10 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <atomic>
 #include <functional>
 #include <utility>
+
+#include <grpcpp/grpcpp.h>
 
 #include "base/status.h"
 #include "master/loop.h"

@@ -1,7 +1,5 @@
 #include "master/compat_service.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -11,8 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/log.h"
 #include "compat/elasticai_api.grpc.pb.h"
+#include <grpcpp/grpcpp.h>
+
+#include "base/log.h"
 #include "master/call.h"
 
 namespace edl::master {
@@ -116,8 +116,7 @@ class CompatService final : public pb::Master::CallbackService {
       // The oldest line sends no dataset, and task ids are unique over all of them.
       const std::string name = in->dataset_name();
       for (const char* dataset : {OldDoor::kTrainingData, OldDoor::kEvaluationData}) {
-        core.old_door().ReportTask(name.empty() ? dataset : name, in->task_id(),
-                                   in->err_message());
+        core.old_door().ReportTask(name.empty() ? dataset : name, in->task_id(), in->err_message());
       }
       Later(core, answer);
     });
@@ -154,8 +153,7 @@ class CompatService final : public pb::Master::CallbackService {
                                         const pb::GetDatasetEpochRequest* in,
                                         pb::GetDatasetEpochResponse* out) override {
     return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      const Dataset* dataset =
-          core.dispatcher().Find(DatasetOr(in->dataset_name(), pb::TRAINING));
+      const Dataset* dataset = core.dispatcher().Find(DatasetOr(in->dataset_name(), pb::TRAINING));
       if (dataset != nullptr) out->set_epoch(static_cast<int32_t>(dataset->View().epoch));
       answer(Ok());
     });
@@ -237,8 +235,7 @@ class CompatService final : public pb::Master::CallbackService {
   }
 
   ServerUnaryReactor* release_remote_lock(CallbackServerContext* context,
-                                          const pb::ReleaseRemoteLockRequest* in,
-                                          Empty*) override {
+                                          const pb::ReleaseRemoteLockRequest* in, Empty*) override {
     return Serve(context, [in](Core& core, const AnswerCall& answer) {
       core.sync().Release(in->name(), std::nullopt);
       Later(core, answer);
@@ -283,20 +280,17 @@ class CompatService final : public pb::Master::CallbackService {
   ServerUnaryReactor* reset_sync(CallbackServerContext* context, const pb::DdpResetSyncRequest* in,
                                  pb::DdpResetSyncResponse* out) override {
     return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      out->set_reset(
-          core.world().ResetSync(ProcessOf(in->worker_host(), in->worker_local_process_id()),
-                                 in->rendezvous_id()));
+      out->set_reset(core.world().ResetSync(
+          ProcessOf(in->worker_host(), in->worker_local_process_id()), in->rendezvous_id()));
       answer(Ok());
     });
   }
 
-  ServerUnaryReactor* barrier_sync(CallbackServerContext* context,
-                                   const pb::DdpInitSyncRequest* in,
+  ServerUnaryReactor* barrier_sync(CallbackServerContext* context, const pb::DdpInitSyncRequest* in,
                                    pb::DdpInitSyncResponse* out) override {
     return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      out->set_reset(
-          core.world().BarrierSync(ProcessOf(in->worker_host(), in->worker_local_process_id()),
-                                   in->rendezvous_id()));
+      out->set_reset(core.world().BarrierSync(
+          ProcessOf(in->worker_host(), in->worker_local_process_id()), in->rendezvous_id()));
       answer(Ok());
     });
   }
@@ -378,8 +372,7 @@ class CompatService final : public pb::Master::CallbackService {
     return Accept(context);
   }
   ServerUnaryReactor* report_used_resource(CallbackServerContext* context,
-                                           const pb::ReportUsedResourceRequest*,
-                                           Empty*) override {
+                                           const pb::ReportUsedResourceRequest*, Empty*) override {
     return Accept(context);
   }
   ServerUnaryReactor* query_ps_nodes(CallbackServerContext* context, const Empty*,
@@ -480,8 +473,7 @@ class TrainLoopService final : public pb::TrainLoopMaster::CallbackService {
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::Service>> NewCompatServices(Loop& loop,
-                                                              const job::JobSpec& job) {
+std::vector<std::unique_ptr<grpc::Service>> NewCompatServices(Loop& loop, const job::JobSpec& job) {
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(std::make_unique<CompatService>(loop, job));
   services.push_back(std::make_unique<TrainLoopService>());

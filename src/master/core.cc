@@ -1,8 +1,9 @@
 #include "master/core.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "master/ledger_report.h"
@@ -31,10 +32,10 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       sync_(ledger),
       world_(ledger),
       keeper_(ledger, spec),
-      our_door_(Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec,
-                      now_}),
-      old_door_(Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec,
-                      now_}) {}
+      our_door_(
+          Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}),
+      old_door_(
+          Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}) {}
 
 Status Core::Load(Time now, WallTime wall_now) {
   now_ = real_now_ = now;
@@ -80,7 +81,8 @@ Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
       keeper_.Forgive();
       remarks_.clear();
       SetState(JobState::kRunning);
-    } else if (auto outcome = meta.find("ending"); outcome != meta.end() && !outcome->second.empty()) {
+    } else if (auto outcome = meta.find("ending");
+               outcome != meta.end() && !outcome->second.empty()) {
       const json in = json::parse(outcome->second, nullptr, false);
       if (in.is_discarded()) return DataLoss("the end of the job in the ledger cannot be read");
       End(static_cast<JobState>(in.value("outcome", 0)), in.value("reason", ""),
@@ -208,8 +210,9 @@ bool Core::EvaluatorIsThrough() const {
 void Core::EndTraining() {
   if (dispatcher_.AnythingLeft()) {
     if (dispatcher_.GrantLeftoverRound()) {
-      LOG_WARNING("all replicas have left and some shards were never reported: one more worker "
-                  "takes them");
+      LOG_WARNING(
+          "all replicas have left and some shards were never reported: one more worker "
+          "takes them");
       keeper_.LaunchForLeftover(now_);
       return;
     }
@@ -218,8 +221,8 @@ void Core::EndTraining() {
       const int64_t left = dataset->row().records_not_trained;
       if (left > 0) {
         remarks_.push_back(fmt::format(
-            "dataset '{}': {} of {} records were not trained; the program ended without them",
-            name, left, dataset->spec().size * dataset->spec().epochs));
+            "dataset '{}': {} of {} records were not trained; the program ended without them", name,
+            left, dataset->spec().size * dataset->spec().epochs));
       }
     }
   }
@@ -233,9 +236,9 @@ void Core::DriveEnd() {
         now_ - finishing_since_ > std::chrono::seconds(spec_.evaluator_grace_secs);
     if (!EvaluatorIsThrough() && !grace_over) return;
     if (keeper_.AnyRunning(job::Role::kEvaluator) && !EvaluatorIsThrough()) {
-      remarks_.push_back(fmt::format(
-          "the evaluator did not judge the last checkpoint (step {}) within {} s",
-          progress_.checkpoint_step(), spec_.evaluator_grace_secs));
+      remarks_.push_back(
+          fmt::format("the evaluator did not judge the last checkpoint (step {}) within {} s",
+                      progress_.checkpoint_step(), spec_.evaluator_grace_secs));
     }
     int64_t bad = 0;
     for (const auto& [name, dataset] : dispatcher_.datasets()) {

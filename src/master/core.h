@@ -95,8 +95,8 @@ class Core {
 
   Ledger& ledger_;
   const job::JobSpec& spec_;
-  Time now_;         // loop time
-  Time real_now_;    // what the caller's clock said last
+  Time now_;       // loop time
+  Time real_now_;  // what the caller's clock said last
   WallTime wall_now_;
   Outbox outbox_;
   ProgressLog progress_;

@@ -144,6 +144,8 @@ void Dataset::Fail(ShardKey key, int failures, ReplicaRef by, const std::string&
 void Dataset::Reset() { Restore(0, {{0, shards_per_epoch_ - 1}}); }
 
 void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining) {
+  // The checkpoint may be of a job with more epochs than this one.
+  if (!endless()) epoch = std::min(epoch, spec().epochs);
   ledger_.Clear(id());
   done_.clear();
   epochs_done_ = RangeSet();
@@ -176,9 +178,8 @@ void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaini
     for (const RangeSet::Range& range : done->ranges()) {
       dirty_ranges_.emplace(epoch, range.first);
       row_.shards_done += static_cast<int64_t>(range.last - range.first + 1);
-      row_.records_done +=
-          static_cast<int64_t>(range.last - range.first) * records_per_shard() +
-          records_in(range.last);
+      row_.records_done += static_cast<int64_t>(range.last - range.first) * records_per_shard() +
+                           records_in(range.last);
     }
     CompleteEpochIfCovered(epoch);
   }
@@ -208,7 +209,8 @@ bool Dataset::IsDone(ShardKey key) const {
 
 int64_t Dataset::records_in(uint64_t ordinal) const {
   const int64_t start = static_cast<int64_t>(ordinal) * records_per_shard();
-  // With shuffled shards the short one keeps its ordinal, so that counts do not depend on the order.
+  // With shuffled shards the short one keeps its ordinal, so that counts do not depend on the
+  // order.
   return std::min(records_per_shard(), spec().size - start);
 }
 

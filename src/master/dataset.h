@@ -82,6 +82,8 @@ class Dataset {
   bool EpochComplete(int64_t epoch) const {
     return epochs_done_.Contains(static_cast<uint64_t>(epoch));
   }
+  // The earliest epoch with something left to do; may lie behind the last one.
+  int64_t first_open_epoch() const { return static_cast<int64_t>(epochs_done_.NextMissing(0)); }
   bool IsDone(ShardKey key) const;
   const std::map<ShardKey, std::string>& set_aside() const { return set_aside_; }
   size_t returned_count() const { return returned_.size(); }

@@ -123,9 +123,8 @@ void Dispatcher::Ask(Waiter waiter, bool hold_unknown, Time now) {
   if (found != datasets_.end()) Settle(*found->second, now);
 }
 
-bool Dispatcher::ReplaceWaiter(
-    Incarnation session, uint64_t number, uint64_t call,
-    std::function<void(Answer, std::vector<LeasedShard>)> reply) {
+bool Dispatcher::ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call,
+                               std::function<void(Answer, std::vector<LeasedShard>)> reply) {
   for (Waiter& waiter : waiters_) {
     if (waiter.session == session && waiter.number == number) {
       waiter.call = call;
@@ -272,8 +271,8 @@ void Dispatcher::ApplyEndRule(Dataset& dataset, Time now) {
   for (const auto& [id, lease] : leases_) {
     if (lease.row.dataset == dataset.id()) holders.insert(lease.row.holder);
   }
-  const bool all_holders_wait = std::includes(waiting.begin(), waiting.end(), holders.begin(),
-                                              holders.end());
+  const bool all_holders_wait =
+      std::includes(waiting.begin(), waiting.end(), holders.begin(), holders.end());
   const bool chief_is_last = chief_expected_ && chief_used_.contains(dataset.id());
   const auto is_chief = [&](Incarnation incarnation) {
     return sessions_.Find(incarnation)->replica.role == job::Role::kChief;
@@ -283,8 +282,7 @@ void Dispatcher::ApplyEndRule(Dataset& dataset, Time now) {
     if (here->dataset != dataset.spec().name) continue;
     const bool alone = holders.empty() || (holders.size() == 1 && holders.contains(here->session));
     const bool last = chief_is_last ? is_chief(here->session) : here->session == *waiting.begin();
-    const bool told_before =
-        sessions_.Find(here->session)->told_finished.contains(dataset.id());
+    const bool told_before = sessions_.Find(here->session)->told_finished.contains(dataset.id());
     if (alone || told_before || (all_holders_wait && !last)) Finish(here, dataset, now);
   }
 }

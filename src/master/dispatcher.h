@@ -22,14 +22,14 @@ namespace edl::master {
 // An open lease.
 struct Lease {
   LeaseRow row;
-  Time since;            // of the hang clock: stands still while the holder waits
+  Time since;  // of the hang clock: stands still while the holder waits
   Time granted_at;
   bool suspect = false;  // old door: its grant may never have arrived
 };
 
 // A call that waits for a shard of a dataset.
 struct Waiter {
-  uint64_t call = 0;    // unique in this master life: the connection that waits
+  uint64_t call = 0;  // unique in this master life: the connection that waits
   Incarnation session;
   uint64_t number = 0;  // the caller's; 0 at the old door
   std::string dataset;
@@ -136,8 +136,8 @@ class Dispatcher {
   void Finish(WaiterList::iterator waiter, Dataset& dataset, Time now);
   // Removes the waiter and lets its holder's hang clocks run on.
   Waiter EndWait(WaiterList::iterator waiter, Time now);
-  void Complete(std::map<LeaseId, Lease>::iterator lease, Outcome outcome,
-                const std::string& error, Time now);
+  void Complete(std::map<LeaseId, Lease>::iterator lease, Outcome outcome, const std::string& error,
+                Time now);
   void MarkSuspects(const Lease& reported);
   int32_t NextTask();
   void CheckHangs(Time now);

@@ -125,11 +125,12 @@ void Hands::Work() {
 void Hands::Carry(const Command& command) {
   if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
     if (const Status status = Launch(*launch); !status.ok()) {
-      post_event_({.name = launch->name,
-                   .kind = job::ReplicaEvent::Kind::kExited,
-                   .cause = {.kind = job::ExitCause::Kind::kNotLaunched,
-                             .message = fmt::format("could not be launched: {}", status.message())}},
-                  {});
+      post_event_(
+          {.name = launch->name,
+           .kind = job::ReplicaEvent::Kind::kExited,
+           .cause = {.kind = job::ExitCause::Kind::kNotLaunched,
+                     .message = fmt::format("could not be launched: {}", status.message())}},
+          {});
     }
   } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
     if (const Status status = backend_.Stop(stop->name, stop->grace); !status.ok()) {

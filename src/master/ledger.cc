@@ -28,7 +28,7 @@ CREATE TABLE sessions (
   incarnation INTEGER PRIMARY KEY, role TEXT, replica INTEGER, old_door INTEGER, process TEXT,
   answers TEXT);
 CREATE TABLE replicas (
-  name TEXT PRIMARY KEY, role TEXT, id INTEGER, idx INTEGER, state INTEGER, launched INTEGER,
+  name TEXT PRIMARY KEY, role TEXT, id INTEGER, idx INTEGER, state INTEGER, joined INTEGER,
   process_id INTEGER, reason TEXT) WITHOUT ROWID;
 CREATE TABLE slots (
   role TEXT, idx INTEGER, wanted INTEGER, succeeded INTEGER, failures INTEGER, idle_lives INTEGER,
@@ -166,7 +166,7 @@ void Ledger::Delete(Incarnation incarnation) { Write(delete_session_, incarnatio
 
 void Ledger::Put(const ReplicaRow& row) {
   Write(put_replica_, row.name, job::NameOf(row.replica.role), row.replica.id, row.index,
-        static_cast<int>(row.state), row.launched, row.process_id, row.reason);
+        static_cast<int>(row.state), row.joined, row.process_id, row.reason);
 }
 
 void Ledger::Put(const SlotRow& row) {
@@ -282,7 +282,7 @@ Result<std::vector<ReplicaRow>> Ledger::Replicas() {
                     .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
                     .index = static_cast<int>(query.Int(3)),
                     .state = static_cast<job::ReplicaState>(query.Int(4)),
-                    .launched = query.Int(5) != 0,
+                    .joined = query.Int(5) != 0,
                     .process_id = query.Int(6),
                     .reason = query.Text(7)});
   }

@@ -18,8 +18,8 @@ struct DatasetRow {
   DatasetSpec spec;
   uint64_t seed = 0;
   uint32_t generation = 1;
-  int64_t epoch = 0;   // being leased
-  uint64_t next = 0;   // the first ordinal of `epoch` that was never leased
+  int64_t epoch = 0;  // being leased
+  uint64_t next = 0;  // the first ordinal of `epoch` that was never leased
   bool told_finished = false;
   int64_t leftover_at = -1;  // records_done when the last round for leftovers began; -1: none did
   int64_t records_done = 0;
@@ -72,7 +72,7 @@ struct ReplicaRow {
   ReplicaRef replica;
   int index = 0;
   job::ReplicaState state = job::ReplicaState::kPending;
-  bool launched = false;  // handed to the backend at least once
+  bool joined = false;  // at our door, at least once
   int64_t process_id = 0;
   std::string reason;
 };
@@ -82,8 +82,8 @@ struct SlotRow {
   int index = 0;
   bool wanted = true;
   bool succeeded = false;
-  int failures = 0;       // own-fault exits along the slot's line
-  int idle_lives = 0;     // lives in a row without progress
+  int failures = 0;    // own-fault exits along the slot's line
+  int idle_lives = 0;  // lives in a row without progress
   int64_t memory_bytes = 0;
 };
 
@@ -145,8 +145,8 @@ class Ledger {
   Database database_;
   Status failed_;
   Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
-      put_set_aside_, put_done_, delete_done_, delete_done_of_epoch_, put_session_,
-      delete_session_, put_replica_, put_slot_, put_meta_;
+      put_set_aside_, put_done_, delete_done_, delete_done_of_epoch_, put_session_, delete_session_,
+      put_replica_, put_slot_, put_meta_;
 };
 
 }  // namespace edl::master

@@ -1,13 +1,13 @@
 #include "master/master_service.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <atomic>
 #include <deque>
 #include <utility>
 
-#include "base/mutex.h"
 #include "elasticdl/v1/master.grpc.pb.h"
+#include <grpcpp/grpcpp.h>
+
+#include "base/mutex.h"
 #include "master/call.h"
 #include "master/ledger_report.h"
 

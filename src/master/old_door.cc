@@ -32,8 +32,8 @@ void OldDoor::Fetch(uint64_t call, ReplicaRef replica, const std::string& datase
              .session = session.incarnation,
              .dataset = dataset,
              .reply =
-                 [this, reply, incarnation = session.incarnation](
-                     Answer answer, std::vector<LeasedShard> shards) {
+                 [this, reply, incarnation = session.incarnation](Answer answer,
+                                                                  std::vector<LeasedShard> shards) {
                    if (Session* session = parts_.sessions.Find(incarnation)) {
                      session->fetch_answered = true;
                    }
@@ -71,9 +71,8 @@ void OldDoor::WorkerSync(const std::string& name, ReplicaRef replica, const Repl
 }
 
 void OldDoor::WaitWorkerSync(const std::string& name, const Reply<bool>& reply) {
-  parts_.sync.AwaitEvent(name, parts_.now, [this, reply](bool ready) {
-    parts_.outbox.Send<bool>(reply, ready);
-  });
+  parts_.sync.AwaitEvent(name, parts_.now,
+                         [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
   parts_.sync.Tick(parts_.now);
 }
 
@@ -81,15 +80,21 @@ void OldDoor::AcquireLock(const std::string& name, ReplicaRef replica, int32_t s
                           const Reply<bool>& reply) {
   std::optional<Time> until;
   if (seconds >= 0) until = parts_.now + std::chrono::seconds(seconds);
-  parts_.sync.Acquire(name, SessionOf(replica).incarnation, until, [this, reply](bool acquired) {
-    parts_.outbox.Send<bool>(reply, acquired);
-  });
+  parts_.sync.Acquire(name, SessionOf(replica).incarnation, until,
+                      [this, reply](bool acquired) { parts_.outbox.Send<bool>(reply, acquired); });
 }
 
-bool OldDoor::LeftUnanswered(ReplicaRef replica) const {
-  const Session* session = parts_.sessions.FindOldDoor(replica);
-  if (session == nullptr || session->ended || !parts_.dispatcher.AnythingLeft()) return false;
-  // Its fetch ended with the master's last life, and it never came back to ask again.
+bool OldDoor::LeftUnanswered(ReplicaRef ref) const {
+  const ReplicaKeeper::Replica* replica = parts_.keeper.Find(ref);
+  const bool trains = ref.role == job::Role::kWorker || ref.role == job::Role::kChief;
+  if (!trains || replica == nullptr || replica->row.joined || !parts_.dispatcher.AnythingLeft()) {
+    return false;
+  }
+  const Session* session = parts_.sessions.FindOldDoor(ref);
+  // Its fetch ended with the master's last life (the first one without a trace in the ledger), and
+  // it never came back to ask again.
+  if (session == nullptr) return replica->from_ledger;
+  if (session->ended) return false;
   if (session->from_ledger && !session->fetch_answered) return true;
   // Cut off while it lived on: a process that ends by its own will hangs up at its very end.
   constexpr std::chrono::seconds kLivedOn{2};

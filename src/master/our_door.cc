@@ -36,6 +36,7 @@ void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
       return;
     }
     session = &parts_.sessions.Open(request.replica, false, request.process, parts_.now);
+    parts_.keeper.OnJoined(request.replica);
   } else {
     const std::set<LeaseId> listed(request.held.begin(), request.held.end());
     held = parts_.dispatcher.KeepOnly(session->incarnation, listed, parts_.now);
@@ -110,8 +111,8 @@ void OurDoor::Exchange(const ExchangeRequest& request, Reply<ExchangeReply> repl
 void OurDoor::AskForShards(const ExchangeRequest& request, std::vector<Verdict> verdicts,
                            Reply<ExchangeReply> reply) {
   auto answer = [this, incarnation = request.incarnation, number = request.number,
-                 verdicts = std::move(verdicts), reply = std::move(reply)](
-                    Answer answer, std::vector<LeasedShard> shards) {
+                 verdicts = std::move(verdicts),
+                 reply = std::move(reply)](Answer answer, std::vector<LeasedShard> shards) {
     Session* session = parts_.sessions.Find(incarnation);
     // Wait, Retry and UnknownDataset change nothing, so asking again may be answered anew.
     if (session != nullptr && (answer == Answer::kShards || answer == Answer::kFinished)) {
@@ -119,8 +120,7 @@ void OurDoor::AskForShards(const ExchangeRequest& request, std::vector<Verdict> 
       for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
       parts_.sessions.StoreAnswer(*session, number, std::move(stored));
     }
-    parts_.outbox.Send<ExchangeReply>(
-        reply, ExchangeReply{answer, std::move(shards), verdicts});
+    parts_.outbox.Send<ExchangeReply>(reply, ExchangeReply{answer, std::move(shards), verdicts});
   };
   if (parts_.dispatcher.ReplaceWaiter(request.incarnation, request.number, request.call, answer)) {
     return;
@@ -171,9 +171,8 @@ void OurDoor::Arrive(Incarnation incarnation, const std::string& name,
 
 void OurDoor::AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
                          const Reply<bool>& reply) {
-  parts_.sync.AwaitEvent(name, parts_.now + wait, [this, reply](bool ready) {
-    parts_.outbox.Send<bool>(reply, ready);
-  });
+  parts_.sync.AwaitEvent(name, parts_.now + wait,
+                         [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
 }
 
 void OurDoor::AcquireLock(Incarnation incarnation, const std::string& name,
@@ -182,9 +181,8 @@ void OurDoor::AcquireLock(Incarnation incarnation, const std::string& name,
     parts_.outbox.Send<bool>(reply, Unknown(incarnation));
     return;
   }
-  parts_.sync.Acquire(name, incarnation, parts_.now + wait, [this, reply](bool acquired) {
-    parts_.outbox.Send<bool>(reply, acquired);
-  });
+  parts_.sync.Acquire(name, incarnation, parts_.now + wait,
+                      [this, reply](bool acquired) { parts_.outbox.Send<bool>(reply, acquired); });
 }
 
 void OurDoor::ReleaseLock(Incarnation incarnation, const std::string& name,

@@ -79,8 +79,8 @@ class OurDoor {
               const Reply<bool>& reply);
   void AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
                   const Reply<bool>& reply);
-  void AcquireLock(Incarnation incarnation, const std::string& name,
-                   std::chrono::milliseconds wait, const Reply<bool>& reply);
+  void AcquireLock(Incarnation incarnation, const std::string& name, std::chrono::milliseconds wait,
+                   const Reply<bool>& reply);
   void ReleaseLock(Incarnation incarnation, const std::string& name, const Reply<bool>& reply);
 
   // Gives up sessions that fell silent or lost their connection.

@@ -1,9 +1,9 @@
 #include "master/permutation.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace edl::master {
 namespace {
@@ -44,8 +44,8 @@ TEST(Permutation, CarriesNeighboursFarApart) {
   const Permutation order(n, 3);
   int64_t distance = 0;
   for (uint64_t place = 1; place < n; ++place) {
-    distance += std::abs(static_cast<int64_t>(order.At(place)) -
-                         static_cast<int64_t>(order.At(place - 1)));
+    distance +=
+        std::abs(static_cast<int64_t>(order.At(place)) - static_cast<int64_t>(order.At(place - 1)));
   }
   EXPECT_NEAR(static_cast<double>(distance) / static_cast<double>(n), n / 3.0, n / 30.0);
 }

@@ -1,10 +1,10 @@
 #include "master/progress_log.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+
+#include <fmt/format.h>
 
 namespace edl::master {
 namespace {
@@ -71,8 +71,7 @@ bool ProgressLog::FeedLine(std::string_view line) {
   return loss.has_value() || step.has_value();
 }
 
-void ProgressLog::Restore(int64_t checkpoint_step, int64_t evaluated_step,
-                          std::string evaluation) {
+void ProgressLog::Restore(int64_t checkpoint_step, int64_t evaluated_step, std::string evaluation) {
   checkpoint_step_ = checkpoint_step;
   evaluated_step_ = evaluated_step;
   evaluation_ = std::move(evaluation);

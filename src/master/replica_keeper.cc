@@ -38,7 +38,7 @@ Status ReplicaKeeper::Load(Time now) {
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<ReplicaRow> replicas, ledger_.Replicas());
   for (const ReplicaRow& row : replicas) {
-    replicas_[row.name] = Replica{.row = row, .running_since = now};
+    replicas_[row.name] = Replica{.row = row, .running_since = now, .from_ledger = true};
     Slot& slot = slots_[{row.replica.role, row.index}];
     slot.row.role = row.replica.role;
     slot.row.index = row.index;
@@ -146,6 +146,13 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, Time 
   SetState(replica, ReplicaState::kRunning, "");
 }
 
+void ReplicaKeeper::OnJoined(ReplicaRef replica) {
+  auto found = replicas_.find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
+  if (found == replicas_.end() || found->second.row.joined) return;
+  found->second.row.joined = true;
+  ledger_.Put(found->second.row);
+}
+
 void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndOfLife end,
                            Time now) {
   commands_.push_back(AcknowledgeCommand{name});
@@ -153,8 +160,8 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndO
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
   Slot& slot = SlotOf(replica);
-  const bool served = replica.row.replica.role == Role::kPs ||
-                      replica.row.replica.role == Role::kEvaluator;
+  const bool served =
+      replica.row.replica.role == Role::kPs || replica.row.replica.role == Role::kEvaluator;
   const bool progressed = served ? replica.row.state == ReplicaState::kRunning &&
                                        now - replica.running_since >= kReadyAfter
                                  : end.progressed;
@@ -184,7 +191,8 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndO
     case ExitCause::Kind::kOutOfMemory: {
       SetState(replica, ReplicaState::kFailed, cause.message);
       const int64_t asked = spec_.resources.at(slot.row.role).memory_limit_bytes;
-      const auto more = static_cast<int64_t>(kMemoryGrowth * static_cast<double>(slot.row.memory_bytes));
+      const auto more =
+          static_cast<int64_t>(kMemoryGrowth * static_cast<double>(slot.row.memory_bytes));
       if (asked == 0 || more > kMemoryGrowthLimit * asked) {
         CountFailure(slot, replica, cause.message, std::move(end), now);
         return;
@@ -244,12 +252,11 @@ void ReplicaKeeper::CountFailure(Slot& slot, const Replica& replica, const std::
                   replica.row.name, why, slot.row.failures, job::NameOf(slot.row.role),
                   slot.row.index, allowed);
   slot.given_up = true;
-  const bool last_hope =
-      slot.row.role == Role::kWorker &&
-      std::none_of(slots_.begin(), slots_.end(), [](const auto& entry) {
-        return entry.first.first == Role::kWorker && entry.second.row.wanted &&
-               !entry.second.given_up;
-      });
+  const bool last_hope = slot.row.role == Role::kWorker &&
+                         std::none_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+                           return entry.first.first == Role::kWorker && entry.second.row.wanted &&
+                                  !entry.second.given_up;
+                         });
   if (FailsTheJob(slot) || last_hope) {
     failure_ = Failure{reason, std::move(end.last_lines)};
   } else {
@@ -290,7 +297,8 @@ void ReplicaKeeper::Tick(Time now) {
 
 Status ReplicaKeeper::Scale(int num_workers, Time now) {
   const int slots_at_start = spec_.CountOf(Role::kWorker);
-  if (num_workers < 1) return InvalidArgument("num_workers is {}; it must be at least 1", num_workers);
+  if (num_workers < 1)
+    return InvalidArgument("num_workers is {}; it must be at least 1", num_workers);
   if (spec_.need_tf_config && num_workers > slots_at_start) {
     return InvalidArgument(
         "TF_CONFIG fixed this job at {} worker(s) when it started; it can shrink below that and "
@@ -348,10 +356,10 @@ void ReplicaKeeper::StopAll() {
 
 bool ReplicaKeeper::TrainingEnded() const {
   return synced_ && std::all_of(slots_.begin(), slots_.end(), [](const auto& entry) {
-    const Slot& slot = entry.second;
-    const bool trains = slot.row.role == Role::kWorker || slot.row.role == Role::kChief;
-    return !trains || !slot.row.wanted || slot.row.succeeded || slot.given_up;
-  });
+           const Slot& slot = entry.second;
+           const bool trains = slot.row.role == Role::kWorker || slot.row.role == Role::kChief;
+           return !trains || !slot.row.wanted || slot.row.succeeded || slot.given_up;
+         });
 }
 
 bool ReplicaKeeper::AnyRunning() const {

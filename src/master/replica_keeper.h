@@ -64,6 +64,9 @@ class ReplicaKeeper {
   // The replica's part in the master (leases, locks) has been taken back by the caller.
   void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
 
+  // A process of it spoke at our door.
+  void OnJoined(ReplicaRef replica);
+
   // Relaunches whose time has come.
   void Tick(Time now);
 
@@ -94,7 +97,8 @@ class ReplicaKeeper {
   struct Replica {
     ReplicaRow row;
     Time running_since;
-    bool told = false;  // by the backend, since this master started
+    bool told = false;         // by the backend, since this master started
+    bool from_ledger = false;  // launched in an earlier master life
   };
   const std::map<std::string, Replica>& replicas() const { return replicas_; }
   const Replica* Find(const std::string& name) const;
@@ -109,8 +113,8 @@ class ReplicaKeeper {
  private:
   struct Slot {
     SlotRow row;
-    std::string current;               // replica name; empty: none yet
-    std::optional<Time> relaunch_at;   // of a slot that is to be refilled
+    std::string current;              // replica name; empty: none yet
+    std::optional<Time> relaunch_at;  // of a slot that is to be refilled
     bool given_up = false;
   };
   using SlotKey = std::pair<job::Role, int>;

@@ -1,9 +1,9 @@
 #include "master/server.h"
 
+#include <chrono>
+
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/service_type.h>
-
-#include <chrono>
 
 #include "master/compat_service.h"
 #include "master/master_service.h"

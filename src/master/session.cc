@@ -18,7 +18,8 @@ bool TakeNumber(std::string_view& text, uint64_t& number, char& separator) {
 
 }  // namespace
 
-// received ';' ended ';' then per answer: number ':' complete ':' answer ':' n-leases ',' leases.. n-verdicts
+// received ';' ended ';' then per answer: number ':' complete ':' answer ':' n-leases ',' leases..
+// n-verdicts
 // ',' verdicts.. ';' — numbers only, each followed by one separator.
 std::string EncodeAnswers(const Session& session) {
   std::string text = fmt::format("{};{};", session.received, session.ended ? 1 : 0);

@@ -35,15 +35,15 @@ struct Session {
 
   // Not durable: found out anew by each master life.
   Time heard_at;
-  bool connected = false;           // its Watch stream is open
-  bool stream_was_open = false;     // in this master life
+  bool connected = false;        // its Watch stream is open
+  bool stream_was_open = false;  // in this master life
   Time disconnected_at;
   std::set<DatasetId> told_finished;
   // Old door: what a replica that exits now was told.
-  bool from_ledger = false;         // opened in an earlier master life
-  bool fetch_answered = false;      // at least one, in this master life
-  std::optional<Time> fetch_cut;    // its last fetch ended without an answer
-  bool out_of_order = false;        // reports do not follow the order of leases
+  bool from_ledger = false;       // opened in an earlier master life
+  bool fetch_answered = false;    // at least one, in this master life
+  std::optional<Time> fetch_cut;  // its last fetch ended without an answer
+  bool out_of_order = false;      // reports do not follow the order of leases
 };
 
 // The incarnations there are. The ledger keeps them, with their stored answers.

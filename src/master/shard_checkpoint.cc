@@ -1,8 +1,9 @@
 #include "master/shard_checkpoint.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 namespace edl::master {
 namespace {
@@ -21,7 +22,7 @@ json RangesOf(const Dataset& dataset, const std::vector<RangeSet::Range>& ranges
   return list;
 }
 
-// A whole number that JSON may also write as 1e3; anything else is refused.
+// A whole number; 1e3 and 1.0 are refused.
 Result<int64_t> Whole(const json& in, const char* key) {
   auto found = in.find(key);
   if (found == in.end() || !found->is_number_integer()) {
@@ -87,7 +88,10 @@ Result<ShardCheckpoint> Read(const json& in) {
     if (shuffle->get<bool>()) checkpoint.spec.order = Order::kShuffleRecords;
   }
   EDL_RETURN_IF_ERROR(Dataset::Check(checkpoint.spec));
-  const int64_t last_epoch = checkpoint.spec.epochs > 0 ? checkpoint.spec.epochs : 1'000'000'000;
+  // Without end, what was done must still be countable.
+  const int64_t last_epoch = checkpoint.spec.epochs > 0
+                                 ? checkpoint.spec.epochs
+                                 : (int64_t{1} << 62) / checkpoint.spec.size;
   if (checkpoint.epoch < 0 || checkpoint.epoch > last_epoch) {
     return InvalidArgument("'current_epoch' {} of a shard checkpoint is outside of [0, {}]",
                            checkpoint.epoch, last_epoch);
@@ -102,8 +106,7 @@ Result<ShardCheckpoint> Read(const json& in) {
 std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
   // One epoch is written: the earliest with something left. Later ones that were begun are redone
   // by a restore only as far as they were not the earliest; the form has no place for two.
-  int64_t epoch = 0;
-  while (dataset.EpochComplete(epoch)) ++epoch;
+  const int64_t epoch = dataset.first_open_epoch();
   const DatasetSpec& spec = dataset.spec();
   json out = {{"version", kVersion},
               {"dataset_name", spec.name},
@@ -161,8 +164,8 @@ Result<std::vector<RangeSet::Range>> RemainingShards(const ShardCheckpoint& chec
           "the shard checkpoint of '{}' leaves [{}, {}), which is not a run of whole shards of {}",
           dataset.spec().name, start, end, saved_size);
     }
-    ordinals.push_back({static_cast<uint64_t>(start / saved_size),
-                        static_cast<uint64_t>((end - 1) / saved_size)});
+    ordinals.push_back(
+        {static_cast<uint64_t>(start / saved_size), static_cast<uint64_t>((end - 1) / saved_size)});
   }
   return ordinals;
 }

@@ -1,8 +1,8 @@
 #include "master/sqlite.h"
 
-#include <sqlite3.h>
-
 #include <utility>
+
+#include <sqlite3.h>
 
 namespace edl::master {
 namespace {
@@ -78,8 +78,8 @@ std::string Statement::Text(int column) const {
 
 Result<Database> Database::Open(const std::string& path, Mode mode) {
   sqlite3* raw = nullptr;
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
-                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags =
+      mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   const int code = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(raw);
   if (code != SQLITE_OK) return Failure(raw, code);

@@ -1,7 +1,8 @@
 #include "master/sync_board.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 namespace edl::master {
 namespace {

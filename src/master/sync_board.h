@@ -36,8 +36,7 @@ class SyncBoard {
   void DeleteAll();
 
   // Answers true once `holder` has the lock (again, if it has it already), false at `until`.
-  void Acquire(const std::string& name, Incarnation holder, std::optional<Time> until,
-               Reply reply);
+  void Acquire(const std::string& name, Incarnation holder, std::optional<Time> until, Reply reply);
   // `holder`: only if it holds it; none: whoever does. False: it was not held so.
   bool Release(const std::string& name, std::optional<Incarnation> holder);
 

@@ -1,6 +1,7 @@
 #include "master/world.h"
 
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace edl::master {
@@ -39,8 +40,8 @@ void World::Start(const Process& process, int32_t port) {
 }
 
 void World::End(const Process& process) {
-  pending_ = std::erase_if(next_, [&](const Member& m) { return m.process == process; }) > 0 ||
-             pending_;
+  pending_ =
+      std::erase_if(next_, [&](const Member& m) { return m.process == process; }) > 0 || pending_;
 }
 
 void World::HostGone(const std::string& host) {

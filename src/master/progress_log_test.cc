@@ -1,0 +1,97 @@
+#include "master/progress_log.h"
+
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace edl::master {
+namespace {
+
+constexpr const char* kChiefLog = "iris-edljob-chief-0";
+constexpr const char* kEvaluatorLog = "iris-edljob-evaluator-0";
+
+TEST(ProgressLog, KnowsTheLastCheckpointSavedAndJudged) {
+  ProgressLog log;
+
+  EXPECT_TRUE(
+      log.Feed(kChiefLog, "INFO:tensorflow:Saving checkpoints for 470 into /tmp/model.ckpt.\n"));
+  EXPECT_TRUE(log.Feed(kEvaluatorLog,
+                       "INFO:tensorflow:Saving dict for global step 470: accuracy = 0.96, "
+                       "global_step = 470, loss = 0.1\n"));
+
+  EXPECT_EQ(log.checkpoint_step(), 470);
+  EXPECT_EQ(log.evaluated_step(), 470);
+  EXPECT_EQ(log.evaluation(), "accuracy = 0.96, global_step = 470, loss = 0.1 (global step 470)");
+}
+
+TEST(ProgressLog, ReadsLinesThatWereSplitAnywhere) {
+  constexpr std::string_view kText = "noise\nSaving checkpoints for 12345 into x\nmore noise\n";
+
+  for (size_t cut = 0; cut <= kText.size(); ++cut) {
+    ProgressLog log;
+    log.Feed(kChiefLog, kText.substr(0, cut));
+    log.Feed(kChiefLog, kText.substr(cut));
+    EXPECT_EQ(log.checkpoint_step(), 12345) << "cut at " << cut;
+  }
+}
+
+TEST(ProgressLog, DoesNotReadALineBeforeItsEnd) {
+  ProgressLog log;
+
+  EXPECT_FALSE(log.Feed(kChiefLog, "Saving checkpoints for 12"));
+
+  EXPECT_EQ(log.checkpoint_step(), -1);
+}
+
+TEST(ProgressLog, KeepsThePiecesOfReplicasApart) {
+  ProgressLog log;
+  log.Feed(kChiefLog, "Saving checkpoints ");
+  log.Feed(kEvaluatorLog, "for 7 into x\n");
+  log.Feed(kChiefLog, "for 9 into x\n");
+
+  EXPECT_EQ(log.checkpoint_step(), 9);
+}
+
+TEST(ProgressLog, NeverGoesBack) {
+  ProgressLog log;
+  log.Feed(kChiefLog, "Saving checkpoints for 100 into x\nSaving checkpoints for 50 into x\n");
+
+  EXPECT_EQ(log.checkpoint_step(), 100);
+}
+
+TEST(ProgressLog, ShowsLossStepAndSpeed) {
+  ProgressLog log;
+  log.Feed(kChiefLog,
+           "INFO:tensorflow:loss = 0.25, step = 300 (0.5 sec)\n"
+           "INFO:tensorflow:global_step/sec: 120.5\n");
+
+  EXPECT_DOUBLE_EQ(log.metrics().at("loss"), 0.25);
+  EXPECT_DOUBLE_EQ(log.metrics().at("step"), 300);
+  EXPECT_DOUBLE_EQ(log.metrics().at("steps_per_s"), 120.5);
+}
+
+TEST(ProgressLog, LearnsNothingFromGarbage) {
+  ProgressLog log;
+  std::string garbage("\0\xff\x1b[31m\n\n\r\nSaving checkpoints for \n", 36);
+  garbage += "Saving checkpoints for many\nSaving dict for global step : x\n";
+  garbage += "Saving checkpoints for 99999999999999999999999999\nloss = 1, step = 2\n";
+  garbage += "INFO:tensorflow:loss = broken\n";
+
+  EXPECT_FALSE(log.Feed(kChiefLog, garbage));
+
+  EXPECT_EQ(log.checkpoint_step(), -1);
+  EXPECT_EQ(log.evaluated_step(), -1);
+  EXPECT_TRUE(log.metrics().empty());
+}
+
+TEST(ProgressLog, GoesOnAfterALineWithoutEnd) {
+  ProgressLog log;
+  for (int i = 0; i < 100; ++i) log.Feed(kChiefLog, std::string(10'000, 'x'));
+  log.Feed(kChiefLog, "\nSaving checkpoints for 5 into x\n");
+
+  EXPECT_EQ(log.checkpoint_step(), 5);
+}
+
+}  // namespace
+}  // namespace edl::master

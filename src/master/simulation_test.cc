@@ -1,0 +1,51 @@
+#include "master/testing/simulation.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+
+namespace edl::master {
+namespace {
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// EDL_SIM_SCHEDULES: how many; EDL_SIM_FIRST: the first seed. A failure names its seed, and
+// EDL_SIM_FIRST=<seed> EDL_SIM_SCHEDULES=1 replays it, with the master's log.
+TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
+  const uint64_t schedules = FromEnvironment("EDL_SIM_SCHEDULES", 1000);
+  const uint64_t first = FromEnvironment("EDL_SIM_FIRST", 1);
+  SetLogLevel(schedules > 1 ? LogLevel::kCritical : LogLevel::kDebug);
+  SimulationResult sum;
+  for (uint64_t seed = first; seed < first + schedules; ++seed) {
+    const SimulationResult result = Simulate(seed);
+    ASSERT_TRUE(result.ok) << result.failure;
+    sum.kills += result.kills;
+    sum.kills_with_lease += result.kills_with_lease;
+    sum.master_crashes += result.master_crashes;
+    sum.freezes += result.freezes;
+    sum.lost_messages += result.lost_messages;
+    sum.virtual_seconds += result.virtual_seconds;
+  }
+  std::printf(
+      "seeds %llu..%llu: %d kills (%d hit a lease), %d master crashes, %d freezes, %d messages "
+      "lost, %.0f virtual hours\n",
+      static_cast<unsigned long long>(first),
+      static_cast<unsigned long long>(first + schedules - 1), sum.kills, sum.kills_with_lease,
+      sum.master_crashes, sum.freezes, sum.lost_messages, sum.virtual_seconds / 3600);
+  if (schedules >= 1000) {
+    EXPECT_GT(sum.kills_with_lease, 100);
+    EXPECT_GT(sum.master_crashes, 100);
+    EXPECT_GT(sum.freezes, 100);
+    EXPECT_GT(sum.lost_messages, 100);
+  }
+}
+
+}  // namespace
+}  // namespace edl::master

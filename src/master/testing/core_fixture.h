@@ -1,0 +1,171 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "master/core.h"
+
+namespace edl::master {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// An answer that may come later. Copies see the same answer.
+template <typename T>
+class Later {
+ public:
+  Reply<T> reply() const {
+    return [answer = answer_](Result<T> result) { answer->emplace(std::move(result)); };
+  }
+  bool answered() const { return answer_->has_value(); }
+  // REQUIRES: answered().
+  const Result<T>& result() const {
+    CHECK(answered(), "the call is still held");
+    return **answer_;
+  }
+  const T& operator*() const { return *result(); }
+  const T* operator->() const { return &*result(); }
+
+ private:
+  std::shared_ptr<std::optional<Result<T>>> answer_ = std::make_shared<std::optional<Result<T>>>();
+};
+
+inline ReplicaRef Worker(int64_t id) { return {job::Role::kWorker, id}; }
+inline ReplicaRef Chief(int64_t id = 0) { return {job::Role::kChief, id}; }
+
+inline constexpr const char* kJob = "iris";
+inline constexpr const char* kData = "train";
+
+// "iris-edljob-worker-0".
+std::string NameOf(ReplicaRef replica);
+
+// A job of that many workers and nothing else, with the defaults of the flags.
+job::JobSpec WorkersOnly(int num_workers);
+// A job of TensorFlow's kind: a chief, workers, ps and an evaluator.
+job::JobSpec TensorFlowJob(int num_workers, int num_ps, int num_evaluators);
+
+// `shards` full shards of two batches of five records.
+DatasetSpec Shards(int64_t shards, int64_t epochs = 1);
+
+job::ExitCause Succeeded();
+job::ExitCause Failed();
+job::ExitCause Killed();
+job::ExitCause OutOfMemory();
+
+// A master's core over a ledger in memory, with a clock that moves when told. Every helper that
+// calls the core commits, so that decided answers have left when it returns.
+//
+// Confined to its test.
+class CoreFixture {
+ public:
+  explicit CoreFixture(job::JobSpec spec = WorkersOnly(3));
+
+  // The backend has told all it has; what is launched then runs.
+  void StartReplicas();
+  // The master dies without a word and is started again: what was not committed is gone, and so is
+  // every held call. Synced again unless `synced` is false.
+  void CrashAndReload(bool synced = true);
+
+  // Time passes with the loop at work, all live clients beating.
+  void LetPass(Duration time);
+  // Time passes while the loop stands still.
+  void Stall(Duration time);
+
+  const Dataset& Register(const DatasetSpec& spec);
+  // What the master shows of `name`.
+  job::DatasetView Data(const std::string& name = kData) const;
+
+  // At our door.
+  Result<JoinReply> TryJoin(const JoinRequest& request);
+  Status Beat(Incarnation incarnation);
+  // A client that says nothing any more; its process may still be there.
+  void FallSilent(Incarnation incarnation) { beating_.erase(incarnation); }
+  void BeatFromNowOn(Incarnation incarnation) { beating_.insert(incarnation); }
+  Later<ExchangeReply> Exchange(ExchangeRequest request);
+  uint64_t NextCall() { return next_call_++; }
+
+  // At the old door.
+  struct HeldFetch {
+    uint64_t call = 0;
+    Later<std::optional<LeasedShard>> answer;
+  };
+  HeldFetch Fetch(ReplicaRef replica, const std::string& dataset = kData);
+  // A fetch that must be answered with a shard at once.
+  LeasedShard FetchShard(ReplicaRef replica, const std::string& dataset = kData);
+  void ReportTask(const LeasedShard& shard, const std::string& error = "");
+
+  // From the backend.
+  void Running(const std::string& name, int64_t process_id = 1);
+  void Exit(const std::string& name, const job::ExitCause& cause,
+            std::vector<std::string> last_lines = {});
+  void Synced();
+  void Log(ReplicaRef replica, std::string_view text);
+
+  // Commands since the last Take.
+  std::vector<LaunchCommand> TakeLaunches();
+  std::vector<std::string> TakeStops();
+  std::vector<std::string> TakeAcknowledged();
+
+  Core& core() { return *core_; }
+  const Core& core() const { return *core_; }
+  Ledger& ledger() { return ledger_; }
+  job::JobSpec& spec() { return spec_; }
+  job::JobState state() const { return core_->state(); }
+  job::ReplicaState StateOf(const std::string& name) const;
+  void Tick();
+  void Commit();
+
+ private:
+  void Make();
+
+  job::JobSpec spec_;
+  FakeClock clock_;
+  Ledger ledger_;
+  std::unique_ptr<Core> core_;
+  std::set<Incarnation> beating_;
+  uint64_t next_call_ = 1;
+  std::vector<LaunchCommand> launches_;
+  std::vector<std::string> stops_;
+  std::vector<std::string> acknowledged_;
+};
+
+// A well-behaved client at our door: it numbers its calls and says which answers arrived.
+class OurClient {
+ public:
+  OurClient(CoreFixture& master, ReplicaRef replica);
+
+  // The next call: reports, and asks for `at_most` shards of kData.
+  Later<ExchangeReply> Exchange(std::vector<ShardReport> reports, uint32_t at_most = 1,
+                                milliseconds wait = std::chrono::hours(1));
+  // The last call once more, as after a lost connection.
+  Later<ExchangeReply> Repeat();
+
+  Later<ExchangeReply> Ask(uint32_t at_most = 1) { return Exchange({}, at_most); }
+  // Must be answered with shards at once.
+  std::vector<LeasedShard> LeaseMany(uint32_t at_most);
+  LeasedShard Lease() { return LeaseMany(1).front(); }
+  Verdict Report(const LeasedShard& shard, Outcome outcome = Outcome::kDone,
+                 const std::string& error = "");
+
+  Incarnation incarnation() const { return incarnation_; }
+  ReplicaRef replica() const { return replica_; }
+  // Joins again, as what it was, listing `held`.
+  std::vector<LeaseId> Rejoin(std::vector<LeaseId> held);
+
+ private:
+  CoreFixture& master_;
+  const ReplicaRef replica_;
+  Incarnation incarnation_;
+  ExchangeRequest last_;
+  uint64_t number_ = 0;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,699 @@
+#include "master/testing/simulation.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "job/names.h"
+#include "master/core.h"
+
+namespace edl::master {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kDataset = "records";
+constexpr seconds kFaultsUntil{90};
+constexpr seconds kGiveUpAfter{7200};
+
+// What a schedule is made of, drawn from its seed.
+struct Plan {
+  int workers = 2;
+  bool chief = false;
+  DatasetSpec data;
+  double kill_rate = 0;    // per worker and second
+  double freeze_rate = 0;  // per worker and second
+  double crash_rate = 0;   // of the master, per second
+  double stall_rate = 0;   // of the master, per second
+  double loss = 0;         // of a message
+  double repeat = 0;       // of a request
+  bool old_door_mixed = false;
+  bool quits_on_error = false;  // old door: takes an error for the end, as elasticdl_api 1.0.0
+};
+
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed);
+  SimulationResult Run();
+
+ private:
+  // One life of a worker's process.
+  struct Worker {
+    std::string name;
+    ReplicaRef replica;
+    bool old_door = false;
+    bool alive = true;
+    Time frozen_until;
+    Incarnation incarnation;
+    uint64_t next_number = 1;
+    uint64_t received = 0;
+    uint64_t watch = 0;
+    uint64_t join_try = 0;
+    std::optional<ExchangeRequest> open_call;  // not answered yet
+    std::vector<LeasedShard> trained;          // in order, not reported yet
+    std::vector<LeasedShard> in_hand;          // leased, being trained
+    size_t buffer = 0;                         // how many it cannot report before the end
+    bool ended = false;
+    bool leaving = false;
+  };
+  using WorkerPtr = std::shared_ptr<Worker>;  // the simulation's and its pending events'
+
+  struct Event {
+    Time at;
+    uint64_t order;
+    std::function<void()> run;
+    bool operator<(const Event& other) const {
+      return std::tie(at, order) > std::tie(other.at, other.order);
+    }
+  };
+
+  // --- machinery ---
+  double Chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  milliseconds Between(int low, int high) {
+    return milliseconds(std::uniform_int_distribution<int>(low, high)(random_));
+  }
+  void At(Duration later, std::function<void()> run) {
+    events_.push({now_ + later, ++order_, std::move(run)});
+  }
+  bool Faulty() const { return now_ - start_ < kFaultsUntil; }
+  bool Lose();
+  void Fail(const std::string& what);
+
+  // --- master ---
+  void StartMaster();
+  void CrashMaster();
+  void AtMaster(const std::function<void(Core&)>& work);
+  void Step();
+  void Tick();
+  void CheckInvariants();
+
+  // --- backend ---
+  void Carry(const Command& command);
+  void Launch(const LaunchCommand& command);
+  void Exit(const WorkerPtr& worker, job::ExitCause::Kind kind);
+  void Tell(const job::ReplicaEvent& event);
+
+  // --- workers ---
+  // Runs when the worker is able to: later if it is frozen, never if it is dead.
+  void AtWorker(const WorkerPtr& worker, Duration later, std::function<void()> run);
+  void Begin(const WorkerPtr& worker);
+  void Register(const WorkerPtr& worker);
+  void Join(const WorkerPtr& worker);
+  void OnJoined(const WorkerPtr& worker, const JoinReply& reply);
+  void Beat(const WorkerPtr& worker);
+  void Ask(const WorkerPtr& worker);
+  void SendExchange(const WorkerPtr& worker, uint64_t number);
+  void DeliverExchange(const WorkerPtr& worker, const ExchangeRequest& request);
+  void OnExchange(const WorkerPtr& worker, uint64_t number, const Result<ExchangeReply>& reply);
+  void Fetch(const WorkerPtr& worker);
+  void OnFetched(const WorkerPtr& worker, const std::optional<LeasedShard>& shard);
+  void OnFetchError(const WorkerPtr& worker);
+  void ReportOldDoor(const WorkerPtr& worker, bool all);
+  void Train(const WorkerPtr& worker, const LeasedShard& shard);
+  void NextFaults(const WorkerPtr& worker);
+
+  const uint64_t seed_;
+  std::mt19937_64 random_;
+  Plan plan_;
+  job::JobSpec spec_;
+  Time start_{seconds(1000)};
+  Time now_ = start_;
+  uint64_t order_ = 0;
+  std::priority_queue<Event> events_;
+  SimulationResult result_;
+  bool failed_ = false;
+
+  std::optional<Ledger> ledger_;
+  std::unique_ptr<Core> core_;
+  uint64_t master_life_ = 0;
+  uint64_t calls_ = 0;
+  Time stalled_until_ = start_;
+
+  std::map<std::string, WorkerPtr> workers_;
+  std::map<std::string, job::ReplicaEvent> exits_;  // until acknowledged
+  std::map<ShardKey, int> trainings_;               // how often each shard was wholly trained
+  std::map<ShardKey, std::set<LeaseId>> leases_;    // all that a shard ever had
+};
+
+Plan MakePlan(std::mt19937_64& random) {
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const auto real = [&](double most) {
+    return pick(0, 2) == 0 ? 0.0 : std::uniform_real_distribution<double>(0, most)(random);
+  };
+  Plan plan;
+  plan.workers = pick(1, 3);
+  plan.chief = pick(0, 1) == 1;
+  plan.data = {.name = kDataset,
+               .size = pick(20, 120),
+               .batch_size = pick(2, 7),
+               .batches_per_shard = pick(1, 3),
+               .epochs = pick(1, 2),
+               .order = static_cast<Order>(pick(0, 2))};
+  plan.kill_rate = real(0.08);
+  plan.freeze_rate = real(0.05);
+  plan.crash_rate = real(0.1);
+  plan.stall_rate = real(0.03);
+  plan.loss = real(0.2);
+  plan.repeat = real(0.2);
+  plan.old_door_mixed = pick(0, 1) == 1;
+  plan.quits_on_error = pick(0, 3) == 0;
+  return plan;
+}
+
+Simulation::Simulation(uint64_t seed) : seed_(seed), random_(seed), plan_(MakePlan(random_)) {
+  spec_.job_name = "sim";
+  spec_.job_command = "train";
+  spec_.num_workers = plan_.workers;
+  spec_.need_tf_config = plan_.chief;
+  spec_.num_minibatches_per_task = 8;
+  spec_.relaunch_on_worker_failure = 1'000'000;
+  spec_.evaluator_grace_secs = 1;
+}
+
+void Simulation::Fail(const std::string& what) {
+  if (failed_) return;
+  failed_ = true;
+  result_.failure = fmt::format("seed {} at {:.3f} s: {}", seed_,
+                                std::chrono::duration<double>(now_ - start_).count(), what);
+}
+
+bool Simulation::Lose() {
+  if (!Faulty() || Chance() >= plan_.loss) return false;
+  ++result_.lost_messages;
+  return true;
+}
+
+// --- master ---
+
+void Simulation::StartMaster() {
+  ++master_life_;
+  core_ = std::make_unique<Core>(*ledger_, spec_, seed_);
+  const Status loaded = core_->Load(now_, WallTime(now_.time_since_epoch()));
+  if (!loaded.ok()) Fail("the master cannot start: " + loaded.ToString());
+  // The backend tells what it has; whatever ended meanwhile is among it.
+  for (const auto& [name, worker] : workers_) {
+    if (worker->alive) {
+      core_->OnReplicaEvent({.name = name, .kind = job::ReplicaEvent::Kind::kRunning}, {});
+    }
+  }
+  for (const auto& [name, exit] : exits_) core_->OnReplicaEvent(exit, {});
+  core_->OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
+  Step();
+  // Workers notice their broken connection and come again.
+  for (const auto& [name, worker] : workers_) {
+    if (!worker->alive || worker->old_door || worker->incarnation.value() == 0) continue;
+    AtWorker(worker, Between(10, 800), [this, worker] { Join(worker); });
+  }
+}
+
+void Simulation::CrashMaster() {
+  if (core_ == nullptr) return;
+  ++result_.master_crashes;
+  core_->outbox().Clear();
+  ledger_->Rollback();
+  core_.reset();
+  ++master_life_;
+  // Held calls of the old door end with an error.
+  for (const auto& [name, worker] : workers_) {
+    if (worker->alive && worker->old_door && worker->in_hand.empty() && !worker->ended) {
+      AtWorker(worker, Between(1, 20), [this, worker] { OnFetchError(worker); });
+    }
+  }
+  At(Between(5, 900), [this] { StartMaster(); });
+}
+
+void Simulation::AtMaster(const std::function<void(Core&)>& work) {
+  if (core_ == nullptr || failed_) return;
+  if (now_ < stalled_until_) {
+    // A stopped master answers what waits in its socket once it goes on.
+    At(stalled_until_ - now_, [this, work, life = master_life_] {
+      if (life == master_life_) AtMaster(work);
+    });
+    return;
+  }
+  core_->Advance(now_, WallTime(now_.time_since_epoch()));
+  work(*core_);
+  // Dying between a decision and its commit must undo it; right after it, only lose the answers.
+  if (Faulty() && plan_.crash_rate > 0 && Chance() < 0.002) {
+    if (Chance() < 0.5) {
+      CrashMaster();
+      return;
+    }
+    core_->outbox().Clear();
+    Step();
+    CrashMaster();
+    return;
+  }
+  Step();
+}
+
+void Simulation::Step() {
+  if (core_ == nullptr) return;
+  CheckInvariants();
+  const Status committed = core_->Commit();
+  if (!committed.ok()) Fail("commit: " + committed.ToString());
+  for (const Command& command : core_->TakeCommands()) {
+    At(Between(1, 50), [this, command] { Carry(command); });
+  }
+}
+
+void Simulation::Tick() {
+  const bool up = core_ != nullptr && now_ >= stalled_until_;
+  if (up) AtMaster([](Core& core) { core.Tick(); });
+  if (core_ != nullptr && job::IsFinal(core_->state())) return;
+  if (Faulty() && core_ != nullptr) {
+    const double tick = 0.5;
+    if (Chance() < plan_.crash_rate * tick) {
+      CrashMaster();
+    } else if (Chance() < plan_.stall_rate * tick) {
+      stalled_until_ = now_ + Between(500, 20000);
+    }
+  }
+  At(milliseconds(500), [this] { Tick(); });
+}
+
+void Simulation::CheckInvariants() {
+  std::set<std::pair<uint32_t, ShardKey>> leased;
+  const Dataset* dataset = core_->dispatcher().Find(kDataset);
+  for (const auto& [id, lease] : core_->dispatcher().leases()) {
+    leases_[lease.row.key].insert(id);
+    if (!leased.emplace(0, lease.row.key).second) {
+      Fail(fmt::format("shard {}/{} is leased twice", lease.row.key.epoch, lease.row.key.ordinal));
+    }
+    if (dataset->IsDone(lease.row.key)) {
+      Fail(fmt::format("shard {}/{} is done and leased", lease.row.key.epoch,
+                       lease.row.key.ordinal));
+    }
+  }
+  if (dataset == nullptr) return;
+  // Every shard that was ever handed out is leased, waits to be leased again, or is done.
+  const auto per_epoch = static_cast<int64_t>(dataset->shards_per_epoch());
+  const int64_t handed_out =
+      dataset->row().epoch * per_epoch + static_cast<int64_t>(dataset->row().next);
+  const int64_t accounted =
+      static_cast<int64_t>(leased.size() + dataset->returned_count()) + dataset->row().shards_done;
+  if (handed_out != accounted) {
+    Fail(fmt::format("{} shards were handed out, {} are accounted for", handed_out, accounted));
+  }
+}
+
+// --- backend ---
+
+void Simulation::Carry(const Command& command) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
+    Launch(*launch);
+  } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
+    auto found = workers_.find(stop->name);
+    if (found != workers_.end()) Exit(found->second, job::ExitCause::Kind::kKilled);
+  } else if (const auto* acknowledge = std::get_if<AcknowledgeCommand>(&command)) {
+    exits_.erase(acknowledge->name);
+  }
+}
+
+void Simulation::Launch(const LaunchCommand& command) {
+  if (workers_.contains(command.name)) return;
+  auto worker = std::make_shared<Worker>();
+  worker->name = command.name;
+  worker->replica = command.replica;
+  worker->old_door = plan_.old_door_mixed && command.replica.id % 2 == 1;
+  worker->buffer = static_cast<size_t>(Between(0, 3).count());
+  workers_[command.name] = worker;
+  // ps and evaluator just run.
+  Tell({.name = command.name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = 1});
+  AtWorker(worker, Between(50, 1500), [this, worker] { Begin(worker); });
+  NextFaults(worker);
+}
+
+void Simulation::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
+  if (!worker->alive) return;
+  LOG_DEBUG("{:.3f} {} exits: {}", std::chrono::duration<double>(now_ - start_).count(),
+            worker->name, job::NameOf(kind));
+  worker->alive = false;
+  exits_[worker->name] = {.name = worker->name,
+                          .kind = job::ReplicaEvent::Kind::kExited,
+                          .cause = {.kind = kind, .message = "simulated"}};
+  At(Between(1, 100), [this, worker] {
+    auto exit = exits_.find(worker->name);
+    if (exit != exits_.end()) Tell(exit->second);
+  });
+}
+
+void Simulation::Tell(const job::ReplicaEvent& event) {
+  AtMaster([event](Core& core) { core.OnReplicaEvent(event, {}); });
+}
+
+// --- workers ---
+
+void Simulation::AtWorker(const WorkerPtr& worker, Duration later, std::function<void()> run) {
+  At(later, [this, worker, run = std::move(run)] {
+    if (!worker->alive || failed_) return;
+    if (now_ < worker->frozen_until) {
+      AtWorker(worker, worker->frozen_until - now_, run);
+      return;
+    }
+    run();
+  });
+}
+
+void Simulation::NextFaults(const WorkerPtr& worker) {
+  At(seconds(1), [this, worker] {
+    if (!worker->alive || !Faulty()) return;
+    if (Chance() < plan_.kill_rate) {
+      ++result_.kills;
+      if (!worker->in_hand.empty() || !worker->trained.empty()) ++result_.kills_with_lease;
+      Exit(worker, job::ExitCause::Kind::kKilled);
+      return;
+    }
+    if (Chance() < plan_.freeze_rate) {
+      ++result_.freezes;
+      worker->frozen_until = now_ + Between(1000, 30000);
+    }
+    NextFaults(worker);
+  });
+}
+
+void Simulation::Begin(const WorkerPtr& worker) {
+  if (worker->old_door) {
+    Register(worker);
+    Fetch(worker);
+  } else {
+    Join(worker);
+  }
+}
+
+void Simulation::Register(const WorkerPtr&) {
+  AtMaster([this](Core& core) {
+    if (!core.Register(plan_.data).ok()) Fail("the dataset was refused");
+  });
+}
+
+void Simulation::Join(const WorkerPtr& worker) {
+  if (worker->leaving) return;
+  JoinRequest request{.replica = worker->replica, .incarnation = worker->incarnation};
+  for (const auto* list : {&worker->trained, &worker->in_hand}) {
+    for (const LeasedShard& shard : *list) request.held.push_back(shard.lease);
+  }
+  // A report that was not answered yet is not over: its lease is still held.
+  if (worker->open_call) {
+    for (const ShardReport& report : worker->open_call->reports) {
+      request.held.push_back(report.lease);
+    }
+  }
+  const bool lost = Lose();
+  const uint64_t attempt = ++worker->join_try;
+  AtMaster([this, worker, request, lost, attempt](Core& core) {
+    core.our_door().Join(request, [this, worker, lost, attempt](const Result<JoinReply>& reply) {
+      if (lost || !reply.ok()) return;
+      AtWorker(worker, Between(1, 30), [this, worker, reply, attempt] {
+        if (worker->join_try == attempt) OnJoined(worker, *reply);
+      });
+    });
+  });
+  // No answer: the next try.
+  AtWorker(worker, milliseconds(1500), [this, worker, attempt, watch = worker->watch] {
+    if (worker->join_try == attempt && worker->watch == watch) Join(worker);
+  });
+}
+
+void Simulation::OnJoined(const WorkerPtr& worker, const JoinReply& reply) {
+  const bool first = worker->incarnation.value() == 0;
+  if (reply.incarnation != worker->incarnation) {
+    worker->incarnation = reply.incarnation;
+    worker->next_number = 1;
+    worker->received = 0;
+    worker->open_call.reset();
+  }
+  const std::set<LeaseId> held(reply.held.begin(), reply.held.end());
+  for (auto* list : {&worker->trained, &worker->in_hand}) {
+    std::erase_if(*list, [&](const LeasedShard& shard) { return !held.contains(shard.lease); });
+  }
+  worker->watch = ++calls_;
+  const uint64_t watch = worker->watch;
+  AtMaster([this, worker, watch](Core& core) {
+    const Status watching =
+        core.our_door().Watch(worker->incarnation, watch, [](const Membership&) {});
+    if (!watching.ok()) AtWorker(worker, milliseconds(200), [this, worker] { Join(worker); });
+  });
+  if (first) {
+    Register(worker);
+    Beat(worker);
+  }
+  if (worker->open_call) {
+    SendExchange(worker, worker->open_call->number);
+  } else if (worker->in_hand.empty()) {
+    Ask(worker);
+  }
+}
+
+void Simulation::Beat(const WorkerPtr& worker) {
+  const bool lost = Lose();
+  if (!lost) {
+    AtMaster([this, worker](Core& core) {
+      core.our_door().Beat(worker->incarnation, [this, worker](const Result<Done>& done) {
+        if (done.status().code() == Code::kAborted) {
+          AtWorker(worker, Between(1, 20), [this, worker] { Join(worker); });
+        }
+      });
+    });
+  }
+  AtWorker(worker, seconds(1), [this, worker] { Beat(worker); });
+}
+
+void Simulation::Ask(const WorkerPtr& worker) {
+  if (worker->open_call || worker->leaving) return;
+  ExchangeRequest request{.incarnation = worker->incarnation,
+                          .number = worker->next_number++,
+                          .received = worker->received,
+                          .dataset = kDataset,
+                          .lease_at_most = static_cast<uint32_t>(Between(1, 3).count()),
+                          .wait = milliseconds(8000)};
+  const size_t keep = worker->ended ? 0 : worker->buffer;
+  while (worker->trained.size() > keep) {
+    request.reports.push_back({worker->trained.front().lease});
+    worker->trained.erase(worker->trained.begin());
+  }
+  if (worker->ended) request.lease_at_most = 0;
+  worker->open_call = request;
+  SendExchange(worker, request.number);
+}
+
+void Simulation::SendExchange(const WorkerPtr& worker, uint64_t number) {
+  if (!worker->open_call || worker->open_call->number != number) return;
+  ExchangeRequest request = *worker->open_call;
+  const int times = Faulty() && Chance() < plan_.repeat ? 2 : 1;
+  for (int i = 0; i < times; ++i) {
+    if (Lose()) continue;
+    At(Between(1, 60), [this, worker, request] { DeliverExchange(worker, request); });
+  }
+  AtWorker(worker, milliseconds(12000), [this, worker, number] { SendExchange(worker, number); });
+}
+
+void Simulation::DeliverExchange(const WorkerPtr& worker, const ExchangeRequest& sent) {
+  AtMaster([this, worker, sent](Core& core) {
+    ExchangeRequest request = sent;
+    request.call = ++calls_;
+    core.our_door().Exchange(
+        request, [this, worker, number = sent.number](const Result<ExchangeReply>& reply) {
+          if (Lose()) return;
+          AtWorker(worker, Between(1, 60),
+                   [this, worker, number, reply] { OnExchange(worker, number, reply); });
+        });
+  });
+}
+
+void Simulation::OnExchange(const WorkerPtr& worker, uint64_t number,
+                            const Result<ExchangeReply>& reply) {
+  if (!worker->open_call || worker->open_call->number != number) return;
+  if (!reply.ok()) {
+    if (reply.status().code() == Code::kAborted) {
+      // What the call reported is lost with it, if it did not arrive before.
+      AtWorker(worker, Between(1, 20), [this, worker] { Join(worker); });
+    } else if (reply.status().code() != Code::kInvalidArgument) {
+      Fail("an Exchange was refused: " + reply.status().ToString());
+    }
+    return;
+  }
+  if (reply->answer == Answer::kRetry) return;  // the same call waits elsewhere, or is sent again
+  const bool told_end = worker->ended;
+  LOG_DEBUG("{:.3f} {} call {}: answer {} with {} shards",
+            std::chrono::duration<double>(now_ - start_).count(), worker->name, number,
+            static_cast<int>(reply->answer), reply->shards.size());
+  worker->open_call.reset();
+  worker->received = number;
+  if (reply->answer == Answer::kFinished) worker->ended = true;
+  if (reply->answer == Answer::kUnknownDataset) Register(worker);
+  if (told_end) {
+    worker->leaving = true;
+    AtWorker(worker, Between(1, 200),
+             [this, worker] { Exit(worker, job::ExitCause::Kind::kSucceeded); });
+    return;
+  }
+  for (const LeasedShard& shard : reply->shards) worker->in_hand.push_back(shard);
+  if (reply->shards.empty()) {
+    Ask(worker);
+    return;
+  }
+  Train(worker, reply->shards.front());
+}
+
+void Simulation::Train(const WorkerPtr& worker, const LeasedShard& shard) {
+  AtWorker(worker, Between(20, 3000), [this, worker, shard] {
+    auto place = std::find_if(worker->in_hand.begin(), worker->in_hand.end(),
+                              [&](const LeasedShard& other) { return other.lease == shard.lease; });
+    if (place != worker->in_hand.end()) {
+      ++trainings_[shard.key];
+      worker->trained.push_back(shard);
+      worker->in_hand.erase(place);
+    }
+    if (!worker->in_hand.empty()) {
+      Train(worker, worker->in_hand.front());
+    } else if (worker->old_door) {
+      ReportOldDoor(worker, false);
+      Fetch(worker);
+    } else {
+      Ask(worker);
+    }
+  });
+}
+
+void Simulation::Fetch(const WorkerPtr& worker) {
+  const uint64_t call = ++calls_;
+  const uint64_t life = master_life_;
+  if (core_ == nullptr) {
+    AtWorker(worker, Between(1, 20), [this, worker] { OnFetchError(worker); });
+    return;
+  }
+  // Near the end a lost grant costs a round of its own, so only earlier ones are lost here; and
+  // a client that quits on any error cannot be told from one that has had enough.
+  const Dataset* dataset = core_->dispatcher().Find(kDataset);
+  const bool lost = !plan_.quits_on_error && dataset != nullptr && dataset->HasMore() &&
+                    dataset->row().leftover_at < 0 && Lose();
+  AtMaster([this, worker, call, life, lost](Core& core) {
+    core.old_door().Fetch(
+        call, worker->replica, kDataset,
+        [this, worker, life, lost](const Result<std::optional<LeasedShard>>& shard) {
+          LOG_DEBUG("{:.3f} {} fetch: {}{}{}", std::chrono::duration<double>(now_ - start_).count(),
+                    worker->name,
+                    !shard.ok()          ? "error"
+                    : shard->has_value() ? "shard"
+                                         : "end",
+                    lost ? " lost" : "", life != master_life_ ? " of a dead master" : "");
+          if (life != master_life_) return;
+          if (lost || !shard.ok()) {
+            AtWorker(worker, Between(1, 30), [this, worker] { OnFetchError(worker); });
+            return;
+          }
+          AtWorker(worker, Between(1, 30),
+                   [this, worker, shard = *shard] { OnFetched(worker, shard); });
+        });
+  });
+}
+
+void Simulation::OnFetchError(const WorkerPtr& worker) {
+  if (worker->ended || worker->leaving || !worker->in_hand.empty()) return;
+  if (plan_.quits_on_error) {
+    OnFetched(worker, std::nullopt);
+  } else {
+    AtWorker(worker, seconds(15), [this, worker] {
+      if (!worker->ended && worker->in_hand.empty()) Fetch(worker);
+    });
+  }
+}
+
+void Simulation::OnFetched(const WorkerPtr& worker, const std::optional<LeasedShard>& shard) {
+  if (worker->leaving) return;
+  if (shard) {
+    worker->in_hand.push_back(*shard);
+    if (worker->in_hand.size() == 1) Train(worker, *shard);
+    return;
+  }
+  worker->ended = true;
+  worker->leaving = true;
+  ReportOldDoor(worker, true);
+}
+
+// A published client reports in order and blocks until each report is answered.
+void Simulation::ReportOldDoor(const WorkerPtr& worker, bool all) {
+  const size_t keep = all ? 0 : worker->buffer;
+  if (core_ == nullptr && worker->trained.size() > keep) {
+    AtWorker(worker, seconds(15), [this, worker, all] { ReportOldDoor(worker, all); });
+    return;
+  }
+  while (worker->trained.size() > keep) {
+    const LeasedShard shard = worker->trained.front();
+    worker->trained.erase(worker->trained.begin());
+    AtMaster([shard](Core& core) { core.old_door().ReportTask(kDataset, shard.task, ""); });
+    if (core_ == nullptr) {
+      // The answer never came: sent again.
+      worker->trained.insert(worker->trained.begin(), shard);
+      AtWorker(worker, seconds(15), [this, worker, all] { ReportOldDoor(worker, all); });
+      return;
+    }
+  }
+  if (all) {
+    AtWorker(worker, Between(1, 200),
+             [this, worker] { Exit(worker, job::ExitCause::Kind::kSucceeded); });
+  }
+}
+
+SimulationResult Simulation::Run() {
+  auto ledger = Ledger::Open(":memory:");
+  CHECK(ledger.ok(), "{}", ledger.status().message());
+  ledger_ = std::move(*ledger);
+  At(milliseconds(0), [this] { StartMaster(); });
+  At(milliseconds(1), [this] { Tick(); });
+  while (!events_.empty() && !failed_) {
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.at;
+    event.run();
+    if (now_ - start_ > kGiveUpAfter) Fail("the job does not end");
+    if (core_ != nullptr && job::IsFinal(core_->state())) break;
+  }
+  result_.virtual_seconds = std::chrono::duration<double>(now_ - start_).count();
+  if (!failed_ && (core_ == nullptr || core_->state() != job::JobState::kSucceeded)) {
+    Fail(fmt::format("the job ended as {}: {}",
+                     core_ == nullptr ? "nothing" : job::NameOf(core_->state()),
+                     core_ == nullptr ? "" : core_->View().reason));
+  }
+  if (!failed_) {
+    const Dataset* dataset = core_->dispatcher().Find(kDataset);
+    const job::DatasetView view = dataset->View();
+    const bool quiet =
+        result_.kills + result_.freezes + result_.lost_messages + result_.master_crashes == 0;
+    if (view.records_done != view.records_total) {
+      Fail(fmt::format("{} of {} records were completed", view.records_done, view.records_total));
+      LOG_INFO("{}", core_->LedgerJson().value());
+    }
+    for (int64_t epoch = 0; epoch < plan_.data.epochs; ++epoch) {
+      for (uint64_t ordinal = 0; ordinal < dataset->shards_per_epoch(); ++ordinal) {
+        const int times = trainings_[{epoch, ordinal}];
+        const auto leases = static_cast<int>(leases_[{epoch, ordinal}].size());
+        if (times < 1 || times > leases || (quiet && leases > 1)) {
+          Fail(fmt::format("shard {}/{} was trained {} times under {} leases", epoch, ordinal,
+                           times, leases));
+        }
+      }
+    }
+  }
+  result_.ok = !failed_;
+  return result_;
+}
+
+}  // namespace
+
+SimulationResult Simulate(uint64_t seed) { return Simulation(seed).Run(); }
+
+}  // namespace edl::master
