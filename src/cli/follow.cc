@@ -29,6 +29,7 @@ constexpr Duration kLineInterval = 10s;
 // How long a signal may wait behind a master that does not answer.
 constexpr std::chrono::milliseconds kAskDeadline = 400ms;
 constexpr Duration kDetachPatience = 10s;
+constexpr Duration kStopPatience = 15s;
 
 // The end of the master's log without what precedes the message.
 std::string MastersLastWord(Platform& platform, const JobFolder& folder) {
@@ -61,6 +62,7 @@ class Follower {
     Time next_look = begin_;
     while (!AwaitEvent(signals->get(), next_look)) {
       const Time now = platform_.clock.Now();
+      if (now >= stop_deadline_) Shutdown();
       if (now < next_look) continue;
       LookNow(now);
       const Duration usual = platform_.terminal.live ? kLiveInterval : kInterval;
@@ -101,6 +103,22 @@ class Follower {
     const bool first = signal_ == 0;
     if (first) signal_ = static_cast<int>(taken.ssi_signo);
     PrintLine(first ? "stopping the job (once more: at once)" : "ending every process at once");
+    if (first && AskToStop().ok()) {
+      stop_deadline_ = platform_.clock.Now() + kStopPatience;
+      return;
+    }
+    Shutdown();
+    if (!first) Shutdown();
+  }
+
+  // A master that is asked writes down that the job was stopped.
+  Status AskToStop() {
+    if (master_ == nullptr) return Unavailable("the master was not reached yet");
+    return master_->Stop("stopped by the user", kAskDeadline);
+  }
+
+  void Shutdown() {
+    stop_deadline_ = Time::max();
     // A job that has just ended by itself has nothing to shut down; the loop sees its end.
     if (Status status = job_.Shutdown(); !status.ok() && status.code() != Code::kNotFound) {
       PrintLine("the job could not be told to stop: " + status.message());
@@ -160,8 +178,7 @@ class Follower {
 
   // A new job whose master could not begin leaves nothing behind but the reason.
   int NeverBegan(const std::string& why) {
-    platform_.err << fmt::format("elasticdl: the master of job {} could not begin: {}\n",
-                                 folder_.name(), why);
+    platform_.err << fmt::format("elasticdl: job {} could not begin: {}\n", folder_.name(), why);
     platform_.err.flush();
     if (made_ == Folder::kMade) {
       // What cannot be removed is reported by the next `train` of this name.
@@ -217,6 +234,7 @@ class Follower {
   RateMeter rate_;
   std::unique_ptr<client::MasterClient> master_;  // once the job's processes are forked
   int signal_ = 0;                                // the first one
+  Time stop_deadline_ = Time::max();              // when a master that was asked must have ended
   bool drawn_ = false;
 };
 

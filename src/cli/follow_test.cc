@@ -66,14 +66,14 @@ TEST(Follow, StopsTheJobAtCtrlCAndExitsWith130) {
 
 TEST(Follow, ForcesTheEndAtTheSecondCtrlC) {
   FakePlatform fake;
-  fake.next.ends_after_shutdowns = 2;
+  fake.next.ends_after_shutdowns = 3;
   fake.next.signals = {SIGINT, SIGINT};
   fake.next.end = {.exit_code = 3};
   fake.next.end_view = View(job::JobState::kStopped);
 
   EXPECT_EQ(fake.Run(kIris), 130);
 
-  EXPECT_EQ(fake.shutdowns, 2);
+  EXPECT_EQ(fake.shutdowns, 3);
   EXPECT_THAT(fake.out(), HasSubstr("ending every process at once"));
 }
 
@@ -110,6 +110,23 @@ TEST_F(FollowWithMaster, ShowsALiveLineOnATerminalAndClearsItAtTheEnd) {
 
   EXPECT_THAT(fake_.out(), HasSubstr("job iris running\n"));
   EXPECT_THAT(fake_.out(), HasSubstr("\rrunning | epoch 1/1\x1b[K\r\x1b[KJob iris succeeded"));
+}
+
+TEST_F(FollowWithMaster, AsksTheMasterFirstAtCtrlC) {
+  fake_.next.end = {.exit_code = 3};
+  fake_.next.end_view = View(job::JobState::kStopped);
+  fake_.platform().terminal.live = true;
+  int looks = 0;
+  fake_.platform().terminal.columns = [&] {
+    if (++looks == 1) fake_.SendSignal(SIGINT);
+    if (!master_->stop_reason().empty()) fake_.EndJob();
+    return size_t{20};
+  };
+
+  EXPECT_EQ(fake_.Run(kIris), 130);
+
+  EXPECT_EQ(master_->stop_reason(), "stopped by the user");
+  EXPECT_EQ(fake_.shutdowns, 0);
 }
 
 TEST_F(LeaveRunning, SaysHowToLookAfterTheJob) {

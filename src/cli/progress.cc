@@ -38,7 +38,7 @@ std::string ReplicaChange(const job::JobView& view, const job::ReplicaView& repl
   const std::string reason = replica.reason.empty() ? "" : ": " + Harmless(replica.reason);
   switch (replica.state) {
     case ReplicaState::kPending:
-      return reason.empty() ? "" : fmt::format("{} waits{}", name, reason);
+      return "";  // most wait for a moment only; the progress line counts those that do not
     case ReplicaState::kRunning: {
       const std::string process =
           replica.process_id > 0 ? fmt::format(" (process {})", replica.process_id) : "";
@@ -113,25 +113,25 @@ std::string ProgressLine(const job::JobView& view, double records_per_second) {
                                        : fmt::format("epoch {}", records.epoch));
   }
   if (records.total > 0) {
-    parts.push_back(fmt::format("{} of {} records ({} %)", Count(records.done),
-                                Count(records.total),
+    parts.push_back(fmt::format("{}/{} records ({} %)", Count(records.done), Count(records.total),
                                 static_cast<int64_t>(100.0 * static_cast<double>(records.done) /
                                                      static_cast<double>(records.total))));
   } else if (records.epoch > 0) {
     parts.push_back(fmt::format("{} records", Count(records.done)));
   }
   if (records_per_second > 0) {
-    parts.push_back(fmt::format("{} records/s", Count(static_cast<int64_t>(records_per_second))));
+    parts.push_back(fmt::format("{}/s", Count(static_cast<int64_t>(records_per_second))));
     if (records.total > records.done) {
       const auto left = static_cast<double>(records.total - records.done);
       parts.push_back(Span(left / records_per_second) + " left");
     }
   }
-  const std::string replicas = ReplicasByState(view);
-  if (!replicas.empty()) parts.push_back(replicas);
   if (const auto loss = view.metrics.find("loss"); loss != view.metrics.end()) {
     parts.push_back(fmt::format("loss {:.4g}", loss->second));
   }
+  // Last, for it is what a narrow terminal can do without.
+  const std::string replicas = ReplicasByState(view);
+  if (!replicas.empty()) parts.push_back(replicas);
   return fmt::format("{}", fmt::join(parts, " | "));
 }
 

@@ -33,10 +33,10 @@ struct Records {
 };
 Records RecordsOf(const job::JobView& view);
 
-// One line: state, epoch, records, records/s, time left, replicas by state, last loss.
+// One line: state, epoch, records, records/s, time left, last loss, replicas by state.
 std::string ProgressLine(const job::JobView& view, double records_per_second);
 
-// "2 workers and 1 ps run, 1 worker waits".
+// "1 ps, 2 workers running; 1 worker waiting".
 std::string ReplicasByState(const job::JobView& view);
 
 // "worker-0" for "iris-edljob-worker-0" of job iris.

@@ -80,7 +80,7 @@ TEST(StatusText, ShowsReplicasOfARunningJob) {
   const std::string text = StatusText(look, 1089, UseColor::kNo);
 
   EXPECT_THAT(text, HasSubstr("Job iris running for 1 min 29 s\n"));
-  EXPECT_THAT(text, HasSubstr("445 of 450 records (98 %) | 5 records/s"));
+  EXPECT_THAT(text, HasSubstr("445/450 records (98 %) | 5/s"));
   EXPECT_THAT(text, HasSubstr("REPLICA   INDEX  STATE    PROCESS  SHARDS  REASON\n"
                               "worker-4  1      running  77       2\n"));
 }

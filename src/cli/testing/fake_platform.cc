@@ -73,12 +73,8 @@ FakePlatform::FakePlatform()
   platform_.catch_signals = [this]() -> Result<FileDescriptor> {
     std::array<int, 2> ends{};
     CHECK(pipe(ends.data()) == 0, "no pipe for signals");
-    const FileDescriptor writer(ends[1]);
-    for (const int signal : next.signals) {
-      signalfd_siginfo info{};
-      info.ssi_signo = static_cast<uint32_t>(signal);
-      CHECK(write(writer.get(), &info, sizeof info) == sizeof info, "no signal was written");
-    }
+    signals_ = FileDescriptor(ends[1]);
+    for (const int signal : next.signals) SendSignal(signal);
     return FileDescriptor(ends[0]);
   };
   platform_.local.start =
@@ -121,6 +117,12 @@ int FakePlatform::Run(const std::vector<std::string>& arguments) {
 void FakePlatform::ClearOutput() {
   out_.str("");
   err_.str("");
+}
+
+void FakePlatform::SendSignal(int signal) {
+  signalfd_siginfo info{};
+  info.ssi_signo = static_cast<uint32_t>(signal);
+  CHECK(write(signals_.get(), &info, sizeof info) == sizeof info, "no signal was written");
 }
 
 void FakePlatform::EndJob() {

@@ -44,6 +44,8 @@ class FakePlatform {
   std::string out() const { return out_.str(); }
   std::string err() const { return err_.str(); }
   void ClearOutput();
+  // REQUIRES: a job is followed.
+  void SendSignal(int signal);
   // Ends the job that was started last.
   void EndJob();
 
@@ -61,7 +63,8 @@ class FakePlatform {
  private:
   class Job;
 
-  Job* job_ = nullptr;  // started last
+  FileDescriptor signals_;  // where signals are written to
+  Job* job_ = nullptr;      // started last
   std::filesystem::path home_;
   std::ostringstream out_;
   std::ostringstream err_;
