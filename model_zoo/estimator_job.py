@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from elasticai_api.common.data_shard_service import DataShardService, build_data_shard_service
 from elasticai_api.tensorflow.hooks import ElasticDataShardReportHook, ElasticMetricsReportHook
-from elasticai_api.tensorflow.recovery import look_for_the_chief_every
+from elasticai_api.tensorflow.recovery import keep_what_the_ps_has, look_for_the_chief_every
 
 
 class ShardedInput:
@@ -60,6 +60,7 @@ class ShardedInput:
 def run_config(model_dir: str, save_checkpoints_steps: int) -> Any:
     """Asynchronous training on whatever TF_CONFIG says, without waiting where nobody comes."""
     look_for_the_chief_every(1.0)
+    keep_what_the_ps_has()
     return tf.estimator.RunConfig(
         model_dir=model_dir,
         save_checkpoints_steps=save_checkpoints_steps,

@@ -170,8 +170,8 @@ class LocalDataset:
         return ranges
 
     def _ordinals(self, start: int, end: int) -> range:
-        whole = start % self.shard_size == 0 and (end % self.shard_size == 0 or end == self.spec.size)
-        if not whole or not 0 <= start < end <= self.spec.size:
+        ends_whole = end % self.shard_size == 0 or end == self.spec.size
+        if start % self.shard_size != 0 or not ends_whole or not 0 <= start < end <= self.spec.size:
             raise ValueError(
                 f"[{start}, {end}) is not a run of whole shards of {self.shard_size} records "
                 f"among {self.spec.size}"

@@ -6,7 +6,7 @@ nothing here can clash with messages that the program itself registers.
 """
 
 import os
-from typing import Any
+from typing import Any, Dict
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -24,11 +24,11 @@ def _load_pool() -> descriptor_pool.DescriptorPool:
             files = descriptor_pb2.FileDescriptorSet.FromString(file.read()).file
     except OSError as error:
         raise MasterError(
-            f"{_DESCRIPTOR_FILE} is missing ({error.strerror}); in a clone it is made by `make build`"
+            f"{_DESCRIPTOR_FILE} is missing ({error.strerror}); in a clone `make build` makes it"
         ) from error
     pool = descriptor_pool.DescriptorPool()
-    for file in files:
-        pool.AddSerializedFile(file.SerializeToString())
+    for described in files:
+        pool.AddSerializedFile(described.SerializeToString())
     return pool
 
 
@@ -40,7 +40,8 @@ def message(name: str) -> Any:
     descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(_pool).GetPrototype(descriptor)  # protobuf < 4.22
+    factory: Any = message_factory.MessageFactory(_pool)  # protobuf < 4.22
+    return factory.GetPrototype(descriptor)
 
 
 class Method:
@@ -55,7 +56,7 @@ class Method:
         self.response = message(method.output_type.name)
 
 
-_methods = {}
+_methods: Dict[str, Method] = {}
 
 
 def method(name: str) -> Method:

@@ -14,7 +14,7 @@ class _Open:
 
 
 class OpenShards:
-    """The shards fetched and not reported yet, oldest first. Confined: the service's lock guards it.
+    """The shards fetched and not reported yet, oldest first. Confined: a service's lock guards it.
 
     A program says how many records it trained, not which: they are credited to the oldest open
     shards. What is said beyond the records fetched is dropped, so a batch that was shorter than

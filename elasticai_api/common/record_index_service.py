@@ -47,7 +47,7 @@ class RecordIndexService(DataShardService):
     def __init__(self, *args: Any, **kwargs: Any):
         bound = bind_parameters(type(self).__name__, _PARAMETERS, args, kwargs)
         bound.pop("num_workers", None)
-        self._queue = multiprocessing.SimpleQueue()
+        self._queue: Any = multiprocessing.SimpleQueue()
         self._put_lock = threading.Lock()
         super().__init__(**bound)
         self._start_prefetching()

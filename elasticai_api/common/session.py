@@ -246,7 +246,7 @@ class Session:
         return self._joins_sent
 
     def _rejoin(self, seen: int) -> None:
-        """Sees to it that a Join sent after the first `seen` is answered: another thread's will do."""
+        """Returns once a Join sent after the first `seen` is answered: another thread's will do."""
         patience = Patience("Join", self._connection.closed)
         known = True
         while True:

@@ -106,7 +106,9 @@ class DataShardService:
         """The oldest shard that is not trained yet."""
         with self._lock:
             shard = self._open.oldest()
-        return shard and Task(task_id=shard.lease, shard=shard, type=self._task_type)
+        if shard is None:
+            return None
+        return Task(task_id=shard.lease, shard=shard, type=self._task_type)
 
     def start_over(self) -> None:
         """Says that everything fetched and not reported was lost on its way to training: the
@@ -118,7 +120,7 @@ class DataShardService:
             given_back = self._open.give_back()
             self._unsent.extend(given_back)
         if given_back:
-            logger.info("%s: gave back %d shards", self._dataset_name, len(given_back))
+            logger.warning("%s: gave back %d shards", self._dataset_name, len(given_back))
         self._send()
 
     # --- reporting ---

@@ -1,20 +1,25 @@
-"""How soon a worker notices that the chief has made the model ready."""
+"""How TensorFlow's chief and workers find each other again after a loss.
+
+What RunConfig does not offer is set on tf.train.SessionManager, for the whole process: call these
+once, before training.
+"""
 
 import functools
 from typing import Any
 
+import tensorflow.compat.v1 as tf
 from tensorflow.python.training import session_manager
+
+from elasticai_api.util.log_utils import default_logger as logger
 
 
 def look_for_the_chief_every(secs: float) -> None:
-    """Lets TensorFlow's workers ask every `secs` seconds whether the chief is ready.
+    """Lets workers ask every `secs` seconds whether the chief has made the model ready.
 
-    TensorFlow asks every 30 s, at the start and after each loss of a ps or of the chief, and no
-    RunConfig changes that: a worker that comes a moment too early idles for half a minute. Call
-    it once, before training.
+    TensorFlow asks every 30 s, at the start and after each loss of a ps or of the chief: a worker
+    that comes a moment too early idles for half a minute.
     """
-    make = session_manager.SessionManager.__init__
-    make = getattr(make, "__wrapped__", make)
+    make = _original("__init__")
 
     @functools.wraps(make)
     def impatient(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -23,3 +28,31 @@ def look_for_the_chief_every(secs: float) -> None:
         make(self, *args, **kwargs)
 
     session_manager.SessionManager.__init__ = impatient
+
+
+def keep_what_the_ps_has() -> None:
+    """Lets a chief that comes back go on with the model as the ps has it.
+
+    TensorFlow's chief restores the last checkpoint whenever it makes a session, which throws away
+    what the workers trained since, although every ps is alive and has it. With this it restores
+    only if a variable is missing: at the start, and after the loss of a ps.
+    """
+    restore = _original("_restore_checkpoint")
+
+    @functools.wraps(restore)
+    def restore_if_missing(self: Any, master: str, *args: Any, **kwargs: Any) -> Any:
+        if master:  # without one there is no ps, and a new session has no variables
+            session = tf.Session(master, graph=self._graph, config=kwargs.get("config"))
+            complete, _ = self._model_ready_for_local_init(session)
+            if complete:
+                logger.warning("the ps has the whole model: no checkpoint is restored")
+                return session, True
+            session.close()
+        return restore(self, master, *args, **kwargs)
+
+    session_manager.SessionManager._restore_checkpoint = restore_if_missing
+
+
+def _original(method: str) -> Any:
+    found = getattr(session_manager.SessionManager, method)
+    return getattr(found, "__wrapped__", found)

@@ -144,7 +144,7 @@ def test_a_shard_is_reported_when_its_last_record_is_trained():
 def test_a_short_batch_said_to_be_whole_is_not_counted_twice():
     service = rows(size=10, batch_size=4, batches_per_shard=1)
     done = []
-    for shard in service.shards():
+    for _ in service.shards():
         service.report_batch_done()  # the last one had 2 records
         done.append(state_of("rows").records_done)
 

@@ -1,11 +1,14 @@
 """The session hooks, with TensorFlow's own sessions. The one module that imports TensorFlow."""
 
+import os
 import random
 from collections import Counter
 
 import pytest
 
 tf = pytest.importorskip("tensorflow.compat.v1")
+
+from tensorflow.python.training.session_manager import SessionManager  # noqa: E402
 
 from elasticai_api.common.data_shard_service import (  # noqa: E402
     RecordIndexService,
@@ -18,7 +21,10 @@ from elasticai_api.tensorflow.hooks import (  # noqa: E402
     ElasticDataShardReportHook,
     ElasticMetricsReportHook,
 )
-from elasticai_api.tensorflow.recovery import look_for_the_chief_every  # noqa: E402
+from elasticai_api.tensorflow.recovery import (  # noqa: E402
+    keep_what_the_ps_has,
+    look_for_the_chief_every,
+)
 from model_zoo.deepctr import gen_criteo_sample  # noqa: E402
 from model_zoo.iris import dnn_estimator  # noqa: E402
 
@@ -223,21 +229,52 @@ def test_the_master_is_told_step_and_loss(graph):
     assert metrics == {"loss": 0.5}
 
 
-def test_workers_look_for_the_chief_as_often_as_told(graph):
-    from tensorflow.python.training.session_manager import SessionManager
+@pytest.fixture
+def session_manager(monkeypatch):
+    """TensorFlow's class, put back as it was afterwards."""
+    for method in ("__init__", "_restore_checkpoint"):
+        monkeypatch.setattr(SessionManager, method, getattr(SessionManager, method))
 
-    original = SessionManager.__init__
-    try:
-        look_for_the_chief_every(5.0)
-        look_for_the_chief_every(0.5)
-        assert SessionManager()._recovery_wait_secs == 0.5
-        assert SessionManager(recovery_wait_secs=7)._recovery_wait_secs == 7
-    finally:
-        SessionManager.__init__ = original
+
+def test_workers_look_for_the_chief_as_often_as_told(graph, session_manager):
+    look_for_the_chief_every(5.0)
+    look_for_the_chief_every(0.5)
+
+    assert SessionManager()._recovery_wait_secs == 0.5
+    assert SessionManager(recovery_wait_secs=7)._recovery_wait_secs == 7
+
+
+def chief_session(server, folder):
+    """A session as a chief makes it: in a graph of its own, with a variable on the server."""
+    with tf.Graph().as_default():
+        weight = tf.get_variable("weight", initializer=0.0, use_resource=True)
+        tf.identity(weight, name="value")
+        weight.assign(tf.placeholder(tf.float32, [], name="given"), name="assign")
+        saver = tf.train.Saver()
+        missing = tf.report_uninitialized_variables()
+        manager = SessionManager(
+            local_init_op=tf.no_op(), ready_op=missing, ready_for_local_init_op=missing)
+        init = tf.global_variables_initializer()
+        return manager.prepare_session(server.target, init, saver, str(folder)), saver
+
+
+def test_a_chief_that_comes_back_keeps_what_the_ps_has(tmp_path, session_manager):
+    keep_what_the_ps_has()
+    ps = tf.train.Server.create_local_server()
+    session, saver = chief_session(ps, tmp_path)
+    session.run("assign", {"given:0": 1.0})
+    with session.graph.as_default():
+        saver.save(session, str(tmp_path / "model.ckpt"))
+    session.run("assign", {"given:0": 5.0})
+
+    assert chief_session(ps, tmp_path)[0].run("value:0") == 5.0
+    empty_ps = tf.train.Server.create_local_server()
+    assert chief_session(empty_ps, tmp_path)[0].run("value:0") == 1.0
 
 
 def test_the_iris_data_is_whole():
-    flowers = dnn_estimator.read_flowers(dnn_estimator.__file__.replace("dnn_estimator.py", "iris.data"))
+    beside = os.path.join(os.path.dirname(dnn_estimator.__file__), "iris.data")
+    flowers = dnn_estimator.read_flowers(beside)
 
     assert Counter(f.category for f in flowers) == {0: 50, 1: 50, 2: 50}
     assert len(flowers) * dnn_estimator.NUM_EPOCHS % dnn_estimator.BATCH_SIZE != 0
