@@ -137,9 +137,11 @@ TEST_P(LocalBackendTest, EndsAReplicaWhoseShimIsKilled) {
 }
 
 TEST_P(LocalBackendTest, RecognisesTheMemoryLimitByTheKernelsWord) {
-  const job::ReplicaEvent exited = RunToExit({.name = "job-worker-0",
-                                              .command = {"tail", "/dev/zero"},
-                                              .memory_limit_bytes = int64_t{32} << 20});
+  // One line of 100 MB, which tail holds in memory.
+  const job::ReplicaEvent exited =
+      RunToExit({.name = "job-worker-0",
+                 .command = Shell("head -c 100000000 /dev/zero | tail -n 1 > /dev/null"),
+                 .memory_limit_bytes = int64_t{32} << 20});
   const auto agent_log = ReadFile(job().job_dir() / "logs" / "agent.log");
   ASSERT_TRUE(agent_log.ok());
   if (agent_log->find("are not applied") != std::string::npos) {
