@@ -1,0 +1,31 @@
+import sys
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import BINARY, Job  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def binary() -> None:
+    if not Path(BINARY).exists():
+        pytest.exit(f"{BINARY} is not there: `make build` makes it", returncode=2)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    """Starts jobs that are over when the test is."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    jobs = []
+
+    def start_job(name: str, command: str, *flags: str, **more) -> Job:
+        jobs.append(Job(home, name, command, *flags, **more))
+        return jobs[-1]
+
+    yield start_job
+    for job in jobs:
+        job.close()

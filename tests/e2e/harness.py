@@ -1,0 +1,239 @@
+"""Runs real jobs for the tests: the binary as a user types it, in a home of its own."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "e2e" / "programs"
+BINARY = os.environ.get("ELASTICDL_BIN", str(ROOT / "build/release/apps/elasticdl/elasticdl"))
+
+
+def wait_for(what: str, check: Callable[[], object], seconds: float = 60) -> object:
+    """Polls until `check` returns something true; the poll is the only clock of these tests."""
+    end = time.monotonic() + seconds
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def processes_with(text: str) -> Dict[int, str]:
+    """Processes whose command line or environment holds `text`, by id: the command line."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            command = (entry / "cmdline").read_bytes()
+            if not command:  # a kernel thread, or one that is being reaped
+                continue
+            if text.encode() in command or text.encode() in (entry / "environ").read_bytes():
+                found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+    found.pop(os.getpid(), None)
+    return found
+
+
+class Job:
+    """One `elasticdl train`, running beside the test."""
+
+    def __init__(self, home: Path, name: str, command: str, *flags: str,
+                 env: Optional[Dict[str, str]] = None) -> None:
+        self.home, self.name = home, name
+        self.folder = home / "jobs" / name
+        self.env = dict(os.environ, ELASTICDL_HOME=str(home), PYTHONPATH=str(ROOT),
+                        PYTHONUNBUFFERED="1", **(env or {}))
+        # Programs run with the interpreter of the tests, as a user's would with theirs.
+        self.env["PATH"] = f"{Path(sys.executable).parent}:{self.env['PATH']}"
+        self.output_path = home / f"{name}.out"
+        self._output = open(self.output_path, "wb")  # noqa: SIM115 - closed by close()
+        self.process = subprocess.Popen(
+            [BINARY, "train", "--backend=local", f"--job_name={name}",
+             f"--job_command={command}", *flags],
+            cwd=ROOT, env=self.env, stdin=subprocess.DEVNULL, stdout=self._output,
+            stderr=subprocess.STDOUT, start_new_session=True)
+
+    def cli(self, *arguments: str, check: bool = True) -> str:
+        done = subprocess.run([BINARY, *arguments], env=self.env, text=True, capture_output=True,
+                              timeout=60)
+        if check:
+            assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def output(self) -> str:
+        return self.output_path.read_text(errors="replace")
+
+    def status(self) -> dict:
+        return json.loads(self.cli("status", self.name, "--output=json"))
+
+    def try_status(self) -> Optional[dict]:
+        """None while the job has nothing to show yet."""
+        with contextlib.suppress(AssertionError, ValueError):
+            return self.status()
+        return None
+
+    def ledger(self) -> dict:
+        return json.loads(self.cli("ledger", self.name))
+
+    def dataset(self, view: Optional[dict] = None) -> Optional[dict]:
+        view = view or self.try_status()
+        return view["datasets"][0] if view and view["datasets"] else None
+
+    def records_done(self) -> int:
+        dataset = self.dataset()
+        return dataset["records_done"] if dataset else 0
+
+    def running(self, role: str) -> List[dict]:
+        view = self.try_status()
+        return [r for r in view["replicas"] if r["role"] == role and r["state"] == "running"
+                and r["pid"] > 0] if view else []
+
+    def master_pid(self) -> Optional[int]:
+        for pid, command in processes_with(f"--job_dir={self.folder}").items():
+            if " master " in command:
+                return pid
+        return None
+
+    def wait(self, seconds: float = 120) -> int:
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the job does not end:\n{self.tail()}") from None
+
+    def tail(self) -> str:
+        logs = [self.output()[-3000:]]
+        for path in sorted(self.folder.glob("logs/*.log")):
+            logs.append(f"--- {path.name}\n" + path.read_text(errors="replace")[-1500:])
+        return "\n".join(logs)
+
+    def leftovers(self) -> Dict[int, str]:
+        """Processes of this job that are still there."""
+        return processes_with(str(self.folder))
+
+    def assert_nothing_left(self) -> None:
+        wait_for("all processes of the job to be gone", lambda: not self.leftovers(), 10)
+
+    def assert_succeeded(self) -> dict:
+        code = self.wait()
+        assert code == 0, self.tail()
+        self.assert_nothing_left()
+        view = self.status()
+        assert view["state"] == "succeeded"
+        return view
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._output.close()
+
+
+class Killer:
+    """Ends replicas with SIGKILL at random moments, and counts the hits on an open lease."""
+
+    def __init__(self, job: Job, seed: Optional[int] = None) -> None:
+        self.job = job
+        self.seed = seed if seed is not None else random.SystemRandom().randrange(1 << 30)
+        self.random = random.Random(self.seed)
+        self.killed: List[str] = []
+        self.hits = 0
+
+    def kill_one(self, role: str) -> bool:
+        running = self.job.running(role)
+        # Mostly one with a lease, for that is where it hurts.
+        running = [r for r in running if r["leases"] > 0] or (
+            running if self.random.random() < 0.1 else [])
+        if not running:
+            return False
+        victim = self.random.choice(running)
+        # By id, and only if it still is that job's process.
+        if victim["pid"] not in self.job.leftovers():
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim["pid"], signal.SIGKILL)
+            self.killed.append(victim["name"])
+            self.hits += 1 if victim["leases"] > 0 else 0
+        return True
+
+    def report(self) -> None:
+        print(f"seed {self.seed}: {len(self.killed)} kills, {self.hits} hit an open lease")
+
+
+class Proxy:
+    """A TCP relay to the job's master that can lose what the master answers.
+
+    A reply is lost as a network loses it: the request arrives, the master acts, and the connection
+    breaks before the answer is through.
+    """
+
+    def __init__(self, job_folder: Path, seed: int = 0, lose: float = 0.0) -> None:
+        self.job_folder, self.lose = job_folder, lose
+        self.random = random.Random(seed)
+        self.lost = 0
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.server.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._relay, args=(client,), daemon=True).start()
+
+    def _relay(self, client: socket.socket) -> None:
+        try:
+            host, port = (self.job_folder / "master.addr").read_text().strip().rsplit(":", 1)
+            master = socket.create_connection((host, int(port)), timeout=5)
+        except OSError:
+            client.close()
+            return
+        master.settimeout(None)
+        threading.Thread(target=self._pump, args=(client, master, False), daemon=True).start()
+        self._pump(master, client, True)
+
+    def _pump(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                if answers and self.lose and self.random.random() < self.lose:
+                    self.lost += 1
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        self.server.close()
+
+
+def logged_records(log_dir: Path) -> Iterator[tuple]:
+    """(replica, epoch, lease, record) of all that record_logger.py wrote."""
+    for path in log_dir.glob("*.log"):
+        role, replica, _ = path.stem.rsplit("-", 2)
+        for line in path.read_text().splitlines():
+            _, epoch, lease, record = line.split()
+            yield (f"{role}-{replica}", int(epoch), int(lease), int(record))
