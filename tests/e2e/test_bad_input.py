@@ -1,0 +1,138 @@
+"""Bad input gets one clear line, a code that is not 0, and no half-started job."""
+
+import json
+import os
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Callable, Optional
+
+import pytest
+from harness import BINARY, processes_with, wait_for
+
+TRAIN = ("train", "--backend=local", "--job_name=bad")
+
+
+def run(home: Path, *arguments: str, env: Optional[dict] = None) -> subprocess.CompletedProcess:
+    return subprocess.run([BINARY, *arguments], text=True, capture_output=True, timeout=60,
+                          stdin=subprocess.DEVNULL,
+                          env=dict(os.environ, ELASTICDL_HOME=str(home), **(env or {})))
+
+
+def one_line(done: subprocess.CompletedProcess) -> str:
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("--job_command=true", "--num_wokers=3"), ("--num_wokers", "--num_workers")),
+    (("--job_command=true", "--image=x"), ("--image", "--image_name", "--image_pull_policy")),
+    (("--job_command=true", "--volume=host_path=/a,host_path=/b,mount_path=/c"), ("host_path",)),
+    (("--job_command=true", "--num_workers=-1"), ("--num_workers", "-1")),
+    (("--job_command=true", "--distribution_strategy=Magic"), ("Magic", "AllreduceStrategy")),
+    ((), ("--job_command",)),
+    (("--job_command=true", "--worker_resource_request=cpu=1,cpu=2"), ("cpu",)),
+    (("--job_command=true", "--need_tf_config=maybe"), ("--need_tf_config", "maybe")),
+])
+def test_a_wrong_flag_is_named_with_the_way_out(tmp_path: Path, arguments, words) -> None:
+    done = run(tmp_path / "home", *TRAIN, *arguments)
+    assert done.returncode == 2
+    for word in words:
+        assert word in done.stderr
+    assert not (tmp_path / "home" / "jobs" / "bad").exists()
+
+
+@pytest.mark.parametrize("name", ["Bad", "1bad", "bad-", "b" * 64, "b_d", ""])
+def test_a_name_that_cannot_name_a_pod_is_refused(tmp_path: Path, name: str) -> None:
+    done = run(tmp_path / "home", "train", "--backend=local", f"--job_name={name}",
+               "--job_command=true")
+    assert done.returncode == 2
+    assert "name" in one_line(done)
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.write_text("in the way")
+    done = run(home, *TRAIN, "--job_command=true")
+    assert done.returncode != 0
+    assert str(home) in one_line(done)
+
+
+def test_a_full_disk_stops_the_job_before_it_starts(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a tiny disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=64", "tmpfs", disk], check=True)
+    try:
+        (disk / "filler").write_bytes(b"x" * 56 * 1024)
+        done = run(disk / "home", *TRAIN, "--job_command=true")
+        assert done.returncode != 0
+        assert "space" in done.stderr or "full" in done.stderr, done.stderr
+        wait_for("no process", lambda: not processes_with(str(disk / "home")), 10)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_ledger_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert run(home, *TRAIN, "--job_command=sleep 600", "--detach").returncode == 0
+    assert run(home, "stop", "bad").returncode == 0
+    wait_for("the job to end", lambda: not processes_with(str(home)), 30)
+    path = home / "jobs" / "bad" / "ledger.sqlite"
+    with sqlite3.connect(path) as ledger:
+        ledger.execute("PRAGMA user_version = 99")
+    ledger.close()
+    done = run(home, *TRAIN, "--job_command=true", "--resume")
+    assert done.returncode == 2
+    assert "99" in done.stdout and "newer" in done.stdout
+    wait_for("no process", lambda: not processes_with(str(home)), 10)
+
+
+def test_the_same_name_while_it_runs_and_after(start: Callable) -> None:
+    job = start("twice", "exec sleep 600", "--num_workers=1")
+    wait_for("the worker", lambda: job.running("worker"))
+    again = run(job.home, "train", "--backend=local", "--job_name=twice", "--job_command=true")
+    assert again.returncode != 0 and "running" in one_line(again)
+    assert run(job.home, "delete", "twice").returncode != 0
+    assert run(job.home, "stop", "twice").returncode == 0
+    assert job.wait(30) == 3
+    again = run(job.home, "train", "--backend=local", "--job_name=twice", "--job_command=true")
+    assert again.returncode != 0
+    assert "elasticdl delete twice" in again.stderr or "--resume" in again.stderr
+    assert run(job.home, "delete", "twice").returncode == 0
+    assert not job.folder.exists()
+
+
+def test_dry_run_tells_where_each_value_came_from_and_starts_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("job_name: from-file\nnum_workers: 5\nenvs: {PASSWORD: hunter2}\n")
+    done = run(tmp_path / "home", "train", "-f", str(file), "--num_ps=3", "--job_command=true",
+               "--dry_run")
+    assert done.returncode == 0, done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    flags = json.loads(done.stdout)
+    flags = flags.get("flags", flags)
+    assert flags["num_workers"]["value"] in (5, "5") and "file" in flags["num_workers"]["source"]
+    assert flags["num_ps_pods"]["value"] in (3, "3")
+    assert flags["num_epochs"]["source"] == "default"
+    assert not (tmp_path / "home" / "jobs").exists()
+
+
+def test_a_job_can_be_scaled_while_it_runs(start: Callable) -> None:
+    job = start("scaled", "exec sleep 600", "--num_workers=1")
+    wait_for("one worker", lambda: len(job.running("worker")) == 1)
+    job.cli("scale", "scaled", "--num_workers=3")
+    wait_for("three workers", lambda: len(job.running("worker")) == 3)
+    job.cli("scale", "scaled", "--num_workers=1")
+    wait_for("one worker again", lambda: len(job.running("worker")) == 1)
+    assert job.running("worker")[0]["index"] == 0
+
+
+def test_a_missing_mount_or_claim_is_named(tmp_path: Path) -> None:
+    for volume, word in (("host_path=/nowhere/at/all,mount_path=/data", "/nowhere/at/all"),
+                         ("claim_name=c,mount_path=/data", "host_path")):
+        done = run(tmp_path / "home", *TRAIN, "--job_command=true", f"--volume={volume}")
+        assert done.returncode != 0 and word in done.stderr
+        assert not processes_with(str(tmp_path / "home"))
