@@ -111,6 +111,7 @@ std::string ZshCommand(const CompletedCommand& command) {
 std::string BashCompletion(const std::string& program,
                            const std::vector<CompletedCommand>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CompletedCommand& command : commands) names.push_back(command.name);
   std::string out =
       fmt::format("# bash completion of {0}: source <({0} completion bash)\n", program);

@@ -231,13 +231,14 @@ Result<const FlagSpec*> FlagTable::Resolve(std::string_view name) const {
     if (fits.size() == 1) return fits.front();
     if (fits.size() > 1) {
       std::vector<std::string> names;
+      names.reserve(fits.size());
       for (const FlagSpec* spec : fits) names.push_back("--" + spec->name);
       return InvalidArgument("--{} is ambiguous: it could be {}", name, fmt::join(names, ", "));
     }
   }
   std::vector<std::string> nearest = NearestNames(name, VisibleNames(*this));
   if (nearest.empty()) return InvalidArgument("there is no flag --{}", name);
-  for (std::string& near : nearest) near = "--" + near;
+  for (std::string& near : nearest) near.insert(0, "--");
   return InvalidArgument("there is no flag --{}; did you mean {}?", name,
                          fmt::join(nearest, " or "));
 }

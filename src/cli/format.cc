@@ -38,7 +38,8 @@ std::string Span(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(std::min(seconds, 3.15e11)));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  if (whole < 48 * 3600) return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+  if (whole < int64_t{48} * 3600)
+    return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
   return fmt::format("{} days", whole / 86400);
 }
 

@@ -34,17 +34,18 @@ Result<bool> HasEnded(Platform& platform, const JobFolder& folder, Duration pati
   }
 }
 
+// Has the agent end everything. Ok if it is gone by now.
+Status ShutDown(Platform& platform, const JobFolder& folder) {
+  Status told = platform.local.shutdown(folder.path());
+  return told.code() == Code::kNotFound ? Ok() : told;
+}
+
 Status Stop(Platform& platform, const JobFolder& folder) {
-  const Status asked = AskMaster(folder);
-  if (!asked.ok()) {
-    // A master that does not answer is ended with all the rest by the agent.
-    const Status told = platform.local.shutdown(folder.path());
-    if (!told.ok() && told.code() != Code::kNotFound) return told;
-  }
+  // A master that does not answer is ended with all the rest by the agent.
+  if (!AskMaster(folder).ok()) EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
   EDL_ASSIGN_OR_RETURN(const bool ended, HasEnded(platform, folder, kPatience));
   if (ended) return Ok();
-  const Status told = platform.local.shutdown(folder.path());
-  if (!told.ok() && told.code() != Code::kNotFound) return told;
+  EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
   EDL_ASSIGN_OR_RETURN(const bool ended_now, HasEnded(platform, folder, kPatience));
   if (ended_now) return Ok();
   return DeadlineExceeded("job {} still runs after {}; see `elasticdl status {}`", folder.name(),
