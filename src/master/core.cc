@@ -76,6 +76,7 @@ Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
     remarks_ = view->remarks;
     master_starts_ = view->master_starts;
     progress_.Restore(view->checkpoint_step, view->evaluated_step, view->evaluation);
+    finishing_since_ = now_;  // the evaluator gets its time anew
     if (job::IsFinal(state_)) {
       // The user said --resume: what ended goes on.
       keeper_.Forgive();
@@ -271,7 +272,8 @@ void Core::Tick() {
   if (keeper_.failure() && !ending_) {
     End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
   }
-  if (state_ == JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
+  // Also of a job whose replicas ran only while no master did.
+  if (state_ <= JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
   DriveEnd();
   our_door_.PushMembership();
 }

@@ -35,6 +35,7 @@ Status ReplicaKeeper::Load(Time now) {
   for (const SlotRow& row : slots) {
     Slot& slot = slots_[{row.role, row.index}];
     slot.row = row;
+    slot.given_up = row.failures > FailuresAllowed(slot);
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<ReplicaRow> replicas, ledger_.Replicas());
   for (const ReplicaRow& row : replicas) {
@@ -53,15 +54,20 @@ Status ReplicaKeeper::Load(Time now) {
 
 void ReplicaKeeper::MakeSlots() {
   for (const Role role : job::kReplicaRoles) {
-    for (int index = 0; index < spec_.CountOf(role); ++index) {
-      Slot& slot = slots_[{role, index}];
-      slot.row.role = role;
-      slot.row.index = index;
-      if (auto found = spec_.resources.find(role); found != spec_.resources.end()) {
-        slot.row.memory_bytes = found->second.memory_limit_bytes;
-      }
-    }
+    for (int index = 0; index < spec_.CountOf(role); ++index) MakeSlot(role, index);
   }
+}
+
+ReplicaKeeper::Slot& ReplicaKeeper::MakeSlot(Role role, int index) {
+  const auto [place, made] = slots_.try_emplace({role, index});
+  Slot& slot = place->second;
+  if (!made) return slot;
+  slot.row.role = role;
+  slot.row.index = index;
+  if (auto found = spec_.resources.find(role); found != spec_.resources.end()) {
+    slot.row.memory_bytes = found->second.memory_limit_bytes;
+  }
+  return slot;
 }
 
 const ReplicaKeeper::Replica* ReplicaKeeper::Find(const std::string& name) const {
@@ -107,9 +113,16 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
 void ReplicaKeeper::OnSynced(Time now) {
   synced_ = true;
   for (auto& [name, replica] : replicas_) {
-    if (!IsActive(replica.row.state) || replica.told) continue;
+    if (!IsActive(replica.row.state)) continue;
     Slot& slot = SlotOf(replica);
-    if (replica.row.state == ReplicaState::kPending) {
+    if (replica.told) {
+      // The last master life may have died between its decision and the stop.
+      if (!slot.row.wanted && !stopping_) Stop(replica);
+      continue;
+    }
+    if (stopping_ || !slot.row.wanted) {
+      SetState(replica, ReplicaState::kStopped, "gone when the master came back");
+    } else if (replica.row.state == ReplicaState::kPending) {
       // Written down but perhaps never handed over: launching is idempotent by name.
       commands_.push_back(LaunchCommand{.name = name,
                                         .replica = replica.row.replica,
@@ -165,7 +178,8 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndO
   const bool progressed = served ? replica.row.state == ReplicaState::kRunning &&
                                        now - replica.running_since >= kReadyAfter
                                  : end.progressed;
-  if (stopping_ || !slot.row.wanted) {
+  if (stopping_ || !slot.row.wanted || replica.stop_asked) {
+    // A slot that is wanted again is refilled at the next Tick.
     SetState(replica, ReplicaState::kStopped, cause.message);
     return;
   }
@@ -306,10 +320,7 @@ Status ReplicaKeeper::Scale(int num_workers, Time now) {
         slots_at_start, num_workers);
   }
   for (int index = 0; index < num_workers; ++index) {
-    Slot& slot = slots_[{Role::kWorker, index}];
-    slot.row.role = Role::kWorker;
-    slot.row.index = index;
-    if (!slot.row.wanted) slot.relaunch_at = now;
+    Slot& slot = MakeSlot(Role::kWorker, index);
     slot.row.wanted = true;
     ledger_.Put(slot.row);
   }
@@ -318,10 +329,8 @@ Status ReplicaKeeper::Scale(int num_workers, Time now) {
     slot.row.wanted = false;
     slot.relaunch_at.reset();
     ledger_.Put(slot.row);
-    const Replica* current = Find(slot.current);
-    if (current != nullptr && IsActive(current->row.state)) {
-      commands_.push_back(StopCommand{slot.current, kStopGrace});
-    }
+    auto current = replicas_.find(slot.current);
+    if (current != replicas_.end() && IsActive(current->second.row.state)) Stop(current->second);
   }
   Tick(now);
   return Ok();
@@ -343,8 +352,14 @@ void ReplicaKeeper::Forgive() {
   for (auto& [key, slot] : slots_) {
     slot.row.failures = 0;
     slot.row.idle_lives = 0;
+    slot.given_up = false;
     ledger_.Put(slot.row);
   }
+}
+
+void ReplicaKeeper::Stop(Replica& replica) {
+  replica.stop_asked = true;
+  commands_.push_back(StopCommand{replica.row.name, kStopGrace});
 }
 
 void ReplicaKeeper::StopAll() {

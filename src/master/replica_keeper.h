@@ -99,6 +99,7 @@ class ReplicaKeeper {
     Time running_since;
     bool told = false;         // by the backend, since this master started
     bool from_ledger = false;  // launched in an earlier master life
+    bool stop_asked = false;   // in this master life: its end is our doing
   };
   const std::map<std::string, Replica>& replicas() const { return replicas_; }
   const Replica* Find(const std::string& name) const;
@@ -120,6 +121,9 @@ class ReplicaKeeper {
   using SlotKey = std::pair<job::Role, int>;
 
   void MakeSlots();
+  // The slot, made with the memory of its role if it is new.
+  Slot& MakeSlot(job::Role role, int index);
+  void Stop(Replica& replica);
   void Launch(Slot& slot, bool relaunched);
   void Refill(Slot& slot, Time at);
   // An exit that counts against the slot's line.
