@@ -79,6 +79,7 @@ TEST(Dispatcher, DoesNotCountTheLateReportOfAReclaimedLease) {
   OurClient slow(master, Worker(0));
   OurClient next(master, Worker(1));
   const LeasedShard lost = slow.Lease();
+  slow.Acknowledge();
   slow.Rejoin({});
   const LeasedShard again = next.Lease();
   ASSERT_EQ(again.key, lost.key);

@@ -87,6 +87,7 @@ TEST(OurDoorCalls, KeepTheReportsOfACallWhoseLeasePartWasHeld) {
   OurClient holder(master, Worker(0));
   OurClient waiting(master, Worker(1));
   holder.Lease();
+  holder.Acknowledge();
   const LeasedShard done = waiting.Lease();
   const Later<ExchangeReply> held = waiting.Exchange({{.lease = done.lease}}, 1);
   ASSERT_FALSE(held.answered());
@@ -195,6 +196,7 @@ TEST(OurDoorMembers, KeepTheLeasesThatARejoinListsAndLoseTheOthers) {
   OurClient worker(master, Worker(0));
   OurClient other(master, Worker(1));
   const std::vector<LeasedShard> held = worker.LeaseMany(3);
+  worker.Acknowledge();
   const Incarnation before = worker.incarnation();
   master.CrashAndReload();
 
