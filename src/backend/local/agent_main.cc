@@ -150,7 +150,7 @@ Status Agent::StartMaster() {
   EDL_ASSIGN_OR_RETURN(master_address_, supervisor_->ReserveMasterAddress());
   EDL_RETURN_IF_ERROR(WriteFileAtomically(options_.job_dir / "master.addr", master_address_));
   EDL_RETURN_IF_ERROR(server_->Listen(job_dir_.get()).Within("in " + options_.job_dir.string()));
-  const Status started = supervisor_->StartMaster();
+  Status started = supervisor_->StartMaster();
   if (!started.ok()) unlinkat(job_dir_.get(), "agent.sock", 0);
   return started;
 }
@@ -186,7 +186,7 @@ JobEnd Agent::Serve(FileDescriptor lifeline) {
     loop_->RunOnce();
     RotateOwnLog();
   }
-  const JobEnd end = *supervisor_->end();
+  JobEnd end = *supervisor_->end();
   EndDescendants();
   unlinkat(job_dir_.get(), "agent.sock", 0);
   LOG_INFO("the job ended with exit code {}", end.exit_code);

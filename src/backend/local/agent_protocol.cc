@@ -85,11 +85,11 @@ class Fields {
   }
 
   const Json& Object(const char* key) {
-    static const Json kEmpty = Json::object();
+    static const Json empty = Json::object();
     const Json* field = Find(key);
     if (field != nullptr && field->is_object()) return *field;
     Fail("field '{}' is no object", key);
-    return kEmpty;
+    return empty;
   }
 
   std::vector<std::string> Strings(const char* key) {

@@ -195,8 +195,7 @@ void AgentServer::Drop(Connection& connection) {
   const bool was_lifeline = connection.is_lifeline;
   const auto found = std::find_if(connections_.begin(), connections_.end(),
                                   [&](const auto& known) { return known.get() == &connection; });
-  const std::shared_ptr<Connection> kept = *found;  // until this function returns
-  connections_.erase(found);
+  const auto kept = connections_.extract(found);  // until this function returns
   loop_.Remove(connection.socket.get());
   connection.socket.Close();
   if (was_lifeline && attachment_ == Attachment::kAttached && !supervisor_.ending()) {

@@ -264,7 +264,7 @@ TEST_P(AgentTest, RotatesLogsAndKeepsOffsets) {
   ASSERT_EQ(backend->Launch({.name = "job-worker-0", .command = {"seq", "-w", "1", "1000"}}), Ok());
   ASSERT_TRUE(recorder.Await(Kind::kExited, "job-worker-0").has_value());
 
-  const auto piece = backend->Logs("job-worker-0", 5 * 900, 10);
+  const auto piece = backend->Logs("job-worker-0", 4500, 10);
   ASSERT_TRUE(piece.ok()) << piece.status();
   EXPECT_EQ(piece->text, "0901\n0902\n");
   EXPECT_EQ(backend->Logs("job-worker-0", -5, 10)->text, "1000\n");

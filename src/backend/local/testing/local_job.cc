@@ -75,7 +75,7 @@ std::string Signpost::Await() {
     if (got > 0) read_.append(buffer.data(), static_cast<size_t>(got));
   }
   const size_t end = read_.find('\n');
-  const std::string word = read_.substr(0, end);
+  std::string word = read_.substr(0, end);
   read_.erase(0, end + 1);
   return word;
 }
