@@ -241,10 +241,9 @@ TEST(OldDoorLeaving, IsByOwnWillWhenItWasToldTheEnd) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.Register(Shards(1));
-  const LeasedShard shard = master.FetchShard(Worker(0));
+  master.FetchShard(Worker(0));
   ASSERT_TRUE(IsEndOfData(master.Fetch(Worker(0))));
   master.CrashAndReload();
-  master.ReportTask(shard);
 
   master.Exit(NameOf(Worker(0)), Succeeded());
 
