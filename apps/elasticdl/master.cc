@@ -1,13 +1,13 @@
 #include "apps/elasticdl/master.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <map>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
@@ -94,8 +94,8 @@ Result<job::JobState> Run(const Setting& setting) {
              if (!written.ok()) LOG_WARNING("{}", written.message());
            },
        .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
-  EDL_ASSIGN_OR_RETURN(const auto server, master::Server::Start(setting.address, setting.token,
-                                                                setting.job, loop));
+  EDL_ASSIGN_OR_RETURN(const auto server,
+                       master::Server::Start(setting.address, setting.token, setting.job, loop));
   hands.Start(
       [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
         loop.Post([event, last_lines = std::move(last_lines)](master::Core& core) {
@@ -103,14 +103,15 @@ Result<job::JobState> Run(const Setting& setting) {
         });
       },
       [&](const std::string& replica, std::string text) {
-        loop.Post([replica, text = std::move(text)](master::Core& core) {
-          core.OnLog(replica, text);
-        });
+        loop.Post(
+            [replica, text = std::move(text)](master::Core& core) { core.OnLog(replica, text); });
       });
   const Status ran = loop.Run();
   if (!ran.ok()) {
-    LOG_ERROR("the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
-              "and go on with `elasticdl train --resume`", ran.message());
+    LOG_ERROR(
+        "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
+        "and go on with `elasticdl train --resume`",
+        ran.message());
     _exit(kBadConfiguration);
   }
   // Calls that are still held end with the process: nobody is left to take their answers, and

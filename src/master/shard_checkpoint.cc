@@ -89,9 +89,8 @@ Result<ShardCheckpoint> Read(const json& in) {
   }
   EDL_RETURN_IF_ERROR(Dataset::Check(checkpoint.spec));
   // Without end, what was done must still be countable.
-  const int64_t last_epoch = checkpoint.spec.epochs > 0
-                                 ? checkpoint.spec.epochs
-                                 : (int64_t{1} << 62) / checkpoint.spec.size;
+  const int64_t last_epoch = checkpoint.spec.epochs > 0 ? checkpoint.spec.epochs
+                                                        : (int64_t{1} << 62) / checkpoint.spec.size;
   if (checkpoint.epoch < 0 || checkpoint.epoch > last_epoch) {
     return InvalidArgument("'current_epoch' {} of a shard checkpoint is outside of [0, {}]",
                            checkpoint.epoch, last_epoch);

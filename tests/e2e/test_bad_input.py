@@ -64,7 +64,8 @@ def test_a_full_disk_stops_the_job_before_it_starts(tmp_path: Path) -> None:
         pytest.skip("only root can mount a tiny disk")
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=64", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=64", "tmpfs", disk],
+                   check=True)
     try:
         (disk / "filler").write_bytes(b"x" * 56 * 1024)
         done = run(disk / "home", *TRAIN, "--job_command=true")

@@ -73,7 +73,8 @@ def test_workers_killed_at_random_moments_cost_no_record(start: Callable, tmp_pa
     for number in range(kills):
         # Spread over the run: each kill waits for its share of the records.
         share = TOTAL * (number + 1) // (kills + 2)
-        wait_for("progress", lambda s=share: job.records_done() >= s or job.process.poll() is not None)
+        wait_for("progress",
+                 lambda s=share: job.records_done() >= s or job.process.poll() is not None)
         wait_for("a worker to kill", lambda: killer.kill_one("worker"))
     view = check_all_done(job)
     killer.report()

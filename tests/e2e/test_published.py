@@ -126,7 +126,8 @@ def test_every_call_of_the_published_wire_is_answered(idle) -> None:
         call(channel, "Master/report_training_params", params)
         call(channel, "Master/report_dataset_shard_params", params + text(7, "named"))
         assert call(channel, "Master/get_task", bytes([1 << 3, 1])) != b""
-        assert call(channel, "Master/get_dataset_task", bytes([1 << 3, 1]) + text(2, "named")) != b""
+        request = bytes([1 << 3, 1]) + text(2, "named")
+        assert call(channel, "Master/get_dataset_task", request) != b""
         # The lock is the first caller's; another waits its second and is told no.
         lock = text(1, "lock") + bytes([2 << 3, 1])
         assert call(channel, "Master/acquire_remote_lock", lock + bytes([3 << 3, 1])) == b"\x08\x01"
