@@ -38,7 +38,11 @@ void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
     session = &parts_.sessions.Open(request.replica, false, request.process, parts_.now);
     parts_.keeper.OnJoined(request.replica);
   } else {
-    const std::set<LeaseId> listed(request.held.begin(), request.held.end());
+    std::set<LeaseId> listed(request.held.begin(), request.held.end());
+    // Leases of answers that are still on their way: the caller asks for those again by number.
+    for (const auto& [number, stored] : session->answers) {
+      listed.insert(stored.leases.begin(), stored.leases.end());
+    }
     held = parts_.dispatcher.KeepOnly(session->incarnation, listed, parts_.now);
   }
   session->disconnected_at = parts_.now;
@@ -114,8 +118,9 @@ void OurDoor::AskForShards(const ExchangeRequest& request, std::vector<Verdict> 
                  verdicts = std::move(verdicts),
                  reply = std::move(reply)](Answer answer, std::vector<LeasedShard> shards) {
     Session* session = parts_.sessions.Find(incarnation);
-    // Wait, Retry and UnknownDataset change nothing, so asking again may be answered anew.
-    if (session != nullptr && (answer == Answer::kShards || answer == Answer::kFinished)) {
+    // Wait too is kept: a copy of the call that comes late must not lease for a caller that has
+    // gone on. Retry is not an answer.
+    if (session != nullptr && answer != Answer::kRetry) {
       StoredAnswer stored{.complete = true, .answer = answer, .verdicts = verdicts};
       for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
       parts_.sessions.StoreAnswer(*session, number, std::move(stored));

@@ -209,6 +209,19 @@ TEST(OurDoorMembers, KeepTheLeasesThatARejoinListsAndLoseTheOthers) {
   EXPECT_EQ(other.LeaseMany(3).size(), 2u);
 }
 
+TEST(OurDoorMembers, KeepTheLeasesOfAnAnswerThatIsStillOnItsWay) {
+  CoreFixture master;
+  master.Register(Shards(2));
+  OurClient worker(master, Worker(0));
+  const LeasedShard unseen = worker.Lease();  // the connection broke before the answer
+
+  worker.Rejoin({});
+  const Later<ExchangeReply> again = worker.Repeat();
+
+  EXPECT_EQ(LeasesIn(*again), (std::vector<LeaseId>{unseen.lease}));
+  EXPECT_EQ(worker.Report(unseen), Verdict::kAccepted);
+}
+
 TEST(OurDoorMembers, AreRefusedOnceTheyWereGivenUp) {
   CoreFixture master;
   master.Register(Shards(2));

@@ -1,6 +1,7 @@
 #include "master/testing/simulation.h"
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -46,6 +47,24 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     EXPECT_GT(sum.lost_messages, 100);
   }
 }
+
+// The checks can fail: each mutant is found within a hundred schedules.
+class SimulationOfAMutant : public testing::TestWithParam<Mutant> {};
+
+TEST_P(SimulationOfAMutant, IsFound) {
+  SetLogLevel(LogLevel::kCritical);
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const SimulationResult result = SimulateMutant(seed, GetParam());
+    if (!result.ok) {
+      std::printf("found: %s\n", result.failure.c_str());
+      return;
+    }
+  }
+  FAIL() << "100 schedules, and nobody noticed";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimulationOfAMutant,
+                         testing::Values(Mutant::kNoDeduplication, Mutant::kNoReclaim));
 
 }  // namespace
 }  // namespace edl::master

@@ -43,7 +43,7 @@ struct Plan {
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed);
+  Simulation(uint64_t seed, Mutant mutant);
   SimulationResult Run();
 
  private:
@@ -102,6 +102,7 @@ class Simulation {
   void Launch(const LaunchCommand& command);
   void Exit(const WorkerPtr& worker, job::ExitCause::Kind kind);
   void Tell(const job::ReplicaEvent& event);
+  void Mourn(const WorkerPtr& worker);
 
   // --- workers ---
   // Runs when the worker is able to: later if it is frozen, never if it is dead.
@@ -109,7 +110,9 @@ class Simulation {
   void Begin(const WorkerPtr& worker);
   void Register(const WorkerPtr& worker);
   void Join(const WorkerPtr& worker);
-  void OnJoined(const WorkerPtr& worker, const JoinReply& reply);
+  void OnJoined(const WorkerPtr& worker, const JoinRequest& request, const JoinReply& reply);
+  // The master counts no lease as the worker's that the worker does not know of.
+  void CheckNoOrphans(const Worker& worker, const ExchangeReply& reply);
   void Beat(const WorkerPtr& worker);
   void Ask(const WorkerPtr& worker);
   void SendExchange(const WorkerPtr& worker, uint64_t number);
@@ -123,6 +126,7 @@ class Simulation {
   void NextFaults(const WorkerPtr& worker);
 
   const uint64_t seed_;
+  const Mutant mutant_;
   std::mt19937_64 random_;
   Plan plan_;
   job::JobSpec spec_;
@@ -172,7 +176,8 @@ Plan MakePlan(std::mt19937_64& random) {
   return plan;
 }
 
-Simulation::Simulation(uint64_t seed) : seed_(seed), random_(seed), plan_(MakePlan(random_)) {
+Simulation::Simulation(uint64_t seed, Mutant mutant)
+    : seed_(seed), mutant_(mutant), random_(seed), plan_(MakePlan(random_)) {
   spec_.job_name = "sim";
   spec_.job_command = "train";
   spec_.num_workers = plan_.workers;
@@ -341,6 +346,10 @@ void Simulation::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
   LOG_DEBUG("{:.3f} {} exits: {}", std::chrono::duration<double>(now_ - start_).count(),
             worker->name, job::NameOf(kind));
   worker->alive = false;
+  if (mutant_ == Mutant::kNoReclaim && kind == job::ExitCause::Kind::kKilled) {
+    Mourn(worker);
+    return;
+  }
   exits_[worker->name] = {.name = worker->name,
                           .kind = job::ReplicaEvent::Kind::kExited,
                           .cause = {.kind = kind, .message = "simulated"}};
@@ -348,6 +357,14 @@ void Simulation::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
     auto exit = exits_.find(worker->name);
     if (exit != exits_.end()) Tell(exit->second);
   });
+}
+
+// To a master that does not reclaim, the dead are as good as alive.
+void Simulation::Mourn(const WorkerPtr& worker) {
+  AtMaster([worker](Core& core) {
+    core.our_door().Beat(worker->incarnation, [](const Result<Done>&) {});
+  });
+  At(seconds(1), [this, worker] { Mourn(worker); });
 }
 
 void Simulation::Tell(const job::ReplicaEvent& event) {
@@ -414,12 +431,13 @@ void Simulation::Join(const WorkerPtr& worker) {
   const bool lost = Lose();
   const uint64_t attempt = ++worker->join_try;
   AtMaster([this, worker, request, lost, attempt](Core& core) {
-    core.our_door().Join(request, [this, worker, lost, attempt](const Result<JoinReply>& reply) {
-      if (lost || !reply.ok()) return;
-      AtWorker(worker, Between(1, 30), [this, worker, reply, attempt] {
-        if (worker->join_try == attempt) OnJoined(worker, *reply);
-      });
-    });
+    core.our_door().Join(
+        request, [this, worker, request, lost, attempt](const Result<JoinReply>& reply) {
+          if (lost || !reply.ok()) return;
+          AtWorker(worker, Between(1, 30), [this, worker, request, reply, attempt] {
+            if (worker->join_try == attempt) OnJoined(worker, request, *reply);
+          });
+        });
   });
   // No answer: the next try.
   AtWorker(worker, milliseconds(1500), [this, worker, attempt, watch = worker->watch] {
@@ -427,8 +445,10 @@ void Simulation::Join(const WorkerPtr& worker) {
   });
 }
 
-void Simulation::OnJoined(const WorkerPtr& worker, const JoinReply& reply) {
+void Simulation::OnJoined(const WorkerPtr& worker, const JoinRequest& request,
+                          const JoinReply& reply) {
   const bool first = worker->incarnation.value() == 0;
+  const bool new_life = reply.incarnation != worker->incarnation;
   if (reply.incarnation != worker->incarnation) {
     worker->incarnation = reply.incarnation;
     worker->next_number = 1;
@@ -436,8 +456,12 @@ void Simulation::OnJoined(const WorkerPtr& worker, const JoinReply& reply) {
     worker->open_call.reset();
   }
   const std::set<LeaseId> held(reply.held.begin(), reply.held.end());
+  // An answer may have crossed the Join: of what was not listed the reply says nothing.
+  const std::set<LeaseId> listed(request.held.begin(), request.held.end());
   for (auto* list : {&worker->trained, &worker->in_hand}) {
-    std::erase_if(*list, [&](const LeasedShard& shard) { return !held.contains(shard.lease); });
+    std::erase_if(*list, [&](const LeasedShard& shard) {
+      return !held.contains(shard.lease) && (new_life || listed.contains(shard.lease));
+    });
   }
   worker->watch = ++calls_;
   const uint64_t watch = worker->watch;
@@ -504,6 +528,10 @@ void Simulation::DeliverExchange(const WorkerPtr& worker, const ExchangeRequest&
   AtMaster([this, worker, sent](Core& core) {
     ExchangeRequest request = sent;
     request.call = ++calls_;
+    if (mutant_ == Mutant::kNoDeduplication) {
+      request.number = 1'000'000 + calls_;
+      request.received = 0;
+    }
     core.our_door().Exchange(
         request, [this, worker, number = sent.number](const Result<ExchangeReply>& reply) {
           if (Lose()) return;
@@ -530,6 +558,7 @@ void Simulation::OnExchange(const WorkerPtr& worker, uint64_t number,
   LOG_DEBUG("{:.3f} {} call {}: answer {} with {} shards",
             std::chrono::duration<double>(now_ - start_).count(), worker->name, number,
             static_cast<int>(reply->answer), reply->shards.size());
+  CheckNoOrphans(*worker, *reply);
   worker->open_call.reset();
   worker->received = number;
   if (reply->answer == Answer::kFinished) worker->ended = true;
@@ -546,6 +575,20 @@ void Simulation::OnExchange(const WorkerPtr& worker, uint64_t number,
     return;
   }
   Train(worker, reply->shards.front());
+}
+
+void Simulation::CheckNoOrphans(const Worker& worker, const ExchangeReply& reply) {
+  if (core_ == nullptr) return;
+  std::set<LeaseId> known;
+  for (const auto* list : {&worker.trained, &worker.in_hand, &reply.shards}) {
+    for (const LeasedShard& shard : *list) known.insert(shard.lease);
+  }
+  for (const auto& [id, lease] : core_->dispatcher().leases()) {
+    if (lease.row.holder == worker.incarnation && !known.contains(id)) {
+      Fail(fmt::format("{} does not know of its lease {}, granted by its call {}", worker.name, id,
+                       lease.row.number));
+    }
+  }
 }
 
 void Simulation::Train(const WorkerPtr& worker, const LeasedShard& shard) {
@@ -694,6 +737,10 @@ SimulationResult Simulation::Run() {
 
 }  // namespace
 
-SimulationResult Simulate(uint64_t seed) { return Simulation(seed).Run(); }
+SimulationResult Simulate(uint64_t seed) { return Simulation(seed, Mutant::kNone).Run(); }
+
+SimulationResult SimulateMutant(uint64_t seed, Mutant mutant) {
+  return Simulation(seed, mutant).Run();
+}
 
 }  // namespace edl::master

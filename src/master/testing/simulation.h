@@ -23,4 +23,12 @@ struct SimulationResult {
 // at the end every record of every epoch must be completed once and the job must have succeeded.
 SimulationResult Simulate(uint64_t seed);
 
+// What a broken master would do, to show that the checks above would see it.
+enum class Mutant {
+  kNone,
+  kNoDeduplication,  // a call that comes again is taken for a new one
+  kNoReclaim,        // the leases of a dead worker stay its own
+};
+SimulationResult SimulateMutant(uint64_t seed, Mutant mutant);
+
 }  // namespace edl::master
