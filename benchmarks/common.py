@@ -1,0 +1,33 @@
+"""What the benchmarks share: jobs to measure, and figures as the README asks for them."""
+
+import statistics
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator, List
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "e2e"))
+
+from harness import Job, wait_for  # noqa: E402
+
+
+def figure(name: str, value: float, unit: str) -> None:
+    print(f"figure {name} {value:.6g} {unit}", flush=True)
+
+
+def median(values: List[float]) -> float:
+    return statistics.median(values)
+
+
+@contextmanager
+def job(name: str, command: str, *flags: str, **more) -> Iterator[Job]:
+    with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as folder:
+        home = Path(folder) / "home"
+        home.mkdir(mode=0o700)
+        running = Job(home, name, command, *flags, **more)
+        try:
+            wait_for("the job", lambda: running.running("worker"))
+            yield running
+        finally:
+            running.close()
