@@ -1,9 +1,7 @@
 // Loads a running master's Exchange call, for benchmarks/dispatch.py: C connections, each with one
 // call in flight that reports the shards of the last answer and leases up to S more. With --rate,
-// calls start by the clock whether or not earlier ones were answered (open loop), and latency counts
-// from when a call should have started. Prints "shards_per_s p50_ms p99_ms".
-#include <grpcpp/grpcpp.h>
-
+// calls start by the clock whether or not earlier ones were answered (open loop), and latency
+// counts from when a call should have started. Prints "shards_per_s p50_ms p99_ms".
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "elasticdl/v1/master.grpc.pb.h"
+#include <grpcpp/grpcpp.h>
 
 namespace {
 
@@ -52,8 +51,8 @@ class Client {
   Client(const Options& options, int number) : options_(options) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    stub_ = pb::Master::NewStub(grpc::CreateCustomChannel(
-        options.address, grpc::InsecureChannelCredentials(), arguments));
+    stub_ = pb::Master::NewStub(
+        grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), arguments));
     grpc::ClientContext context;
     Authorize(context, options_);
     pb::JoinRequest request;
