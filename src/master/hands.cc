@@ -11,7 +11,7 @@
 namespace edl::master {
 namespace {
 
-constexpr int64_t kPiece = 256 * 1024;
+constexpr int64_t kPiece = int64_t{256} << 10;
 constexpr int64_t kLastBytes = 8192;
 constexpr size_t kLastLines = 20;
 

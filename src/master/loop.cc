@@ -58,7 +58,7 @@ Status Loop::Run() {
       std::swap(work, inbox_);
     }
     Round(work);
-    const Status committed = core_.Commit();
+    Status committed = core_.Commit();
     if (committed.ok()) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {
         outlets_.commands(std::move(commands));

@@ -101,12 +101,12 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
   slot.current = replica.row.name;
   slot.relaunch_at.reset();
   if (relaunched) ++relaunches_;
-  commands_.push_back(LaunchCommand{.name = replica.row.name,
-                                    .replica = ref,
-                                    .index = slot.row.index,
-                                    .memory_bytes = slot.row.memory_bytes,
-                                    .num_workers = spec_.CountOf(Role::kWorker),
-                                    .relaunched = relaunched});
+  commands_.emplace_back(LaunchCommand{.name = replica.row.name,
+                                       .replica = ref,
+                                       .index = slot.row.index,
+                                       .memory_bytes = slot.row.memory_bytes,
+                                       .num_workers = spec_.CountOf(Role::kWorker),
+                                       .relaunched = relaunched});
   replicas_[replica.row.name] = std::move(replica);
 }
 
@@ -124,12 +124,13 @@ void ReplicaKeeper::OnSynced(Time now) {
       SetState(replica, ReplicaState::kStopped, "gone when the master came back");
     } else if (replica.row.state == ReplicaState::kPending) {
       // Written down but perhaps never handed over: launching is idempotent by name.
-      commands_.push_back(LaunchCommand{.name = name,
-                                        .replica = replica.row.replica,
-                                        .index = replica.row.index,
-                                        .memory_bytes = slot.row.memory_bytes,
-                                        .num_workers = spec_.CountOf(Role::kWorker),
-                                        .relaunched = replica.row.replica.id > replica.row.index});
+      commands_.emplace_back(
+          LaunchCommand{.name = name,
+                        .replica = replica.row.replica,
+                        .index = replica.row.index,
+                        .memory_bytes = slot.row.memory_bytes,
+                        .num_workers = spec_.CountOf(Role::kWorker),
+                        .relaunched = replica.row.replica.id > replica.row.index});
     } else {
       SetState(replica, ReplicaState::kKilled, "gone when the master came back");
       if (slot.current == name) Refill(slot, now);
@@ -148,7 +149,7 @@ void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason
 void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, Time now) {
   auto found = replicas_.find(name);
   if (found == replicas_.end()) {
-    commands_.push_back(StopCommand{name, kStopGrace});
+    commands_.emplace_back(StopCommand{name, kStopGrace});
     return;
   }
   Replica& replica = found->second;
@@ -168,7 +169,7 @@ void ReplicaKeeper::OnJoined(ReplicaRef replica) {
 
 void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndOfLife end,
                            Time now) {
-  commands_.push_back(AcknowledgeCommand{name});
+  commands_.emplace_back(AcknowledgeCommand{name});
   auto found = replicas_.find(name);
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
@@ -299,12 +300,12 @@ void ReplicaKeeper::Tick(Time now) {
       if (key.first != role || !slot.row.wanted || slot.row.succeeded || slot.given_up) continue;
       if (slot.current.empty()) {
         Launch(slot, false);
-      } else if (slot.relaunch_at && *slot.relaunch_at <= now) {
-        Launch(slot, true);
-      } else if (!slot.relaunch_at && !IsActive(Find(slot.current)->row.state)) {
-        // The last master life wrote the exit down and died before the relaunch.
-        Launch(slot, true);
+        continue;
       }
+      const bool due = slot.relaunch_at && *slot.relaunch_at <= now;
+      // The last master life wrote the exit down and died before the relaunch.
+      const bool forgotten = !slot.relaunch_at && !IsActive(Find(slot.current)->row.state);
+      if (due || forgotten) Launch(slot, true);
     }
   }
 }
@@ -359,13 +360,13 @@ void ReplicaKeeper::Forgive() {
 
 void ReplicaKeeper::Stop(Replica& replica) {
   replica.stop_asked = true;
-  commands_.push_back(StopCommand{replica.row.name, kStopGrace});
+  commands_.emplace_back(StopCommand{replica.row.name, kStopGrace});
 }
 
 void ReplicaKeeper::StopAll() {
   stopping_ = true;
   for (const auto& [name, replica] : replicas_) {
-    if (IsActive(replica.row.state)) commands_.push_back(StopCommand{name, kStopGrace});
+    if (IsActive(replica.row.state)) commands_.emplace_back(StopCommand{name, kStopGrace});
   }
 }
 

@@ -219,7 +219,7 @@ void Simulation::StartMaster() {
   // Workers notice their broken connection and come again.
   for (const auto& [name, worker] : workers_) {
     if (!worker->alive || worker->old_door || worker->incarnation.value() == 0) continue;
-    AtWorker(worker, Between(10, 800), [this, worker] { Join(worker); });
+    AtWorker(worker, Between(10, 800), [this, worker = worker] { Join(worker); });
   }
 }
 
@@ -233,7 +233,7 @@ void Simulation::CrashMaster() {
   // Held calls of the old door end with an error.
   for (const auto& [name, worker] : workers_) {
     if (worker->alive && worker->old_door && worker->in_hand.empty() && !worker->ended) {
-      AtWorker(worker, Between(1, 20), [this, worker] { OnFetchError(worker); });
+      AtWorker(worker, Between(1, 20), [this, worker = worker] { OnFetchError(worker); });
     }
   }
   At(Between(5, 900), [this] { StartMaster(); });
