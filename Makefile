@@ -15,7 +15,7 @@ ARGS ?=
 # A clone in another folder finds what this one has compiled.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
-export NINJA_STATUS := [%f/%t %es]
+export NINJA_STATUS := [%f/%t %es] 
 # What tests and benchmarks run.
 export ELASTICDL_BIN ?= $(CURDIR)/$(BUILD)/release/apps/elasticdl/elasticdl
 
