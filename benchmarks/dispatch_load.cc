@@ -240,6 +240,7 @@ int main(int argc, char** argv) {
   take("seconds", [&](const std::string& v) { options.seconds = std::stod(v); });
   take("rate", [&](const std::string& v) { options.rate = std::stod(v); });
   std::vector<std::unique_ptr<Client>> clients;
+  clients.reserve(static_cast<size_t>(options.connections));
   for (int i = 0; i < options.connections; ++i) {
     clients.push_back(std::make_unique<Client>(options, i));
   }

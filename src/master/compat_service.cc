@@ -114,7 +114,7 @@ class CompatService final : public pb::Master::CallbackService {
                                          const pb::ReportTaskResultRequest* in, Empty*) override {
     return Serve(context, [in](Core& core, const AnswerCall& answer) {
       // The oldest line sends no dataset, and task ids are unique over all of them.
-      const std::string name = in->dataset_name();
+      const std::string& name = in->dataset_name();
       for (const char* dataset : {OldDoor::kTrainingData, OldDoor::kEvaluationData}) {
         core.old_door().ReportTask(name.empty() ? dataset : name, in->task_id(), in->err_message());
       }
