@@ -109,7 +109,7 @@ wheels: ## Build the Python packages into dist/
 	@$(step) "wheels" tools/wheels
 
 bench-%: setup ## Run a benchmark of benchmarks/: dispatch, recovery, start
-	@$(step) "build (release)" $(call build,release,all)
+	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load python_descriptor)
 	@$(step) "benchmark $*" tools/bench $(BUILD)/release $* $(ARGS)
 
 .PHONY: clean
