@@ -3,21 +3,18 @@
 // calls start by the clock whether or not earlier ones were answered (open loop), and latency
 // counts from when a call should have started. Prints "shards_per_s p50_ms p99_ms".
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "elasticdl/v1/master.grpc.pb.h"
+#include <absl/synchronization/mutex.h>
 #include <grpcpp/grpcpp.h>
 
 namespace {
@@ -45,10 +42,11 @@ void Authorize(grpc::ClientContext& context, const Options& options) {
   std::exit(1);
 }
 
-// One connection: joins, then keeps exchanging.
+// One connection: joins, then keeps exchanging. Its calls end on `queue`, with the client as tag.
 class Client {
  public:
-  Client(const Options& options, int number) : options_(options) {
+  Client(const Options& options, int number, grpc::CompletionQueue& queue)
+      : options_(options), queue_(queue) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     stub_ = pb::Master::NewStub(
@@ -78,9 +76,10 @@ class Client {
     if (!status.ok()) Die("RegisterDataset", status);
   }
 
-  // Starts the next call; `done(shards)` runs on a gRPC thread when it is answered.
-  void Exchange(std::function<void(int)> done) {
-    context_ = std::make_unique<grpc::ClientContext>();
+  // Starts the next call, which should have started at `due`.
+  void Exchange(Clock::time_point due) {
+    due_ = due;
+    context_.emplace();
     Authorize(*context_, options_);
     request_.Clear();
     request_.set_incarnation(incarnation_);
@@ -93,12 +92,17 @@ class Client {
       request_.add_reports()->set_lease(shard.lease());
     }
     response_.Clear();
-    stub_->async()->Exchange(context_.get(), &request_, &response_,
-                             [this, done = std::move(done)](const grpc::Status& status) {
-                               if (!status.ok()) Die("Exchange", status);
-                               done(response_.shards_size());
-                             });
+    reader_ = stub_->AsyncExchange(&*context_, request_, &queue_);
+    reader_->Finish(&response_, &status_, this);
   }
+
+  // Called when the call is off the queue; returns how many shards were leased.
+  int Finish() {
+    if (!status_.ok()) Die("Exchange", status_);
+    return response_.shards_size();
+  }
+
+  Clock::time_point due() const { return due_; }
 
   // Lets the master forget this process.
   void Leave() {
@@ -112,107 +116,108 @@ class Client {
 
  private:
   const Options& options_;
+  grpc::CompletionQueue& queue_;
   std::unique_ptr<pb::Master::Stub> stub_;
-  std::unique_ptr<grpc::ClientContext> context_;
+  std::optional<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::ExchangeResponse>> reader_;
+  grpc::Status status_;
   pb::ExchangeRequest request_;
   pb::ExchangeResponse response_;
   uint64_t incarnation_ = 0;
   uint64_t number_ = 0;
+  Clock::time_point due_;
 };
+
+using Clients = std::vector<std::unique_ptr<Client>>;
 
 struct Tally {
-  std::mutex mutex;
-  std::condition_variable changed;
   std::vector<double> latencies_ms;
   long shards = 0;
-  int open = 0;
-  std::deque<Client*> idle;
+
+  void Count(Client& client) {
+    shards += client.Finish();
+    const std::chrono::duration<double, std::milli> latency = Clock::now() - client.due();
+    latencies_ms.push_back(latency.count());
+  }
+  void Print(Clock::time_point begin) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    std::sort(latencies_ms.begin(), latencies_ms.end());
+    const auto at = [&](double share) {
+      const size_t n = latencies_ms.size();
+      return n == 0 ? 0.0 : latencies_ms[std::min(n - 1, static_cast<size_t>(share * n))];
+    };
+    std::printf("%.0f %.3f %.3f\n", static_cast<double>(shards) / seconds, at(0.5), at(0.99));
+  }
 };
 
-void Print(Tally& tally, double seconds) {
-  std::sort(tally.latencies_ms.begin(), tally.latencies_ms.end());
-  const auto at = [&](double share) {
-    const size_t n = tally.latencies_ms.size();
-    return n == 0 ? 0.0 : tally.latencies_ms[std::min(n - 1, static_cast<size_t>(share * n))];
-  };
-  std::printf("%.0f %.3f %.3f\n", static_cast<double>(tally.shards) / seconds, at(0.5), at(0.99));
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-double Milliseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
+// Asks again and again: what is measured is the master, not how long this machine takes to wake a
+// sleeping client, and a queue's deadline is exact to a millisecond only.
+Client* Poll(grpc::CompletionQueue& queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
+  return queue.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT
+             ? static_cast<Client*>(tag)
+             : nullptr;
 }
 
-void ClosedLoop(const Options& options, std::vector<std::unique_ptr<Client>>& clients) {
+Client* Next(grpc::CompletionQueue& queue) {
+  while (true) {
+    if (Client* client = Poll(queue)) return client;
+  }
+}
+
+void ClosedLoop(const Options& options, Clients& clients, grpc::CompletionQueue& queue) {
   Tally tally;
   const auto begin = Clock::now();
-  const auto end = begin + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(options.seconds));
-  std::function<void(Client*)> next = [&](Client* client) {
-    const auto start = Clock::now();
-    client->Exchange([&, client, start](int shards) {
-      const auto now = Clock::now();
-      {
-        const std::lock_guard lock(tally.mutex);
-        tally.latencies_ms.push_back(Milliseconds(now - start));
-        tally.shards += shards;
-        if (now >= end) {
-          --tally.open;
-          tally.changed.notify_all();
-          return;
-        }
-      }
-      next(client);
-    });
-  };
-  tally.open = static_cast<int>(clients.size());
-  for (auto& client : clients) next(client.get());
-  std::unique_lock lock(tally.mutex);
-  tally.changed.wait(lock, [&] { return tally.open == 0; });
-  Print(tally, std::chrono::duration<double>(Clock::now() - begin).count());
+  const auto end = begin + Seconds(options.seconds);
+  for (auto& client : clients) client->Exchange(Clock::now());
+  for (size_t open = clients.size(); open > 0;) {
+    Client* client = Next(queue);
+    tally.Count(*client);
+    const auto now = Clock::now();
+    if (now < end) {
+      client->Exchange(now);
+    } else {
+      --open;
+    }
+  }
+  tally.Print(begin);
 }
 
-void OpenLoop(const Options& options, std::vector<std::unique_ptr<Client>>& clients) {
+void OpenLoop(const Options& options, Clients& clients, grpc::CompletionQueue& queue) {
   Tally tally;
-  for (auto& client : clients) tally.idle.push_back(client.get());
+  std::deque<Client*> idle;
+  for (auto& client : clients) idle.push_back(client.get());
   const auto begin = Clock::now();
   const double calls_per_s = options.rate / options.shards;
   const auto count = static_cast<long>(calls_per_s * options.seconds);
-  for (long call = 0; call < count; ++call) {
-    const auto due = begin + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(call / calls_per_s));
-    std::this_thread::sleep_until(due);
-    std::unique_lock lock(tally.mutex);
-    tally.changed.wait(lock, [&] { return !tally.idle.empty(); });
-    Client* client = tally.idle.front();
-    tally.idle.pop_front();
-    lock.unlock();
-    client->Exchange([&tally, client, due](int shards) {
-      const std::lock_guard lock(tally.mutex);
-      tally.latencies_ms.push_back(Milliseconds(Clock::now() - due));
-      tally.shards += shards;
-      tally.idle.push_back(client);
-      tally.changed.notify_all();
-    });
+  for (long call = 0; call < count || idle.size() < clients.size();) {
+    const auto due = begin + Seconds(static_cast<double>(call) / calls_per_s);
+    if (call < count && !idle.empty() && Clock::now() >= due) {
+      idle.front()->Exchange(due);
+      idle.pop_front();
+      ++call;
+      continue;
+    }
+    if (Client* client = Poll(queue)) {
+      tally.Count(*client);
+      idle.push_back(client);
+    }
   }
-  std::unique_lock lock(tally.mutex);
-  tally.changed.wait(lock, [&] { return tally.idle.size() == clients.size(); });
-  Print(tally, std::chrono::duration<double>(Clock::now() - begin).count());
+  tally.Print(begin);
 }
 
 // Leases so many shards and keeps them: for the size of a master with many open leases.
-void Hold(Client& client) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  client.Exchange([&](int shards) {
-    const std::lock_guard lock(mutex);
-    std::printf("%d 0 0\n", shards);
-    std::fflush(stdout);
-    done = true;
-    changed.notify_all();
-  });
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return done; });
+void Hold(Client& client, grpc::CompletionQueue& queue) {
+  client.Exchange(Clock::now());
+  std::printf("%d 0 0\n", Next(queue)->Finish());
+  std::fflush(stdout);
+  std::getchar();  // until the caller has looked
 }
 
 }  // namespace
@@ -239,19 +244,21 @@ int main(int argc, char** argv) {
   take("shards", [&](const std::string& v) { options.shards = std::stoi(v); });
   take("seconds", [&](const std::string& v) { options.seconds = std::stod(v); });
   take("rate", [&](const std::string& v) { options.rate = std::stod(v); });
-  std::vector<std::unique_ptr<Client>> clients;
+  // Debian builds abseil with its search for deadlocks on, which takes a tenth of all time here.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  grpc::CompletionQueue queue;
+  Clients clients;
   clients.reserve(static_cast<size_t>(options.connections));
   for (int i = 0; i < options.connections; ++i) {
-    clients.push_back(std::make_unique<Client>(options, i));
+    clients.push_back(std::make_unique<Client>(options, i, queue));
   }
   clients.front()->Register();
   if (given.contains("hold")) {
-    Hold(*clients.front());
-    std::getchar();  // until the caller has looked
+    Hold(*clients.front(), queue);
   } else if (options.rate > 0) {
-    OpenLoop(options, clients);
+    OpenLoop(options, clients, queue);
   } else {
-    ClosedLoop(options, clients);
+    ClosedLoop(options, clients, queue);
   }
   for (auto& client : clients) client->Leave();
   return 0;

@@ -95,7 +95,7 @@ Result<job::JobState> Run(const Setting& setting) {
            },
        .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
   EDL_ASSIGN_OR_RETURN(const auto server,
-                       master::Server::Start(setting.address, setting.token, setting.job, loop));
+                       master::Server::Start(setting.address, setting.token, setting.job, core));
   hands.Start(
       [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
         loop.Post([event, last_lines = std::move(last_lines)](master::Core& core) {
@@ -106,7 +106,7 @@ Result<job::JobState> Run(const Setting& setting) {
         loop.Post(
             [replica, text = std::move(text)](master::Core& core) { core.OnLog(replica, text); });
       });
-  const Status ran = loop.Run();
+  const Status ran = loop.Run(server->queue());
   if (!ran.ok()) {
     LOG_ERROR(
         "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "

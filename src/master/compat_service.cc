@@ -19,8 +19,6 @@ namespace edl::master {
 namespace {
 
 using google::protobuf::Empty;
-using grpc::CallbackServerContext;
-using grpc::ServerUnaryReactor;
 
 namespace pb = ::proto;
 
@@ -76,335 +74,289 @@ DatasetSpec SpecOf(const Request& in, std::string name) {
 
 World::Process ProcessOf(const std::string& host, int32_t local_id) { return {host, local_id}; }
 
-// Answers once what was decided is durable.
-void Later(Core& core, const AnswerCall& answer, const Status& status = Ok()) {
-  core.outbox().Add([answer, status] { answer(status); });
+std::string VersionKey(const std::string& version_type, const std::string& task_type,
+                       int32_t task_id) {
+  // GLOBAL versions are the cluster's; the others belong to one task.
+  return version_type == "GLOBAL" ? version_type
+                                  : fmt::format("{}/{}/{}", version_type, task_type, task_id);
 }
 
-class CompatService final : public pb::Master::CallbackService {
- public:
-  CompatService(Loop& loop, const job::JobSpec& job) : loop_(loop), job_(job) {}
+// --- data ---
 
-  // --- data ---
-
-  ServerUnaryReactor* get_dataset_task(CallbackServerContext* context,
-                                       const pb::GetDatasetTaskRequest* in,
-                                       pb::Task* out) override {
-    return Fetch(context, OldDoor::ReplicaOf(in->worker_id(), in->worker_type()),
-                 DatasetOr(in->dataset_name(), pb::TRAINING), out);
-  }
-
-  ServerUnaryReactor* get_task(CallbackServerContext* context, const pb::GetTaskRequest* in,
-                               pb::Task* out) override {
-    return Fetch(context, OldDoor::ReplicaOf(in->worker_id(), ""),
-                 DatasetOr(in->dataset_name(), in->task_type()), out);
-  }
-
-  ServerUnaryReactor* report_dataset_task_result(CallbackServerContext* context,
-                                                 const pb::ReportDatasetTaskResultRequest* in,
-                                                 Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      core.old_door().ReportTask(DatasetOr(in->dataset_name(), pb::TRAINING), in->task_id(),
-                                 in->err_message());
-      Later(core, answer);
-    });
-  }
-
-  ServerUnaryReactor* report_task_result(CallbackServerContext* context,
-                                         const pb::ReportTaskResultRequest* in, Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      // The oldest line sends no dataset, and task ids are unique over all of them.
-      const std::string& name = in->dataset_name();
-      for (const char* dataset : {OldDoor::kTrainingData, OldDoor::kEvaluationData}) {
-        core.old_door().ReportTask(name.empty() ? dataset : name, in->task_id(), in->err_message());
-      }
-      Later(core, answer);
-    });
-  }
-
-  ServerUnaryReactor* report_dataset_shard_params(CallbackServerContext* context,
-                                                  const pb::ReportDatasetShardParamsRequest* in,
-                                                  Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      DatasetSpec spec = SpecOf(*in, DatasetOr(in->dataset_name(), in->task_type()));
-      spec.task_type = NameOf(in->task_type());
-      Later(core, answer, core.Register(std::move(spec)).status());
-    });
-  }
-
-  ServerUnaryReactor* report_training_params(CallbackServerContext* context,
-                                             const pb::ReportTrainingParamsRequest* in,
-                                             Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      Later(core, answer, core.Register(SpecOf(*in, OldDoor::kTrainingData)).status());
-    });
-  }
-
-  ServerUnaryReactor* reset_dataset(CallbackServerContext* context,
-                                    const pb::ResetDatasetRequest* in, Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      // An error costs these clients 150 s and then their life; a reset of nothing is no error.
-      const auto done = core.Reset(DatasetOr(in->dataset_name(), pb::TRAINING));
-      Later(core, answer, done.status().code() == Code::kNotFound ? Ok() : done.status());
-    });
-  }
-
-  ServerUnaryReactor* get_dataset_epoch(CallbackServerContext* context,
-                                        const pb::GetDatasetEpochRequest* in,
-                                        pb::GetDatasetEpochResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      const Dataset* dataset = core.dispatcher().Find(DatasetOr(in->dataset_name(), pb::TRAINING));
-      if (dataset != nullptr) out->set_epoch(static_cast<int32_t>(dataset->View().epoch));
-      answer(Ok());
-    });
-  }
-
-  ServerUnaryReactor* get_shard_checkpoint(CallbackServerContext* context,
-                                           const pb::GetShardCheckpointRequest* in,
-                                           pb::ShardCheckpoint* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      auto content = core.dispatcher().Save(DatasetOr(in->dataset_name(), pb::TRAINING));
-      if (content.ok()) out->set_content(std::move(*content));
-      Later(core, answer);
-    });
-  }
-
-  ServerUnaryReactor* report_shard_checkpoint(CallbackServerContext* context,
-                                              const pb::ShardCheckpoint* in,
-                                              pb::ReportShardCheckpointResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      const auto restored = core.Restore(in->content());
-      if (!restored.ok()) LOG_WARNING("restoring shards: {}", restored.status().message());
-      out->set_success(restored.ok());
-      Later(core, answer);
-    });
-  }
-
-  // --- barriers, locks ---
-
-  ServerUnaryReactor* worker_sync(CallbackServerContext* context, const pb::WorkerSyncRequest* in,
-                                  pb::WorkerSyncResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.old_door().WorkerSync(in->sync_name(), OldDoor::ReplicaOf(in->worker_id(), ""),
-                                 [out, answer](const Result<bool>& ready) {
-                                   out->set_ready(ready.ok() && *ready);
-                                   answer(ready.status());
-                                 });
-    });
-  }
-
-  ServerUnaryReactor* wait_worker_sync(CallbackServerContext* context,
-                                       const pb::WaitWorkerSyncRequest* in,
-                                       pb::WorkerSyncResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      if (in->notify()) {
-        core.sync().Notify(in->sync_name());
-        out->set_ready(true);
-        Later(core, answer);
-        return;
-      }
-      core.old_door().WaitWorkerSync(in->sync_name(), [out, answer](const Result<bool>& ready) {
-        out->set_ready(ready.ok() && *ready);
-        answer(ready.status());
+void Fetch(Core& core, Call& call, ReplicaRef replica, const std::string& dataset, pb::Task* out) {
+  const uint64_t id = call.id();
+  call.set_on_hang_up([&call, id, replica](Core& core) {
+    if (core.old_door().FetchCut(id, replica, std::nullopt)) call.Answer(Cancelled("hung up"));
+  });
+  core.old_door().Fetch(
+      id, replica, dataset,
+      [&core, &call, id, replica, out](const Result<std::optional<LeasedShard>>& shard) {
+        if (shard.ok() && shard->has_value()) {
+          ToProto(**shard, core.dispatcher().counters().version, out);
+          call.set_on_lost([id, replica, lease = (*shard)->lease](Core& core) {
+            core.old_door().FetchCut(id, replica, lease);
+          });
+        }
+        call.Answer(shard.status());
       });
-    });
-  }
+}
 
-  ServerUnaryReactor* delete_worker_sync(CallbackServerContext* context,
-                                         const pb::DeleteWorkerSyncRequest* in, Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      if (in->delete_all()) {
-        core.sync().DeleteAll();
-      } else {
-        core.sync().Delete(in->sync_name());
-      }
-      Later(core, answer);
-    });
-  }
+void GetDatasetTask(Core& core, Call& call, const pb::GetDatasetTaskRequest& in, pb::Task* out) {
+  Fetch(core, call, OldDoor::ReplicaOf(in.worker_id(), in.worker_type()),
+        DatasetOr(in.dataset_name(), pb::TRAINING), out);
+}
 
-  ServerUnaryReactor* acquire_remote_lock(CallbackServerContext* context,
-                                          const pb::AcquireRemoteLockRequest* in,
-                                          pb::AcquireRemoteLockResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.old_door().AcquireLock(in->name(), OldDoor::ReplicaOf(in->worker_id(), ""),
-                                  in->timeout(), [out, answer](const Result<bool>& acquired) {
-                                    out->set_success(acquired.ok() && *acquired);
-                                    answer(acquired.status());
-                                  });
-    });
-  }
+void GetTask(Core& core, Call& call, const pb::GetTaskRequest& in, pb::Task* out) {
+  Fetch(core, call, OldDoor::ReplicaOf(in.worker_id(), ""),
+        DatasetOr(in.dataset_name(), in.task_type()), out);
+}
 
-  ServerUnaryReactor* release_remote_lock(CallbackServerContext* context,
-                                          const pb::ReleaseRemoteLockRequest* in, Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      core.sync().Release(in->name(), std::nullopt);
-      Later(core, answer);
-    });
-  }
+void ReportDatasetTaskResult(Core& core, Call& call, const pb::ReportDatasetTaskResultRequest& in,
+                             Empty*) {
+  core.old_door().ReportTask(DatasetOr(in.dataset_name(), pb::TRAINING), in.task_id(),
+                             in.err_message());
+  AnswerLater(core, call);
+}
 
-  // --- worlds ---
+void ReportTaskResult(Core& core, Call& call, const pb::ReportTaskResultRequest& in, Empty*) {
+  // The oldest line sends no dataset, and task ids are unique over all of them.
+  const std::string& name = in.dataset_name();
+  for (const char* dataset : {OldDoor::kTrainingData, OldDoor::kEvaluationData}) {
+    core.old_door().ReportTask(name.empty() ? dataset : name, in.task_id(), in.err_message());
+  }
+  AnswerLater(core, call);
+}
 
-  ServerUnaryReactor* report_training_loop_status(CallbackServerContext* context,
-                                                  const pb::ReportTrainingLoopStatusRequest* in,
-                                                  Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      constexpr int kStart = 1;
-      constexpr int kEnd = 2;
-      const auto process = ProcessOf(in->worker_host(), in->worker_local_process_id());
-      if (in->status() == kStart) core.world().Start(process, in->ddp_server_port());
-      if (in->status() == kEnd) core.world().End(process);
-      Later(core, answer);
-    });
-  }
+void ReportDatasetShardParams(Core& core, Call& call, const pb::ReportDatasetShardParamsRequest& in,
+                              Empty*) {
+  DatasetSpec spec = SpecOf(in, DatasetOr(in.dataset_name(), in.task_type()));
+  spec.task_type = NameOf(in.task_type());
+  AnswerLater(core, call, core.Register(std::move(spec)).status());
+}
 
-  ServerUnaryReactor* get_comm_rank(CallbackServerContext* context,
-                                    const pb::GetCommRankRequest* in,
-                                    pb::GetCommRankResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      const World::Rank rank =
-          core.world().RankOf(ProcessOf(in->worker_host(), in->worker_local_process_id()));
-      out->set_rank_id(rank.rank);
-      out->set_world_size(rank.size);
-      out->set_rendezvous_id(rank.number);
-      out->set_rendezvous_port(rank.port);
-      out->set_local_rank(rank.local_rank);
-      out->set_local_size(rank.local_size);
-      out->set_cross_rank(rank.cross_rank);
-      out->set_cross_size(rank.cross_size);
-      out->set_master_port(rank.port);
-      out->set_master_addr(rank.address);
-      Later(core, answer);
-    });
-  }
+void ReportTrainingParams(Core& core, Call& call, const pb::ReportTrainingParamsRequest& in,
+                          Empty*) {
+  AnswerLater(core, call, core.Register(SpecOf(in, OldDoor::kTrainingData)).status());
+}
 
-  ServerUnaryReactor* reset_sync(CallbackServerContext* context, const pb::DdpResetSyncRequest* in,
-                                 pb::DdpResetSyncResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      out->set_reset(core.world().ResetSync(
-          ProcessOf(in->worker_host(), in->worker_local_process_id()), in->rendezvous_id()));
-      answer(Ok());
-    });
-  }
+void ResetDataset(Core& core, Call& call, const pb::ResetDatasetRequest& in, Empty*) {
+  // An error costs these clients 150 s and then their life; a reset of nothing is no error.
+  const auto done = core.Reset(DatasetOr(in.dataset_name(), pb::TRAINING));
+  AnswerLater(core, call, done.status().code() == Code::kNotFound ? Ok() : done.status());
+}
 
-  ServerUnaryReactor* barrier_sync(CallbackServerContext* context, const pb::DdpInitSyncRequest* in,
-                                   pb::DdpInitSyncResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      out->set_reset(core.world().BarrierSync(
-          ProcessOf(in->worker_host(), in->worker_local_process_id()), in->rendezvous_id()));
-      answer(Ok());
-    });
-  }
+void GetDatasetEpoch(Core& core, Call& call, const pb::GetDatasetEpochRequest& in,
+                     pb::GetDatasetEpochResponse* out) {
+  const Dataset* dataset = core.dispatcher().Find(DatasetOr(in.dataset_name(), pb::TRAINING));
+  if (dataset != nullptr) out->set_epoch(static_cast<int32_t>(dataset->View().epoch));
+  call.Answer(Ok());
+}
 
-  ServerUnaryReactor* report_prestop(CallbackServerContext* context,
-                                     const pb::ReportPreStopRequest* in, Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      core.world().HostGone(in->worker_host());
-      Later(core, answer);
-    });
-  }
+void GetShardCheckpoint(Core& core, Call& call, const pb::GetShardCheckpointRequest& in,
+                        pb::ShardCheckpoint* out) {
+  auto content = core.dispatcher().Save(DatasetOr(in.dataset_name(), pb::TRAINING));
+  if (content.ok()) out->set_content(std::move(*content));
+  AnswerLater(core, call);
+}
 
-  // --- what the master knows ---
+void ReportShardCheckpoint(Core& core, Call& call, const pb::ShardCheckpoint& in,
+                           pb::ReportShardCheckpointResponse* out) {
+  const auto restored = core.Restore(in.content());
+  if (!restored.ok()) LOG_WARNING("restoring shards: {}", restored.status().message());
+  out->set_success(restored.ok());
+  AnswerLater(core, call);
+}
 
-  ServerUnaryReactor* query_running_nodes(CallbackServerContext* context, const Empty*,
-                                          pb::RunningNodes* out) override {
-    return Serve(context, [out](Core& core, const AnswerCall& answer) {
-      for (const Member& member : core.our_door().CurrentMembership().members) {
-        out->add_nodes()->set_type(std::string(job::NameOf(member.role)));
-      }
-      answer(Ok());
-    });
-  }
+// --- barriers, locks ---
 
-  ServerUnaryReactor* query_training_status(CallbackServerContext* context, const Empty*,
-                                            pb::QueryTrainingStatusResponse* out) override {
-    return Serve(context, [out](Core& core, const AnswerCall& answer) {
-      constexpr int kStarted = 1;
-      out->set_status(core.dispatcher().counters().version > 0 ? kStarted : 0);
-      answer(Ok());
-    });
-  }
+void WorkerSync(Core& core, Call& call, const pb::WorkerSyncRequest& in,
+                pb::WorkerSyncResponse* out) {
+  core.old_door().WorkerSync(in.sync_name(), OldDoor::ReplicaOf(in.worker_id(), ""),
+                             [out, &call](const Result<bool>& ready) {
+                               out->set_ready(ready.ok() && *ready);
+                               call.Answer(ready.status());
+                             });
+}
 
-  ServerUnaryReactor* report_global_step(CallbackServerContext* context,
-                                         const pb::GlobalStepRecord* in, Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      core.OnMetrics(in->global_step(), {});
-      answer(Ok());
-    });
+void WaitWorkerSync(Core& core, Call& call, const pb::WaitWorkerSyncRequest& in,
+                    pb::WorkerSyncResponse* out) {
+  if (in.notify()) {
+    core.sync().Notify(in.sync_name());
+    out->set_ready(true);
+    AnswerLater(core, call);
+    return;
   }
+  core.old_door().WaitWorkerSync(in.sync_name(), [out, &call](const Result<bool>& ready) {
+    out->set_ready(ready.ok() && *ready);
+    call.Answer(ready.status());
+  });
+}
 
-  ServerUnaryReactor* get_cluster_version(CallbackServerContext* context,
-                                          const pb::GetClusterVersionRequest* in,
-                                          pb::GetClusterVersionResponse* out) override {
-    return Serve(context, [in, out](Core& core, const AnswerCall& answer) {
-      out->set_version(core.old_door().ClusterVersion(
-          VersionKey(in->version_type(), in->task_type(), in->task_id())));
-      answer(Ok());
-    });
+void DeleteWorkerSync(Core& core, Call& call, const pb::DeleteWorkerSyncRequest& in, Empty*) {
+  if (in.delete_all()) {
+    core.sync().DeleteAll();
+  } else {
+    core.sync().Delete(in.sync_name());
   }
+  AnswerLater(core, call);
+}
 
-  ServerUnaryReactor* update_cluster_version(CallbackServerContext* context,
-                                             const pb::UpdateClusterVersionRequest* in,
-                                             Empty*) override {
-    return Serve(context, [in](Core& core, const AnswerCall& answer) {
-      core.old_door().SetClusterVersion(
-          VersionKey(in->version_type(), in->task_type(), in->task_id()), in->version());
-      answer(Ok());
-    });
-  }
+void AcquireRemoteLock(Core& core, Call& call, const pb::AcquireRemoteLockRequest& in,
+                       pb::AcquireRemoteLockResponse* out) {
+  core.old_door().AcquireLock(in.name(), OldDoor::ReplicaOf(in.worker_id(), ""), in.timeout(),
+                              [out, &call](const Result<bool>& acquired) {
+                                out->set_success(acquired.ok() && *acquired);
+                                call.Answer(acquired.status());
+                              });
+}
 
-  // --- accepted, of no consequence here ---
+void ReleaseRemoteLock(Core& core, Call& call, const pb::ReleaseRemoteLockRequest& in, Empty*) {
+  core.sync().Release(in.name(), std::nullopt);
+  AnswerLater(core, call);
+}
 
-  ServerUnaryReactor* query_relaunch_ps_pod(CallbackServerContext* context, const Empty*,
-                                            pb::QueryRelaunchPSPodResponse*) override {
-    return Accept(context);
+// --- worlds ---
+
+void ReportTrainingLoopStatus(Core& core, Call& call, const pb::ReportTrainingLoopStatusRequest& in,
+                              Empty*) {
+  constexpr int kStart = 1;
+  constexpr int kEnd = 2;
+  const auto process = ProcessOf(in.worker_host(), in.worker_local_process_id());
+  if (in.status() == kStart) core.world().Start(process, in.ddp_server_port());
+  if (in.status() == kEnd) core.world().End(process);
+  AnswerLater(core, call);
+}
+
+void GetCommRank(Core& core, Call& call, const pb::GetCommRankRequest& in,
+                 pb::GetCommRankResponse* out) {
+  const World::Rank rank =
+      core.world().RankOf(ProcessOf(in.worker_host(), in.worker_local_process_id()));
+  out->set_rank_id(rank.rank);
+  out->set_world_size(rank.size);
+  out->set_rendezvous_id(rank.number);
+  out->set_rendezvous_port(rank.port);
+  out->set_local_rank(rank.local_rank);
+  out->set_local_size(rank.local_size);
+  out->set_cross_rank(rank.cross_rank);
+  out->set_cross_size(rank.cross_size);
+  out->set_master_port(rank.port);
+  out->set_master_addr(rank.address);
+  AnswerLater(core, call);
+}
+
+void ResetSync(Core& core, Call& call, const pb::DdpResetSyncRequest& in,
+               pb::DdpResetSyncResponse* out) {
+  out->set_reset(core.world().ResetSync(ProcessOf(in.worker_host(), in.worker_local_process_id()),
+                                        in.rendezvous_id()));
+  call.Answer(Ok());
+}
+
+void BarrierSync(Core& core, Call& call, const pb::DdpInitSyncRequest& in,
+                 pb::DdpInitSyncResponse* out) {
+  out->set_reset(core.world().BarrierSync(ProcessOf(in.worker_host(), in.worker_local_process_id()),
+                                          in.rendezvous_id()));
+  call.Answer(Ok());
+}
+
+void ReportPrestop(Core& core, Call& call, const pb::ReportPreStopRequest& in, Empty*) {
+  core.world().HostGone(in.worker_host());
+  AnswerLater(core, call);
+}
+
+// --- what the master knows ---
+
+void QueryRunningNodes(Core& core, Call& call, const Empty&, pb::RunningNodes* out) {
+  for (const Member& member : core.our_door().CurrentMembership().members) {
+    out->add_nodes()->set_type(std::string(job::NameOf(member.role)));
   }
-  ServerUnaryReactor* ready_for_ps_relaunch(CallbackServerContext* context, const Empty*,
-                                            Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* update_critical_worker(CallbackServerContext* context,
-                                             const pb::UpdateCriticalWorkerRequest*,
-                                             Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* report_model_metric(CallbackServerContext* context, const pb::ModelMetric*,
-                                          Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* report_used_resource(CallbackServerContext* context,
-                                           const pb::ReportUsedResourceRequest*, Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* query_ps_nodes(CallbackServerContext* context, const Empty*,
-                                     pb::QueryPsNodesResponse*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* init_remote_lock(CallbackServerContext* context,
-                                       const pb::InitRemoteLockRequest*, Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* report_autotune_status(CallbackServerContext* context,
-                                             const pb::AutoResourceConfig*, Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* report_version(CallbackServerContext* context,
-                                     const pb::ReportVersionRequest*, Empty*) override {
-    return Accept(context);
-  }
-  ServerUnaryReactor* report_evaluation_metrics(CallbackServerContext* context, const Empty*,
-                                                Empty*) override {
-    return Accept(context);
+  call.Answer(Ok());
+}
+
+void QueryTrainingStatus(Core& core, Call& call, const Empty&,
+                         pb::QueryTrainingStatusResponse* out) {
+  constexpr int kStarted = 1;
+  out->set_status(core.dispatcher().counters().version > 0 ? kStarted : 0);
+  call.Answer(Ok());
+}
+
+void ReportGlobalStep(Core& core, Call& call, const pb::GlobalStepRecord& in, Empty*) {
+  core.OnMetrics(in.global_step(), {});
+  call.Answer(Ok());
+}
+
+void GetClusterVersion(Core& core, Call& call, const pb::GetClusterVersionRequest& in,
+                       pb::GetClusterVersionResponse* out) {
+  out->set_version(
+      core.old_door().ClusterVersion(VersionKey(in.version_type(), in.task_type(), in.task_id())));
+  call.Answer(Ok());
+}
+
+void UpdateClusterVersion(Core& core, Call& call, const pb::UpdateClusterVersionRequest& in,
+                          Empty*) {
+  core.old_door().SetClusterVersion(VersionKey(in.version_type(), in.task_type(), in.task_id()),
+                                    in.version());
+  call.Answer(Ok());
+}
+
+// What is accepted and of no consequence here.
+template <typename Request, typename Response>
+void Accept(Core&, Call& call, const Request&, Response*) {
+  call.Answer(Ok());
+}
+
+class CompatService final : public Service {
+ public:
+  explicit CompatService(const job::JobSpec& job) : job_(job) {}
+
+  grpc::Service& Registered() override { return service_; }
+
+  void Listen(grpc::ServerCompletionQueue& queue) override {
+    using Async = pb::Master::AsyncService;
+    methods_.emplace(queue,
+                     [this](const grpc::ServerContext& context) { return Admitted(context); });
+    methods_->Serve(service_, &Async::Requestget_dataset_task, GetDatasetTask, kAhead);
+    methods_->Serve(service_, &Async::Requestget_task, GetTask, kAhead);
+    methods_->Serve(service_, &Async::Requestreport_dataset_task_result, ReportDatasetTaskResult,
+                    kAhead);
+    methods_->Serve(service_, &Async::Requestreport_task_result, ReportTaskResult, kAhead);
+    methods_->Serve(service_, &Async::Requestreport_dataset_shard_params, ReportDatasetShardParams);
+    methods_->Serve(service_, &Async::Requestreport_training_params, ReportTrainingParams);
+    methods_->Serve(service_, &Async::Requestreset_dataset, ResetDataset);
+    methods_->Serve(service_, &Async::Requestget_dataset_epoch, GetDatasetEpoch);
+    methods_->Serve(service_, &Async::Requestget_shard_checkpoint, GetShardCheckpoint);
+    methods_->Serve(service_, &Async::Requestreport_shard_checkpoint, ReportShardCheckpoint);
+    methods_->Serve(service_, &Async::Requestworker_sync, WorkerSync);
+    methods_->Serve(service_, &Async::Requestwait_worker_sync, WaitWorkerSync);
+    methods_->Serve(service_, &Async::Requestdelete_worker_sync, DeleteWorkerSync);
+    methods_->Serve(service_, &Async::Requestacquire_remote_lock, AcquireRemoteLock);
+    methods_->Serve(service_, &Async::Requestrelease_remote_lock, ReleaseRemoteLock);
+    methods_->Serve(service_, &Async::Requestreport_training_loop_status, ReportTrainingLoopStatus);
+    methods_->Serve(service_, &Async::Requestget_comm_rank, GetCommRank);
+    methods_->Serve(service_, &Async::Requestreset_sync, ResetSync);
+    methods_->Serve(service_, &Async::Requestbarrier_sync, BarrierSync);
+    methods_->Serve(service_, &Async::Requestreport_prestop, ReportPrestop);
+    methods_->Serve(service_, &Async::Requestquery_running_nodes, QueryRunningNodes);
+    methods_->Serve(service_, &Async::Requestquery_training_status, QueryTrainingStatus);
+    methods_->Serve(service_, &Async::Requestreport_global_step, ReportGlobalStep);
+    methods_->Serve(service_, &Async::Requestget_cluster_version, GetClusterVersion);
+    methods_->Serve(service_, &Async::Requestupdate_cluster_version, UpdateClusterVersion);
+    methods_->Serve(service_, &Async::Requestquery_relaunch_ps_pod, Accept);
+    methods_->Serve(service_, &Async::Requestready_for_ps_relaunch, Accept);
+    methods_->Serve(service_, &Async::Requestupdate_critical_worker, Accept);
+    methods_->Serve(service_, &Async::Requestreport_model_metric, Accept);
+    methods_->Serve(service_, &Async::Requestreport_used_resource, Accept);
+    methods_->Serve(service_, &Async::Requestquery_ps_nodes, Accept);
+    methods_->Serve(service_, &Async::Requestinit_remote_lock, Accept);
+    methods_->Serve(service_, &Async::Requestreport_autotune_status, Accept);
+    methods_->Serve(service_, &Async::Requestreport_version, Accept);
+    methods_->Serve(service_, &Async::Requestreport_evaluation_metrics, Accept);
   }
 
  private:
-  static std::string VersionKey(const std::string& version_type, const std::string& task_type,
-                                int32_t task_id) {
-    // GLOBAL versions are the cluster's; the others belong to one task.
-    return version_type == "GLOBAL" ? version_type
-                                    : fmt::format("{}/{}/{}", version_type, task_type, task_id);
-  }
+  // Each call that is waited for takes some memory, and a fetch is most of what is called.
+  static constexpr int kAhead = 16;
 
-  Status Admit(const CallbackServerContext& context) const {
+  Status Admitted(const grpc::ServerContext& context) const {
     if (!job_.old_door) {
       return PermissionDenied("--old_door=off: this job serves clients with a token only");
     }
@@ -414,68 +366,32 @@ class CompatService final : public pb::Master::CallbackService {
     return Ok();
   }
 
-  template <typename Work>
-  ServerUnaryReactor* Serve(CallbackServerContext* context, Work work) {
-    if (const Status status = Admit(*context); !status.ok()) return AnswerNow(status);
-    return OnLoop(loop_, std::move(work));
-  }
-
-  ServerUnaryReactor* Accept(CallbackServerContext* context) { return AnswerNow(Admit(*context)); }
-
-  ServerUnaryReactor* Fetch(CallbackServerContext* context, ReplicaRef replica,
-                            const std::string& dataset, pb::Task* out) {
-    if (const Status status = Admit(*context); !status.ok()) return AnswerNow(status);
-    const uint64_t id = ++calls_;
-    auto* call = new Call();
-    // What was granted, if anything; written by the loop before the answer leaves.
-    auto granted = std::make_shared<std::optional<LeaseId>>();  // the loop's and the call's
-    call->set_on_cancel([this, id, call, replica] {
-      loop_.Post([id, call, replica](Core& core) {
-        if (core.old_door().FetchCut(id, replica, std::nullopt)) call->Answer(Cancelled("hung up"));
-      });
-    });
-    call->set_on_done([this, id, replica, granted](bool cancelled) {
-      if (!cancelled || !granted->has_value()) return;
-      loop_.Post([id, replica, lease = **granted](Core& core) {
-        core.old_door().FetchCut(id, replica, lease);
-      });
-    });
-    loop_.Post([id, call, replica, dataset, out, granted](Core& core) {
-      core.old_door().Fetch(
-          id, replica, dataset,
-          [&core, call, out, granted](const Result<std::optional<LeasedShard>>& shard) {
-            if (shard.ok() && shard->has_value()) {
-              ToProto(**shard, core.dispatcher().counters().version, out);
-              *granted = (*shard)->lease;
-            }
-            call->Answer(shard.status());
-          });
-    });
-    return call;
-  }
-
-  Loop& loop_;
   const job::JobSpec& job_;
-  std::atomic<uint64_t> calls_{uint64_t{1} << 32};  // apart from our service's
+  pb::Master::AsyncService service_;
+  std::optional<Methods> methods_;
 };
 
-class TrainLoopService final : public pb::TrainLoopMaster::CallbackService {
+class TrainLoopService final : public Service {
  public:
-  ServerUnaryReactor* report_evaluation_metrics(CallbackServerContext*, const Empty*,
-                                                Empty*) override {
-    return AnswerNow(Ok());
+  grpc::Service& Registered() override { return service_; }
+
+  void Listen(grpc::ServerCompletionQueue& queue) override {
+    using Async = pb::TrainLoopMaster::AsyncService;
+    methods_.emplace(queue, [](const grpc::ServerContext&) { return Ok(); });
+    methods_->Serve(service_, &Async::Requestreport_evaluation_metrics, Accept);
+    methods_->Serve(service_, &Async::Requestreport_version, Accept);
   }
-  ServerUnaryReactor* report_version(CallbackServerContext*, const pb::ReportVersionRequest*,
-                                     Empty*) override {
-    return AnswerNow(Ok());
-  }
+
+ private:
+  pb::TrainLoopMaster::AsyncService service_;
+  std::optional<Methods> methods_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::Service>> NewCompatServices(Loop& loop, const job::JobSpec& job) {
-  std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(std::make_unique<CompatService>(loop, job));
+std::vector<std::unique_ptr<Service>> NewCompatServices(const job::JobSpec& job) {
+  std::vector<std::unique_ptr<Service>> services;
+  services.push_back(std::make_unique<CompatService>(job));
   services.push_back(std::make_unique<TrainLoopService>());
   return services;
 }

@@ -4,21 +4,46 @@
 
 namespace edl::master {
 
-void Loop::Post(std::function<void(Core&)> work) {
-  bool wake = false;
-  {
-    const MutexLock lock(mutex_);
-    if (ended_) return;
-    wake = inbox_.empty();
-    inbox_.push_back(std::move(work));
-  }
-  if (wake) posted_.NotifyOne();
+void Loop::Wake::On(Core&, bool) {
+  const MutexLock lock(loop_.mutex_);
+  loop_.waking_ = false;
 }
 
-void Loop::Round(std::vector<std::function<void(Core&)>>& work) {
-  core_.Advance(clock_.Now(), clock_.WallNow());
+void Loop::Post(std::function<void(Core&)> work) {
+  const MutexLock lock(mutex_);
+  if (ended_) return;
+  inbox_.push_back(std::move(work));
+  if (queue_ == nullptr || waking_) return;
+  waking_ = true;
+  alarm_.Set(queue_, gpr_now(GPR_CLOCK_MONOTONIC), &wake_);
+}
+
+void Loop::TakePosted() {
+  std::vector<std::function<void(Core&)>> work;
+  {
+    const MutexLock lock(mutex_);
+    std::swap(work, inbox_);
+  }
   for (auto& item : work) item(core_);
-  work.clear();
+}
+
+void Loop::TakeEvents(grpc::CompletionQueue& queue, std::chrono::milliseconds wait) {
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = [&](gpr_timespec until) {
+    return queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT;
+  };
+  const gpr_timespec patience = gpr_time_from_millis(wait.count(), GPR_TIMESPAN);
+  bool found = next(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), patience));
+  core_.Advance(clock_.Now(), clock_.WallNow());
+  // In the past, and not now, which gRPC would round up to the next millisecond.
+  const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
+  for (int taken = 0; found; found = ++taken < kMostEvents && next(at_once)) {
+    static_cast<Event*>(tag)->On(core_, ok);
+  }
+}
+
+void Loop::Tick() {
   const Time now = clock_.Now();
   if (now - last_tick_ < kTick) return;
   last_tick_ = now;
@@ -46,18 +71,17 @@ void Loop::ShowView() {
   outlets_.view(core_.View());
 }
 
-Status Loop::Run() {
-  std::vector<std::function<void(Core&)>> work;
+Status Loop::Run(grpc::CompletionQueue& queue) {
+  {
+    const MutexLock lock(mutex_);
+    queue_ = &queue;
+  }
+  std::chrono::milliseconds wait{0};  // what was posted before does not wait
   while (true) {
-    {
-      const MutexLock lock(mutex_);
-      const auto wake_at = std::chrono::steady_clock::now() + kTick;
-      while (inbox_.empty()) {
-        if (!posted_.WaitUntil(mutex_, wake_at)) break;
-      }
-      std::swap(work, inbox_);
-    }
-    Round(work);
+    TakeEvents(queue, wait);
+    wait = kTick;
+    TakePosted();
+    Tick();
     Status committed = core_.Commit();
     if (committed.ok()) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {
@@ -68,6 +92,7 @@ Status Loop::Run() {
     }
     const MutexLock lock(mutex_);
     ended_ = true;
+    queue_ = nullptr;
     inbox_.clear();
     return committed;
   }

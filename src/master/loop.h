@@ -1,9 +1,11 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/completion_queue.h>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -13,13 +15,25 @@
 
 namespace edl::master {
 
-// The one thread of a master's state: takes what services and backend post, lets the core decide,
-// commits once for all that came in meanwhile, and lets answers and commands go.
+// The one thread of a master's state, and of its calls: takes what came off the queue of the server
+// and what others post, lets the core decide, commits once for all of it, and lets answers and
+// commands go.
 //
 // Post is thread-safe; Run belongs to the thread that calls it.
 class Loop {
  public:
   static constexpr std::chrono::milliseconds kTick{50};
+  // What is taken in before a commit, at most: the first caller is waiting.
+  static constexpr int kMostEvents = 1024;
+
+  // What a tag on the queue is: the next thing that happened to a call.
+  class Event {
+   public:
+    virtual void On(Core& core, bool ok) = 0;
+
+   protected:
+    ~Event() = default;
+  };
 
   struct Outlets {
     // Commands that are durable now. Must not block.
@@ -31,16 +45,28 @@ class Loop {
   };
 
   Loop(Core& core, const Clock& clock, Outlets outlets)
-      : core_(core), clock_(clock), outlets_(std::move(outlets)) {}
+      : core_(core), clock_(clock), outlets_(std::move(outlets)), wake_(*this) {}
 
   // Runs `work` on the loop, in order. Dropped once the loop has ended.
   void Post(std::function<void(Core&)> work);
 
-  // Runs until the job is in a final state, or the ledger fails. REQUIRES: Load went well.
-  Status Run();
+  // Runs until the job is in a final state, or the ledger fails. Every tag on `queue` is an Event.
+  // REQUIRES: Load went well.
+  Status Run(grpc::CompletionQueue& queue);
 
  private:
-  void Round(std::vector<std::function<void(Core&)>>& work);
+  class Wake final : public Event {
+   public:
+    explicit Wake(Loop& loop) : loop_(loop) {}
+    void On(Core& core, bool ok) override;
+
+   private:
+    Loop& loop_;
+  };
+
+  void TakeEvents(grpc::CompletionQueue& queue, std::chrono::milliseconds wait);
+  void TakePosted();
+  void Tick();
   void ShowView();
 
   Core& core_;
@@ -50,10 +76,13 @@ class Loop {
   Time last_view_;
   uint64_t shown_ = 0;
   job::JobState shown_state_ = job::JobState::kStarting;
+  Wake wake_;
 
   Mutex mutex_;
-  CondVar posted_;
   std::vector<std::function<void(Core&)>> inbox_ GUARDED_BY(mutex_);
+  grpc::CompletionQueue* queue_ GUARDED_BY(mutex_) = nullptr;  // while Run runs
+  grpc::Alarm alarm_ GUARDED_BY(mutex_);
+  bool waking_ GUARDED_BY(mutex_) = false;  // the alarm is on its way through the queue
   bool ended_ GUARDED_BY(mutex_) = false;
 };
 

@@ -1,21 +1,17 @@
 #include "master/master_service.h"
 
-#include <atomic>
-#include <deque>
+#include <optional>
 #include <utility>
 
 #include "elasticdl/v1/master.grpc.pb.h"
 #include <grpcpp/grpcpp.h>
 
-#include "base/mutex.h"
 #include "master/call.h"
 #include "master/ledger_report.h"
 
 namespace edl::master {
 namespace {
 
-using grpc::CallbackServerContext;
-using grpc::ServerUnaryReactor;
 using std::chrono::milliseconds;
 
 namespace pb = ::elasticdl::v1;
@@ -102,329 +98,322 @@ bool SameSecret(std::string_view a, std::string_view b) {
 
 // Answers with a ready flag that came from the loop.
 template <typename Response, typename Set>
-Reply<bool> BoolReply(Response* response, const AnswerCall& answer, Set set) {
-  return [response, answer, set](Result<bool> ready) {
+Reply<bool> BoolReply(Response* response, Call& call, Set set) {
+  return [response, &call, set](Result<bool> ready) {
     if (ready.ok()) set(response, *ready);
-    answer(ready.status());
+    call.Answer(ready.status());
   };
 }
 
-// The membership of a job, written to one watcher as it changes. A slow watcher gets the newest
-// state, not each one.
-class MembershipStream final : public grpc::ServerWriteReactor<pb::Membership> {
- public:
-  MembershipStream(Loop& loop, Incarnation incarnation, uint64_t id)
-      : loop_(loop), incarnation_(incarnation), id_(id) {
-    loop_.Post([this](Core& core) {
-      const Status status = core.our_door().Watch(
-          incarnation_, id_, [this](const Membership& membership) { Push(membership); });
-      if (!status.ok()) End(rpc::ToGrpc(status));
-    });
-  }
+void SetReady(pb::SyncResponse* out, bool ready) { out->set_ready(ready); }
 
-  void OnWriteDone(bool ok) override {
-    const MutexLock lock(mutex_);
-    writing_ = false;
-    if (ok) WriteNext();
+void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* out) {
+  const auto role = job::RoleFromName(in.role());
+  if (!role || *role == job::Role::kMaster) {
+    call.Answer(InvalidArgument("'{}' is not a role that joins", in.role()));
+    return;
   }
-  void OnCancel() override { End(grpc::Status::CANCELLED); }
-  void OnDone() override {
-    // The loop may still push: it lets go first, then the stream ends.
-    loop_.Post([this](Core& core) {
-      core.our_door().Unwatch(incarnation_, id_);
-      // Pushes of this very round are still in the outbox.
-      core.outbox().Add([this] { delete this; });
-    });
+  JoinRequest request{.replica = {*role, in.replica_id()},
+                      .incarnation = Incarnation(in.incarnation()),
+                      .process = in.process()};
+  for (const uint64_t lease : in.held()) request.held.emplace_back(lease);
+  core.our_door().Join(request, [out, &call](Result<JoinReply> reply) {
+    if (reply.ok()) {
+      out->set_incarnation(reply->incarnation.value());
+      for (const LeaseId lease : reply->held) out->add_held(lease.value());
+      out->set_beat_ms(OurDoor::kBeat.count());
+      out->set_silence_ms(OurDoor::kSilence.count());
+    }
+    call.Answer(reply.status());
+  });
+}
+
+void Leave(Core& core, Call& call, const pb::LeaveRequest& in, pb::LeaveResponse*) {
+  core.our_door().Leave(Incarnation(in.incarnation()),
+                        [&call](const Result<Done>& done) { call.Answer(done.status()); });
+}
+
+void Beat(Core& core, Call& call, const pb::BeatRequest& in, pb::BeatResponse*) {
+  core.our_door().Beat(Incarnation(in.incarnation()),
+                       [&call](const Result<Done>& done) { call.Answer(done.status()); });
+}
+
+void Exchange(Core& core, Call& call, const pb::ExchangeRequest& in, pb::ExchangeResponse* out) {
+  call.set_on_hang_up([&call](Core& core) {
+    // Only a call that still waited is ended here; another has its answer.
+    if (core.dispatcher().DropWaiter(call.id(), core.now())) call.Answer(Cancelled("hung up"));
+  });
+  core.our_door().Exchange(FromProto(in, call.id()), [out, &call](Result<ExchangeReply> reply) {
+    if (reply.ok()) ToProto(*reply, out);
+    call.Answer(reply.status());
+  });
+}
+
+void RegisterDataset(Core& core, Call& call, const pb::RegisterDatasetRequest& in,
+                     pb::RegisterDatasetResponse* out) {
+  const auto dataset = core.Register(FromProto(in.spec()));
+  if (dataset.ok()) {
+    *out->mutable_spec() = ToProto((*dataset)->spec());
+    out->set_generation((*dataset)->row().generation);
   }
+  AnswerLater(core, call, dataset.status());
+}
+
+void ResetDataset(Core& core, Call& call, const pb::ResetDatasetRequest& in,
+                  pb::ResetDatasetResponse* out) {
+  const auto dataset = core.Reset(in.dataset());
+  if (dataset.ok()) out->set_generation((*dataset)->row().generation);
+  AnswerLater(core, call, dataset.status());
+}
+
+void GetDataset(Core& core, Call& call, const pb::GetDatasetRequest& in,
+                pb::GetDatasetResponse* out) {
+  const Dataset* dataset = core.dispatcher().Find(in.dataset());
+  if (dataset == nullptr) {
+    call.Answer(NotFound("no dataset is named '{}'", in.dataset()));
+    return;
+  }
+  const job::DatasetView view = dataset->View();
+  *out->mutable_spec() = ToProto(dataset->spec());
+  out->set_generation(dataset->row().generation);
+  out->set_epoch(static_cast<uint32_t>(view.epoch));
+  out->set_records_done(view.records_done);
+  out->set_finished(view.finished);
+  call.Answer(Ok());
+}
+
+void SaveShards(Core& core, Call& call, const pb::SaveShardsRequest& in,
+                pb::SaveShardsResponse* out) {
+  auto content = core.dispatcher().Save(in.dataset());
+  if (content.ok()) out->set_content(std::move(*content));
+  AnswerLater(core, call, content.status());
+}
+
+void RestoreShards(Core& core, Call& call, const pb::RestoreShardsRequest& in,
+                   pb::RestoreShardsResponse* out) {
+  const auto dataset = core.Restore(in.content());
+  if (dataset.ok()) out->set_generation((*dataset)->row().generation);
+  AnswerLater(core, call, dataset.status());
+}
+
+void Arrive(Core& core, Call& call, const pb::ArriveRequest& in, pb::SyncResponse* out) {
+  core.our_door().Arrive(Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
+                         BoolReply(out, call, SetReady));
+}
+
+void AwaitEvent(Core& core, Call& call, const pb::AwaitEventRequest& in, pb::SyncResponse* out) {
+  core.our_door().AwaitEvent(in.name(), milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
+}
+
+void Notify(Core& core, Call& call, const pb::NotifyRequest& in, pb::SyncResponse* out) {
+  core.sync().Notify(in.name());
+  out->set_ready(true);
+  AnswerLater(core, call, Ok());
+}
+
+void DeleteSync(Core& core, Call& call, const pb::DeleteSyncRequest& in, pb::SyncResponse* out) {
+  if (in.all()) {
+    core.sync().DeleteAll();
+  } else {
+    core.sync().Delete(in.name());
+  }
+  out->set_ready(true);
+  AnswerLater(core, call, Ok());
+}
+
+void AcquireLock(Core& core, Call& call, const pb::AcquireLockRequest& in,
+                 pb::AcquireLockResponse* out) {
+  core.our_door().AcquireLock(Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
+                              BoolReply(out, call, [](pb::AcquireLockResponse* o, bool acquired) {
+                                o->set_acquired(acquired);
+                              }));
+}
+
+void ReleaseLock(Core& core, Call& call, const pb::ReleaseLockRequest& in,
+                 pb::ReleaseLockResponse* out) {
+  core.our_door().ReleaseLock(Incarnation(in.incarnation()), in.name(),
+                              BoolReply(out, call, [](pb::ReleaseLockResponse* o, bool released) {
+                                o->set_released(released);
+                              }));
+}
+
+void ReportMetrics(Core& core, Call& call, const pb::ReportMetricsRequest& in,
+                   pb::ReportMetricsResponse*) {
+  core.OnMetrics(in.step(), {in.metrics().begin(), in.metrics().end()});
+  call.Answer(Ok());
+}
+
+void GetJob(Core& core, Call& call, const pb::GetJobRequest&, pb::GetJobResponse* out) {
+  out->set_view_json(core.View().ToJson());
+  call.Answer(Ok());
+}
+
+void GetLedger(Core& core, Call& call, const pb::GetLedgerRequest&, pb::GetLedgerResponse* out) {
+  auto text = core.LedgerJson();
+  if (text.ok()) out->set_ledger_json(std::move(*text));
+  call.Answer(text.status());
+}
+
+void Scale(Core& core, Call& call, const pb::ScaleRequest& in, pb::ScaleResponse*) {
+  AnswerLater(core, call, core.Scale(in.num_workers()));
+}
+
+void Stop(Core& core, Call& call, const pb::StopRequest& in, pb::StopResponse*) {
+  core.Stop(in.reason().empty() ? "stopped by its user" : in.reason());
+  AnswerLater(core, call, Ok());
+}
+
+// The membership of a job, written to one watcher as it changes. A slow watcher gets the newest
+// state, not each one. Deletes itself when gRPC and the core are through with it.
+class MembershipStream final : private Loop::Event {
+ public:
+  struct Source {
+    pb::Master::AsyncService& service;
+    const Admit admit;
+    grpc::ServerCompletionQueue& queue;
+  };
+
+  // Waits for a watcher.
+  static void Await(const Source& source) { new MembershipStream(source); }
 
  private:
+  enum class State { kAwaited, kOpen, kEnded };
+
+  class Over final : public Loop::Event {
+   public:
+    explicit Over(MembershipStream& stream) : stream_(stream) {}
+    void On(Core& core, bool) override { stream_.OnOver(core); }
+    void* Tag() { return static_cast<Loop::Event*>(this); }
+
+   private:
+    MembershipStream& stream_;
+  };
+
+  explicit MembershipStream(const Source& source)
+      : source_(source), writer_(&context_), over_event_(*this) {
+    context_.AsyncNotifyWhenDone(over_event_.Tag());
+    source_.service.RequestWatch(&context_, &in_, &writer_, &source_.queue, &source_.queue, Tag());
+  }
+  ~MembershipStream() = default;
+
+  void* Tag() { return static_cast<Loop::Event*>(this); }
+
+  void On(Core& core, bool ok) override {
+    if (state_ == State::kAwaited) {
+      if (!ok) {  // the server shuts down
+        delete this;
+        return;
+      }
+      Await(source_);
+      Open(core);
+      return;
+    }
+    busy_ = false;  // a write, or the last word, is through
+    if (ok) WriteNext();
+    DeleteIfThrough();
+  }
+
+  void Open(Core& core) {
+    state_ = State::kOpen;
+    Status status = source_.admit(context_);
+    if (status.ok()) {
+      // One stream is one watcher, so its address names it.
+      status = core.our_door().Watch(Incarnation(in_.incarnation()), id(),
+                                     [this](const Membership& membership) { Push(membership); });
+    }
+    if (status.ok()) return;
+    state_ = State::kEnded;
+    busy_ = true;
+    writer_.Finish(rpc::ToGrpc(status), Tag());
+  }
+
+  void OnOver(Core& core) {
+    state_ = State::kEnded;
+    core.our_door().Unwatch(Incarnation(in_.incarnation()), id());
+    // Pushes of this very round are still in the outbox, before this.
+    core.outbox().Add([this] {
+      released_ = true;
+      DeleteIfThrough();
+    });
+  }
+
   void Push(const Membership& membership) {
-    pb::Membership next;
-    next.set_number(membership.number);
+    next_.Clear();
+    next_.set_number(membership.number);
     for (const Member& member : membership.members) {
-      pb::Member* out = next.add_members();
+      pb::Member* out = next_.add_members();
       out->set_role(std::string(job::NameOf(member.role)));
       out->set_index(member.index);
       out->set_replica_id(member.id);
     }
-    const MutexLock lock(mutex_);
-    next_ = std::move(next);
     pending_ = true;
     WriteNext();
   }
 
-  void WriteNext() REQUIRES(mutex_) {
-    if (writing_ || ended_ || !pending_) return;
-    writing_ = true;
+  void WriteNext() {
+    if (busy_ || !pending_ || state_ != State::kOpen) return;
+    busy_ = true;
     pending_ = false;
-    current_ = std::move(next_);
-    StartWrite(&current_);
+    writer_.Write(next_, Tag());
   }
 
-  void End(const grpc::Status& status) {
-    const MutexLock lock(mutex_);
-    if (ended_) return;
-    ended_ = true;
-    Finish(status);
+  void DeleteIfThrough() {
+    if (released_ && !busy_) delete this;
   }
 
-  Loop& loop_;
-  const Incarnation incarnation_;
-  const uint64_t id_;
-  Mutex mutex_;
-  pb::Membership current_ GUARDED_BY(mutex_);
-  pb::Membership next_ GUARDED_BY(mutex_);
-  bool pending_ GUARDED_BY(mutex_) = false;
-  bool writing_ GUARDED_BY(mutex_) = false;
-  bool ended_ GUARDED_BY(mutex_) = false;
+  uint64_t id() const { return reinterpret_cast<uintptr_t>(this); }
+
+  const Source& source_;
+  grpc::ServerContext context_;
+  pb::WatchRequest in_;
+  grpc::ServerAsyncWriter<pb::Membership> writer_;
+  Over over_event_;
+  pb::Membership next_;
+  State state_ = State::kAwaited;
+  bool pending_ = false;
+  bool busy_ = false;      // a tag of ours is with gRPC
+  bool released_ = false;  // gRPC has ended the call, and the core has let go of it
 };
 
-// Ends at once with a refusal.
-class RefusedStream final : public grpc::ServerWriteReactor<pb::Membership> {
+class MasterService final : public Service {
  public:
-  explicit RefusedStream(const Status& status) { Finish(rpc::ToGrpc(status)); }
-  void OnDone() override { delete this; }
-};
+  explicit MasterService(std::string token) : expected_("Bearer " + std::move(token)) {}
 
-class MasterService final : public pb::Master::CallbackService {
- public:
-  MasterService(Loop& loop, std::string token)
-      : loop_(loop), expected_("Bearer " + std::move(token)) {}
+  grpc::Service& Registered() override { return service_; }
 
-  ServerUnaryReactor* Join(CallbackServerContext* context, const pb::JoinRequest* in,
-                           pb::JoinResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      const auto role = job::RoleFromName(in->role());
-      if (!role || *role == job::Role::kMaster) {
-        answer(InvalidArgument("'{}' is not a role that joins", in->role()));
-        return;
-      }
-      JoinRequest request{.replica = {*role, in->replica_id()},
-                          .incarnation = Incarnation(in->incarnation()),
-                          .process = in->process()};
-      for (const uint64_t lease : in->held()) request.held.emplace_back(lease);
-      core.our_door().Join(request, [out, answer](Result<JoinReply> reply) {
-        if (reply.ok()) {
-          out->set_incarnation(reply->incarnation.value());
-          for (const LeaseId lease : reply->held) out->add_held(lease.value());
-          out->set_beat_ms(OurDoor::kBeat.count());
-          out->set_silence_ms(OurDoor::kSilence.count());
-        }
-        answer(reply.status());
-      });
-    });
-  }
-
-  ServerUnaryReactor* Leave(CallbackServerContext* context, const pb::LeaveRequest* in,
-                            pb::LeaveResponse*) override {
-    return Guarded(context, [in](Core& core, const AnswerCall& answer) {
-      core.our_door().Leave(Incarnation(in->incarnation()),
-                            [answer](const Result<Done>& done) { answer(done.status()); });
-    });
-  }
-
-  ServerUnaryReactor* Beat(CallbackServerContext* context, const pb::BeatRequest* in,
-                           pb::BeatResponse*) override {
-    return Guarded(context, [in](Core& core, const AnswerCall& answer) {
-      core.our_door().Beat(Incarnation(in->incarnation()),
-                           [answer](const Result<Done>& done) { answer(done.status()); });
-    });
-  }
-
-  grpc::ServerWriteReactor<pb::Membership>* Watch(CallbackServerContext* context,
-                                                  const pb::WatchRequest* in) override {
-    if (const Status status = Authorize(*context); !status.ok()) return new RefusedStream(status);
-    return new MembershipStream(loop_, Incarnation(in->incarnation()), ++calls_);
-  }
-
-  ServerUnaryReactor* Exchange(CallbackServerContext* context, const pb::ExchangeRequest* in,
-                               pb::ExchangeResponse* out) override {
-    if (const Status status = Authorize(*context); !status.ok()) return AnswerNow(status);
-    const uint64_t id = ++calls_;
-    auto* call = new Call();
-    call->set_on_cancel([this, id, call] {
-      loop_.Post([id, call](Core& core) {
-        // Only a call that still waited is ended here; another has its answer.
-        if (core.dispatcher().DropWaiter(id, core.now())) call->Answer(Cancelled("hung up"));
-      });
-    });
-    loop_.Post([id, in, out, call](Core& core) {
-      core.our_door().Exchange(FromProto(*in, id), [out, call](Result<ExchangeReply> reply) {
-        if (reply.ok()) ToProto(*reply, out);
-        call->Answer(reply.status());
-      });
-    });
-    return call;
-  }
-
-  ServerUnaryReactor* RegisterDataset(CallbackServerContext* context,
-                                      const pb::RegisterDatasetRequest* in,
-                                      pb::RegisterDatasetResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      const auto dataset = core.Register(FromProto(in->spec()));
-      if (dataset.ok()) {
-        *out->mutable_spec() = ToProto((*dataset)->spec());
-        out->set_generation((*dataset)->row().generation);
-      }
-      Later(core, answer, dataset.status());
-    });
-  }
-
-  ServerUnaryReactor* ResetDataset(CallbackServerContext* context,
-                                   const pb::ResetDatasetRequest* in,
-                                   pb::ResetDatasetResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      const auto dataset = core.Reset(in->dataset());
-      if (dataset.ok()) out->set_generation((*dataset)->row().generation);
-      Later(core, answer, dataset.status());
-    });
-  }
-
-  ServerUnaryReactor* GetDataset(CallbackServerContext* context, const pb::GetDatasetRequest* in,
-                                 pb::GetDatasetResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      const Dataset* dataset = core.dispatcher().Find(in->dataset());
-      if (dataset == nullptr) {
-        answer(NotFound("no dataset is named '{}'", in->dataset()));
-        return;
-      }
-      const job::DatasetView view = dataset->View();
-      *out->mutable_spec() = ToProto(dataset->spec());
-      out->set_generation(dataset->row().generation);
-      out->set_epoch(static_cast<uint32_t>(view.epoch));
-      out->set_records_done(view.records_done);
-      out->set_finished(view.finished);
-      answer(Ok());
-    });
-  }
-
-  ServerUnaryReactor* SaveShards(CallbackServerContext* context, const pb::SaveShardsRequest* in,
-                                 pb::SaveShardsResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      auto content = core.dispatcher().Save(in->dataset());
-      if (content.ok()) out->set_content(std::move(*content));
-      Later(core, answer, content.status());
-    });
-  }
-
-  ServerUnaryReactor* RestoreShards(CallbackServerContext* context,
-                                    const pb::RestoreShardsRequest* in,
-                                    pb::RestoreShardsResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      const auto dataset = core.Restore(in->content());
-      if (dataset.ok()) out->set_generation((*dataset)->row().generation);
-      Later(core, answer, dataset.status());
-    });
-  }
-
-  ServerUnaryReactor* Arrive(CallbackServerContext* context, const pb::ArriveRequest* in,
-                             pb::SyncResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.our_door().Arrive(Incarnation(in->incarnation()), in->name(),
-                             milliseconds(in->wait_ms()), BoolReply(out, answer, SetReady));
-    });
-  }
-
-  ServerUnaryReactor* AwaitEvent(CallbackServerContext* context, const pb::AwaitEventRequest* in,
-                                 pb::SyncResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.our_door().AwaitEvent(in->name(), milliseconds(in->wait_ms()),
-                                 BoolReply(out, answer, SetReady));
-    });
-  }
-
-  ServerUnaryReactor* Notify(CallbackServerContext* context, const pb::NotifyRequest* in,
-                             pb::SyncResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.sync().Notify(in->name());
-      out->set_ready(true);
-      Later(core, answer, Ok());
-    });
-  }
-
-  ServerUnaryReactor* DeleteSync(CallbackServerContext* context, const pb::DeleteSyncRequest* in,
-                                 pb::SyncResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      if (in->all()) {
-        core.sync().DeleteAll();
-      } else {
-        core.sync().Delete(in->name());
-      }
-      out->set_ready(true);
-      Later(core, answer, Ok());
-    });
-  }
-
-  ServerUnaryReactor* AcquireLock(CallbackServerContext* context, const pb::AcquireLockRequest* in,
-                                  pb::AcquireLockResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.our_door().AcquireLock(
-          Incarnation(in->incarnation()), in->name(), milliseconds(in->wait_ms()),
-          BoolReply(out, answer,
-                    [](pb::AcquireLockResponse* o, bool acquired) { o->set_acquired(acquired); }));
-    });
-  }
-
-  ServerUnaryReactor* ReleaseLock(CallbackServerContext* context, const pb::ReleaseLockRequest* in,
-                                  pb::ReleaseLockResponse* out) override {
-    return Guarded(context, [in, out](Core& core, const AnswerCall& answer) {
-      core.our_door().ReleaseLock(
-          Incarnation(in->incarnation()), in->name(),
-          BoolReply(out, answer,
-                    [](pb::ReleaseLockResponse* o, bool released) { o->set_released(released); }));
-    });
-  }
-
-  ServerUnaryReactor* ReportMetrics(CallbackServerContext* context,
-                                    const pb::ReportMetricsRequest* in,
-                                    pb::ReportMetricsResponse*) override {
-    return Guarded(context, [in](Core& core, const AnswerCall& answer) {
-      core.OnMetrics(in->step(), {in->metrics().begin(), in->metrics().end()});
-      answer(Ok());
-    });
-  }
-
-  ServerUnaryReactor* GetJob(CallbackServerContext* context, const pb::GetJobRequest*,
-                             pb::GetJobResponse* out) override {
-    return Guarded(context, [out](Core& core, const AnswerCall& answer) {
-      out->set_view_json(core.View().ToJson());
-      answer(Ok());
-    });
-  }
-
-  ServerUnaryReactor* GetLedger(CallbackServerContext* context, const pb::GetLedgerRequest*,
-                                pb::GetLedgerResponse* out) override {
-    return Guarded(context, [out](Core& core, const AnswerCall& answer) {
-      auto text = core.LedgerJson();
-      if (text.ok()) out->set_ledger_json(std::move(*text));
-      answer(text.status());
-    });
-  }
-
-  ServerUnaryReactor* Scale(CallbackServerContext* context, const pb::ScaleRequest* in,
-                            pb::ScaleResponse*) override {
-    return Guarded(context, [in](Core& core, const AnswerCall& answer) {
-      Later(core, answer, core.Scale(in->num_workers()));
-    });
-  }
-
-  ServerUnaryReactor* Stop(CallbackServerContext* context, const pb::StopRequest* in,
-                           pb::StopResponse*) override {
-    return Guarded(context, [in](Core& core, const AnswerCall& answer) {
-      core.Stop(in->reason().empty() ? "stopped by its user" : in->reason());
-      Later(core, answer, Ok());
-    });
+  void Listen(grpc::ServerCompletionQueue& queue) override {
+    using Async = pb::Master::AsyncService;
+    const Admit admit = [this](const grpc::ServerContext& context) { return Admitted(context); };
+    watchers_.emplace(MembershipStream::Source{service_, admit, queue});
+    MembershipStream::Await(*watchers_);
+    methods_.emplace(queue, admit);
+    methods_->Serve(service_, &Async::RequestJoin, Join);
+    methods_->Serve(service_, &Async::RequestLeave, Leave);
+    methods_->Serve(service_, &Async::RequestBeat, Beat);
+    methods_->Serve(service_, &Async::RequestExchange, Exchange, kAhead);
+    methods_->Serve(service_, &Async::RequestRegisterDataset, RegisterDataset);
+    methods_->Serve(service_, &Async::RequestResetDataset, ResetDataset);
+    methods_->Serve(service_, &Async::RequestGetDataset, GetDataset);
+    methods_->Serve(service_, &Async::RequestSaveShards, SaveShards);
+    methods_->Serve(service_, &Async::RequestRestoreShards, RestoreShards);
+    methods_->Serve(service_, &Async::RequestArrive, Arrive);
+    methods_->Serve(service_, &Async::RequestAwaitEvent, AwaitEvent);
+    methods_->Serve(service_, &Async::RequestNotify, Notify);
+    methods_->Serve(service_, &Async::RequestDeleteSync, DeleteSync);
+    methods_->Serve(service_, &Async::RequestAcquireLock, AcquireLock);
+    methods_->Serve(service_, &Async::RequestReleaseLock, ReleaseLock);
+    methods_->Serve(service_, &Async::RequestReportMetrics, ReportMetrics);
+    methods_->Serve(service_, &Async::RequestGetJob, GetJob);
+    methods_->Serve(service_, &Async::RequestGetLedger, GetLedger);
+    methods_->Serve(service_, &Async::RequestScale, Scale);
+    methods_->Serve(service_, &Async::RequestStop, Stop);
   }
 
  private:
-  static void SetReady(pb::SyncResponse* out, bool ready) { out->set_ready(ready); }
+  // Each call that is waited for takes some memory, and Exchange is most of what is called.
+  static constexpr int kAhead = 64;
 
-  // Answers once what was decided is durable.
-  static void Later(Core& core, const AnswerCall& answer, const Status& status) {
-    core.outbox().Add([answer, status] { answer(status); });
-  }
-
-  Status Authorize(const CallbackServerContext& context) const {
+  Status Admitted(const grpc::ServerContext& context) const {
     const auto& metadata = context.client_metadata();
     auto found = metadata.find("authorization");
     if (found == metadata.end()) {
@@ -436,21 +425,16 @@ class MasterService final : public pb::Master::CallbackService {
     return Ok();
   }
 
-  template <typename Work>
-  ServerUnaryReactor* Guarded(CallbackServerContext* context, Work work) {
-    if (const Status status = Authorize(*context); !status.ok()) return AnswerNow(status);
-    return OnLoop(loop_, std::move(work));
-  }
-
-  Loop& loop_;
   const std::string expected_;
-  std::atomic<uint64_t> calls_{0};
+  pb::Master::AsyncService service_;
+  std::optional<MembershipStream::Source> watchers_;
+  std::optional<Methods> methods_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewMasterService(Loop& loop, std::string token) {
-  return std::make_unique<MasterService>(loop, std::move(token));
+std::unique_ptr<Service> NewMasterService(std::string token) {
+  return std::make_unique<MasterService>(std::move(token));
 }
 
 }  // namespace edl::master

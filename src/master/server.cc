@@ -2,8 +2,8 @@
 
 #include <chrono>
 
+#include <absl/synchronization/mutex.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/codegen/service_type.h>
 
 #include "master/compat_service.h"
 #include "master/master_service.h"
@@ -19,10 +19,12 @@ constexpr int kPingTimeoutMs = 10000;
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const std::string& token,
-                                              const job::JobSpec& job, Loop& loop) {
-  std::unique_ptr<Server> server(new Server());
-  server->services_ = NewCompatServices(loop, job);
-  server->services_.push_back(NewMasterService(loop, token));
+                                              const job::JobSpec& job, Core& core) {
+  // Debian builds abseil with its search for deadlocks on: a twentieth of the master's time.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  std::unique_ptr<Server> server(new Server(core));
+  server->services_ = NewCompatServices(job);
+  server->services_.push_back(NewMasterService(token));
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -32,17 +34,29 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   builder.SetMaxSendMessageSize(kMostMessageBytes);
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &server->port_);
-  for (const auto& service : server->services_) builder.RegisterService(service.get());
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  for (const auto& service : server->services_) builder.RegisterService(&service->Registered());
+  server->queue_ = builder.AddCompletionQueue();
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || server->port_ == 0) {
+  if (server->server_ == nullptr || port == 0) {
     return Unavailable("the master cannot listen on {}: the port is taken", address);
   }
+  for (const auto& service : server->services_) service->Listen(*server->queue_);
   return server;
 }
 
-Server::Server() = default;
+Server::Server(Core& core) : core_(core) {}
 
-Server::~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
+Server::~Server() {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  if (queue_ == nullptr) return;
+  queue_->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) static_cast<Loop::Event*>(tag)->On(core_, ok);
+}
+
+grpc::CompletionQueue& Server::queue() { return *queue_; }
 
 }  // namespace edl::master

@@ -6,32 +6,38 @@
 
 #include "base/status.h"
 #include "job/job_spec.h"
-#include "master/loop.h"
 
 namespace grpc {
+class CompletionQueue;
 class Server;
-class Service;
+class ServerCompletionQueue;
 }  // namespace grpc
 
 namespace edl::master {
 
-// The master's gRPC server with both doors. Calls go to `loop`, which outlives it.
+class Core;
+class Service;
+
+// The master's gRPC server with both doors. Its calls wait on its queue for the loop.
 class Server {
  public:
-  // Listens on `address`, "127.0.0.1:23456". Unavailable: somebody else does.
+  // Listens on `address`, "127.0.0.1:23456". Unavailable: somebody else does. `job` and `core`
+  // outlive the server.
   static Result<std::unique_ptr<Server>> Start(const std::string& address, const std::string& token,
-                                               const job::JobSpec& job, Loop& loop);
+                                               const job::JobSpec& job, Core& core);
+  // Calls that are still held end without an answer.
   ~Server();
 
-  // The port that was chosen for a port 0.
-  int port() const { return port_; }
+  // What the loop runs on: every tag is a Loop::Event.
+  grpc::CompletionQueue& queue();
 
  private:
-  Server();
+  explicit Server(Core& core);
 
-  std::vector<std::unique_ptr<grpc::Service>> services_;
+  Core& core_;
+  std::vector<std::unique_ptr<Service>> services_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
 };
 
 }  // namespace edl::master
