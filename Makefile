@@ -84,7 +84,7 @@ unit-python:
 
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
-	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl mutants python_descriptor)
 	@$(step) "tier 2: local jobs" $(pytest) -v tests/e2e $(ARGS)
 
 .PHONY: test-fuzz

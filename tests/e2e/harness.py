@@ -50,8 +50,8 @@ class Job:
     """One `elasticdl train`, running beside the test."""
 
     def __init__(self, home: Path, name: str, command: str, *flags: str,
-                 env: Optional[Dict[str, str]] = None) -> None:
-        self.home, self.name = home, name
+                 env: Optional[Dict[str, str]] = None, binary: str = BINARY) -> None:
+        self.home, self.name, self.binary = home, name, binary
         self.folder = home / "jobs" / name
         self.env = dict(os.environ, ELASTICDL_HOME=str(home), PYTHONPATH=str(ROOT),
                         PYTHONUNBUFFERED="1", **(env or {}))
@@ -60,13 +60,13 @@ class Job:
         self.output_path = home / f"{name}.out"
         self._output = open(self.output_path, "wb")  # noqa: SIM115 - closed by close()
         self.process = subprocess.Popen(
-            [BINARY, "train", "--backend=local", f"--job_name={name}",
+            [binary, "train", "--backend=local", f"--job_name={name}",
              f"--job_command={command}", *flags],
             cwd=ROOT, env=self.env, stdin=subprocess.DEVNULL, stdout=self._output,
             stderr=subprocess.STDOUT, start_new_session=True)
 
     def cli(self, *arguments: str, check: bool = True) -> str:
-        done = subprocess.run([BINARY, *arguments], env=self.env, text=True, capture_output=True,
+        done = subprocess.run([self.binary, *arguments], env=self.env, text=True, capture_output=True,
                               timeout=60)
         if check:
             assert done.returncode == 0, done.stdout + done.stderr
@@ -125,8 +125,8 @@ class Job:
     def assert_nothing_left(self) -> None:
         wait_for("all processes of the job to be gone", lambda: not self.leftovers(), 10)
 
-    def assert_succeeded(self) -> dict:
-        code = self.wait()
+    def assert_succeeded(self, seconds: float = 120) -> dict:
+        code = self.wait(seconds)
         assert code == 0, self.tail()
         self.assert_nothing_left()
         view = self.status()

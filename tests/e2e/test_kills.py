@@ -22,9 +22,10 @@ def logger(log_dir: Path, size: int = SIZE, epochs: int = EPOCHS, record_us: int
             f"--log-dir={log_dir}")
 
 
-def check_all_done(job: Job, size: int = SIZE, epochs: int = EPOCHS) -> dict:
+def check_all_done(job: Job, size: int = SIZE, epochs: int = EPOCHS,
+                   seconds: float = 120) -> dict:
     """Every record of every epoch is done in the ledger, once."""
-    view = job.assert_succeeded()
+    view = job.assert_succeeded(seconds)
     dataset = job.dataset(view)
     assert dataset["records_done"] == size * epochs
     assert dataset["finished"] and dataset["records_not_trained"] == 0
@@ -65,23 +66,29 @@ def short(names) -> Set[str]:
     return {name.split("-edljob-")[1] for name in names}
 
 
-def test_workers_killed_at_random_moments_cost_no_record(start: Callable, tmp_path: Path) -> None:
-    kills = 60 if os.environ.get("ELASTICDL_NIGHTLY") else 8
+def kill_workers(start: Callable, tmp_path: Path, kills: int, size: int = SIZE,
+                 epochs: int = EPOCHS, seconds: float = 120, **more) -> Killer:
+    """A run in which workers are killed at random moments, and its check."""
     log_dir = tmp_path / "log"
-    job = start("kills", logger(log_dir), f"--num_workers={WORKERS}")
+    job = start("kills", logger(log_dir, size, epochs), f"--num_workers={WORKERS}", **more)
     killer = Killer(job)
     for number in range(kills):
         # Spread over the run: each kill waits for its share of the records.
-        share = TOTAL * (number + 1) // (kills + 2)
+        share = size * epochs * (number + 1) // (kills + 2)
         wait_for("progress",
                  lambda s=share: job.records_done() >= s or job.process.poll() is not None)
         wait_for("a worker to kill", lambda: killer.kill_one("worker"))
-    view = check_all_done(job)
     killer.report()
-    twice = check_seen(log_dir, short(killer.killed))
+    view = check_all_done(job, size, epochs, seconds)
+    twice = check_seen(log_dir, short(killer.killed), size, epochs)
     print(f"{twice} records seen twice")
-    assert killer.hits >= 5
     assert view["relaunches"] >= kills
+    return killer
+
+
+def test_workers_killed_at_random_moments_cost_no_record(start: Callable, tmp_path: Path) -> None:
+    kills = 60 if os.environ.get("ELASTICDL_NIGHTLY") else 8
+    assert kill_workers(start, tmp_path, kills).hits >= 5
 
 
 def test_the_master_killed_five_times_is_only_a_pause(start: Callable, tmp_path: Path) -> None:
@@ -137,19 +144,26 @@ def test_a_master_stopped_for_15_s_costs_nothing(start: Callable, tmp_path: Path
     assert check_seen(log_dir, set(), 6000, 1) == 0
 
 
-def test_replies_lost_at_our_door_cost_nothing(start: Callable, tmp_path: Path) -> None:
+def lose_replies(start: Callable, tmp_path: Path, **more) -> None:
+    """A run in which the network loses what the master answers, and its check."""
     log_dir = tmp_path / "log"
     proxy = Proxy(tmp_path / "home" / "jobs" / "lossy", seed=11, lose=0.08)
     try:
         prefix = f"export MASTER_ADDR={proxy.address} DLROVER_MASTER_ADDR={proxy.address}; "
-        job = start("lossy", logger(log_dir, 6000, 2, 100, prefix), f"--num_workers={WORKERS}")
+        job = start("lossy", logger(log_dir, 6000, 2, 100, prefix), f"--num_workers={WORKERS}",
+                    **more)
         view = check_all_done(job, 6000, 2)
     finally:
         proxy.close()
     print(f"{proxy.lost} replies lost")
     assert proxy.lost >= 10
-    assert view["relaunches"] == 0
-    assert check_seen(log_dir, set(), 6000, 2) == 0
+    assert view["relaunches"] == 0, "a worker was launched for shards that nobody had"
+    assert check_seen(log_dir, set(), 6000, 2) == 0, "records were seen by two leases"
+    assert job.dataset(view)["shards_repeated"] == 0, "a shard was leased for nothing"
+
+
+def test_replies_lost_at_our_door_cost_nothing(start: Callable, tmp_path: Path) -> None:
+    lose_replies(start, tmp_path)
 
 
 @pytest.mark.parametrize("command", ["echo the end is near; exit 7"])
