@@ -66,8 +66,8 @@ class Job:
             stderr=subprocess.STDOUT, start_new_session=True)
 
     def cli(self, *arguments: str, check: bool = True) -> str:
-        done = subprocess.run([self.binary, *arguments], env=self.env, text=True, capture_output=True,
-                              timeout=60)
+        done = subprocess.run([self.binary, *arguments], env=self.env, text=True,
+                              capture_output=True, timeout=60)
         if check:
             assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

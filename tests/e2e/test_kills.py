@@ -67,10 +67,12 @@ def short(names) -> Set[str]:
 
 
 def kill_workers(start: Callable, tmp_path: Path, kills: int, size: int = SIZE,
-                 epochs: int = EPOCHS, seconds: float = 120, **more) -> Killer:
+                 epochs: int = EPOCHS, record_us: int = 60, seconds: float = 120,
+                 **more) -> Killer:
     """A run in which workers are killed at random moments, and its check."""
     log_dir = tmp_path / "log"
-    job = start("kills", logger(log_dir, size, epochs), f"--num_workers={WORKERS}", **more)
+    job = start("kills", logger(log_dir, size, epochs, record_us), f"--num_workers={WORKERS}",
+                **more)
     killer = Killer(job)
     for number in range(kills):
         # Spread over the run: each kill waits for its share of the records.

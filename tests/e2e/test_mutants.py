@@ -17,7 +17,7 @@ def mutant(name: str) -> str:
 
 def test_a_master_that_never_takes_leases_back_is_found(start: Callable, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="the job does not end"):
-        kill_workers(start, tmp_path, kills=2, size=4000, epochs=1, seconds=15,
+        kill_workers(start, tmp_path, kills=2, size=4000, epochs=1, record_us=1000, seconds=15,
                      binary=mutant("no_reclaim"))
 
 
