@@ -77,6 +77,7 @@ Result<job::JobState> Run(const Setting& setting) {
   const SystemClock clock;
   std::random_device random;
   master::Core core(ledger, setting.job, (uint64_t{random()} << 32) | random());
+  core.set_process_id(getpid());
   EDL_RETURN_IF_ERROR(core.Load(clock.Now(), clock.WallNow()));
   EDL_RETURN_IF_ERROR(core.Commit());
 

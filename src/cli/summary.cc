@@ -88,10 +88,14 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   return rows;
 }
 
-std::string ReplicaTable(const job::JobView& view) {
+// With the master as a line of its own while it runs.
+std::string ReplicaTable(const job::JobView& view, int64_t master_process_id = 0) {
   if (view.replicas.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
       {"REPLICA", "INDEX", "STATE", "PROCESS", "SHARDS", "REASON"}};
+  if (master_process_id > 0) {
+    rows.push_back({"master", "-", "running", std::to_string(master_process_id), "-", ""});
+  }
   for (const job::ReplicaView& replica : view.replicas) {
     rows.push_back({ShortName(view, replica.name), std::to_string(replica.index),
                     std::string(NameOf(replica.state)),
@@ -121,7 +125,7 @@ std::string StatusText(const Look& look, double now, UseColor use_color) {
   if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
   out += fmt::format("  {}\n", ProgressLine(view, rate));
-  return out + Columns(Figures(view)) + ReplicaTable(view);
+  return out + Columns(Figures(view)) + ReplicaTable(view, view.master_process_id);
 }
 
 }  // namespace edl::cli

@@ -69,6 +69,7 @@ TEST(StatusText, ShowsReplicasOfARunningJob) {
   Look look = Ended(job::JobState::kRunning);
   look.standing = Standing::kRunning;
   look.view.ended_at = 0;
+  look.view.master_process_id = 55;
   look.view.replicas.push_back({.name = "iris-edljob-worker-4",
                                 .role = "worker",
                                 .index = 1,
@@ -82,6 +83,7 @@ TEST(StatusText, ShowsReplicasOfARunningJob) {
   EXPECT_THAT(text, HasSubstr("Job iris running for 1 min 29 s\n"));
   EXPECT_THAT(text, HasSubstr("445/450 records (98 %) | 5/s"));
   EXPECT_THAT(text, HasSubstr("REPLICA   INDEX  STATE    PROCESS  SHARDS  REASON\n"
+                              "master    -      running  55       -\n"
                               "worker-4  1      running  77       2\n"));
 }
 

@@ -94,6 +94,7 @@ std::string JobView::ToJson() const {
               {"version", version},
               {"relaunches", relaunches},
               {"master_starts", master_starts},
+              {"master_pid", master_process_id},
               {"metrics", metrics},
               {"evaluation", evaluation},
               {"checkpoint_step", checkpoint_step},
@@ -120,6 +121,7 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     in.at("version").get_to(view.version);
     in.at("relaunches").get_to(view.relaunches);
     in.at("master_starts").get_to(view.master_starts);
+    in.at("master_pid").get_to(view.master_process_id);
     in.at("metrics").get_to(view.metrics);
     in.at("evaluation").get_to(view.evaluation);
     in.at("checkpoint_step").get_to(view.checkpoint_step);

@@ -59,6 +59,7 @@ struct JobView {
   int64_t version = 0;                  // distinct completed batches
   int64_t relaunches = 0;
   int64_t master_starts = 0;
+  int64_t master_process_id = 0;  // 0: nobody said
   std::vector<DatasetView> datasets;
   std::vector<ReplicaView> replicas;
   std::map<std::string, double> metrics;  // last known: "loss", "step"

@@ -272,6 +272,9 @@ void Core::Tick() {
   if (keeper_.failure() && !ending_) {
     End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
   }
+  if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || dispatcher_.AllFinished())) {
+    keeper_.WithdrawPending();
+  }
   // Also of a job whose replicas ran only while no master did.
   if (state_ <= JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
   DriveEnd();
@@ -318,6 +321,7 @@ job::JobView Core::View() const {
   view.version = dispatcher_.counters().version;
   view.relaunches = keeper_.relaunches();
   view.master_starts = master_starts_;
+  view.master_process_id = process_id_;
   view.metrics = progress_.metrics();
   view.evaluation = progress_.evaluation();
   view.checkpoint_step = progress_.checkpoint_step();

@@ -79,6 +79,8 @@ class Core {
   // Rises with each change that status.json should show.
   uint64_t view_number() const { return view_number_; }
   job::JobView View() const;
+  // Whose state this is, for people.
+  void set_process_id(int64_t process_id) { process_id_ = process_id; }
   Result<std::string> LedgerJson();
 
  private:
@@ -117,6 +119,7 @@ class Core {
   double started_at_ = 0;
   double ended_at_ = 0;
   int64_t master_starts_ = 0;
+  int64_t process_id_ = 0;
   Time finishing_since_;
   Time ending_since_;
   uint64_t view_number_ = 0;

@@ -46,6 +46,38 @@ TEST(JobStates, WaitForAllWorkersAndTheChief) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
+TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceAllIsDone) {
+  CoreFixture master(WorkersOnly(2));
+  master.Synced();
+  master.Running(NameOf(Worker(0)));
+  master.Pending(NameOf(Worker(1)), "0/2 nodes are available");
+  master.Register(Shards(1));
+  OurClient worker(master, Worker(0));
+  const LeasedShard shard = worker.Lease();
+  EXPECT_TRUE(master.TakeStops().empty());
+
+  worker.Report(shard);
+  master.LetPass(seconds(1));
+  EXPECT_EQ(master.TakeStops(), (std::vector<std::string>{NameOf(Worker(1))}));
+  master.Exit(NameOf(Worker(1)), Killed());
+  master.Exit(NameOf(Worker(0)), Succeeded());
+
+  EXPECT_EQ(master.state(), JobState::kSucceeded);
+}
+
+TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceTheChiefIsThrough) {
+  CoreFixture master(TensorFlowJob(1, 0, 0));
+  master.Synced();
+  master.Running(NameOf(Chief()));
+  master.Pending(NameOf(Worker(0)), "0/2 nodes are available");
+
+  master.Exit(NameOf(Chief()), Succeeded());
+  EXPECT_EQ(master.TakeStops(), (std::vector<std::string>{NameOf(Worker(0))}));
+  master.Exit(NameOf(Worker(0)), Killed());
+
+  EXPECT_EQ(master.state(), JobState::kSucceeded);
+}
+
 TEST(JobStates, ReachTheEndOfAJobWhoseWorkersRanWhileTheMasterWasAway) {
   CoreFixture master(WorkersOnly(1));
   master.Synced();

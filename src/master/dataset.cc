@@ -48,9 +48,8 @@ void Dataset::LoadDone(const DoneRow& row) {
 }
 
 void Dataset::LoadReturned(const ReturnedRow& row) {
-  Returned& returned = returned_[row.key];
-  returned.failures = row.failures;
-  // failed_by only spreads retries over workers; those of an earlier master life are gone.
+  // failed_by_ only spreads retries over workers; those of an earlier master life are gone.
+  returned_[row.key] = row.failures;
 }
 
 void Dataset::LoadSetAside(const SetAsideRow& row) { set_aside_[row.key] = row.error; }
@@ -72,8 +71,9 @@ void Dataset::SkipDone() {
 
 std::optional<Dataset::Taken> Dataset::Take(ReplicaRef caller, bool may_retry_own) {
   for (auto place = returned_.begin(); place != returned_.end(); ++place) {
-    if (!may_retry_own && place->second.failed_by.contains(caller)) continue;
-    const Taken taken{place->first, place->second.failures};
+    auto failed = failed_by_.find(place->first);
+    if (!may_retry_own && failed != failed_by_.end() && failed->second.contains(caller)) continue;
+    const Taken taken{place->first, place->second};
     ledger_.DeleteReturned(id(), taken.key);
     returned_.erase(place);
     ++row_.shards_repeated;
@@ -116,6 +116,7 @@ int64_t Dataset::Done(ShardKey key) {
   const int64_t records = records_in(key.ordinal);
   row_.records_done += records;
   ++row_.shards_done;
+  failed_by_.erase(key);
   MarkDone(key);
   return static_cast<int64_t>(CeilDiv(records, spec().batch_size));
 }
@@ -123,8 +124,8 @@ int64_t Dataset::Done(ShardKey key) {
 void Dataset::Return(ShardKey key, int failures) {
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} comes back after it was done", spec().name,
         key.epoch, key.ordinal);
-  returned_[key].failures = failures;
-  ledger_.Put(ReturnedRow{id(), key, failures, ""});
+  returned_[key] = failures;
+  ledger_.Put(ReturnedRow{id(), key, failures, FailedBy(key)});
 }
 
 void Dataset::Fail(ShardKey key, int failures, ReplicaRef by, const std::string& error) {
@@ -132,13 +133,22 @@ void Dataset::Fail(ShardKey key, int failures, ReplicaRef by, const std::string&
   if (failures >= kMaxFailures) {
     set_aside_[key] = error;
     ledger_.Put(SetAsideRow{id(), key, error});
+    failed_by_.erase(key);
     MarkDone(key);
     return;
   }
-  Returned& returned = returned_[key];
-  returned.failures = failures;
-  returned.failed_by.insert(by);
-  ledger_.Put(ReturnedRow{id(), key, failures, fmt::format("{} {}", job::NameOf(by.role), by.id)});
+  failed_by_[key].insert(by);
+  Return(key, failures);
+}
+
+std::string Dataset::FailedBy(ShardKey key) const {
+  std::string names;
+  auto failed = failed_by_.find(key);
+  if (failed == failed_by_.end()) return names;
+  for (const ReplicaRef& by : failed->second) {
+    names += fmt::format("{}{} {}", names.empty() ? "" : ", ", job::NameOf(by.role), by.id);
+  }
+  return names;
 }
 
 void Dataset::Reset() { Restore(0, {{0, shards_per_epoch_ - 1}}); }
@@ -150,6 +160,7 @@ void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaini
   done_.clear();
   epochs_done_ = RangeSet();
   returned_.clear();
+  failed_by_.clear();
   set_aside_.clear();
   dirty_ranges_.clear();
   ++row_.generation;

@@ -90,15 +90,12 @@ class Dataset {
   job::DatasetView View() const;
 
  private:
-  struct Returned {
-    int failures = 0;
-    std::set<ReplicaRef> failed_by;
-  };
-
   // Moves the cursor over what is done already; false at the end of the last epoch.
   bool CursorHasMore() const;
   void SkipDone();
   void MarkDone(ShardKey key);
+  // Names, for people.
+  std::string FailedBy(ShardKey key) const;
   void CompleteEpochIfCovered(int64_t epoch);
   int64_t RecordsLeft() const;
 
@@ -107,7 +104,8 @@ class Dataset {
   uint64_t shards_per_epoch_;
   std::map<int64_t, RangeSet> done_;  // of incomplete epochs; set-aside shards are in it too
   RangeSet epochs_done_;
-  std::map<ShardKey, Returned> returned_;
+  std::map<ShardKey, int> returned_;                    // with the failures so far
+  std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
   std::map<ShardKey, std::string> set_aside_;
   bool dirty_ = false;
   std::set<std::pair<int64_t, uint64_t>> dirty_ranges_;  // (epoch, first) to write or delete

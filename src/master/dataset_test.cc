@@ -207,6 +207,18 @@ TEST_F(DatasetTest, OffersAFailedShardToAnotherReplicaFirst) {
   EXPECT_EQ(taken->failures, 1);
 }
 
+TEST_F(DatasetTest, TriesAFailedShardOnADifferentReplicaEachTime) {
+  Dataset dataset = Make(Shards(1));
+  const ShardKey key = TakeKey(dataset, Worker(0));
+
+  dataset.Fail(key, 0, Worker(0), "bad record");
+  dataset.Fail(key, dataset.Take(Worker(1), false)->failures, Worker(1), "bad record");
+
+  EXPECT_FALSE(dataset.Take(Worker(0), false).has_value());
+  EXPECT_FALSE(dataset.Take(Worker(1), false).has_value());
+  EXPECT_TRUE(dataset.Take(Worker(2), false).has_value());
+}
+
 TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
   Dataset dataset = Make(Shards(2));
   const ShardKey bad = TakeKey(dataset);

@@ -404,6 +404,12 @@ void Dispatcher::SettleAll(Time now) {
   for (auto& [name, dataset] : datasets_) Settle(*dataset, now);
 }
 
+bool Dispatcher::AllFinished() const {
+  return !datasets_.empty() &&
+         std::all_of(datasets_.begin(), datasets_.end(),
+                     [](const auto& entry) { return entry.second->Complete(); });
+}
+
 bool Dispatcher::AnythingLeft() const {
   return std::any_of(datasets_.begin(), datasets_.end(), [](const auto& entry) {
     return !entry.second->endless() && !entry.second->Complete() &&

@@ -103,6 +103,8 @@ class Dispatcher {
 
   // Shards that nobody holds or will ask for, once no replica is left: counts them as not trained.
   void GiveUpRest();
+  // There are datasets, and all of them are done.
+  bool AllFinished() const;
   // Some dataset has shards to hand out.
   bool AnythingLeft() const;
   // Some dataset with shards left has told Finished to a caller, so that the rest was in hands

@@ -349,6 +349,24 @@ void ReplicaKeeper::LaunchForLeftover(Time now) {
   }
 }
 
+void ReplicaKeeper::WithdrawPending() {
+  for (auto& [key, slot] : slots_) {
+    if (key.first != Role::kWorker || !slot.row.wanted) continue;
+    auto current = replicas_.find(slot.current);
+    // One that is only being launched has no reason to wait.
+    if (current == replicas_.end() || current->second.row.state != ReplicaState::kPending ||
+        current->second.row.reason.empty()) {
+      continue;
+    }
+    LOG_INFO("{} is still waiting ({}) and is not needed any more", slot.current,
+             current->second.row.reason);
+    slot.row.wanted = false;
+    slot.relaunch_at.reset();
+    ledger_.Put(slot.row);
+    Stop(current->second);
+  }
+}
+
 void ReplicaKeeper::Forgive() {
   for (auto& [key, slot] : slots_) {
     slot.row.failures = 0;
@@ -365,8 +383,8 @@ void ReplicaKeeper::Stop(Replica& replica) {
 
 void ReplicaKeeper::StopAll() {
   stopping_ = true;
-  for (const auto& [name, replica] : replicas_) {
-    if (IsActive(replica.row.state)) commands_.emplace_back(StopCommand{name, kStopGrace});
+  for (auto& [name, replica] : replicas_) {
+    if (IsActive(replica.row.state) && !replica.stop_asked) Stop(replica);
   }
 }
 
@@ -387,6 +405,11 @@ bool ReplicaKeeper::AnyRunning(Role role) const {
   return std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
     return entry.second.row.replica.role == role && IsActive(entry.second.row.state);
   });
+}
+
+bool ReplicaKeeper::ChiefSucceeded() const {
+  auto chief = slots_.find({Role::kChief, 0});
+  return chief != slots_.end() && chief->second.row.succeeded;
 }
 
 bool ReplicaKeeper::ChiefExpected() const {

@@ -74,6 +74,8 @@ class ReplicaKeeper {
   Status Scale(int num_workers, Time now);
   // Puts a fresh worker (or chief, for want of workers) into a slot that had succeeded.
   void LaunchForLeftover(Time now);
+  // Does without the workers that the backend finds no room for: there is nothing left for them.
+  void WithdrawPending();
   // A job that had ended goes on: what failed before does not count any more.
   void Forgive();
   // Ends all that runs and launches nothing any more.
@@ -83,6 +85,7 @@ class ReplicaKeeper {
   bool TrainingEnded() const;
   bool AnyRunning() const;
   bool AnyRunning(job::Role role) const;
+  bool ChiefSucceeded() const;
   // The chief runs or will run again.
   bool ChiefExpected() const;
   bool synced() const { return synced_; }

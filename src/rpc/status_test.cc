@@ -14,7 +14,8 @@ TEST(RpcStatus, KeepsEveryCodeAndItsMessage) {
 }
 
 TEST(RpcStatus, TakesACodeNobodyKnowsForUnknown) {
-  EXPECT_EQ(FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(99), "odd")),
+  constexpr int kUnassigned = 31;  // the largest that the enumeration can hold
+  EXPECT_EQ(FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(kUnassigned), "odd")),
             Status(Code::kUnknown, "odd"));
 }
 

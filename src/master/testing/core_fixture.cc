@@ -128,6 +128,12 @@ void CoreFixture::StartReplicas() {
   for (const LaunchCommand& launch : TakeLaunches()) Running(launch.name);
 }
 
+void CoreFixture::Pending(const std::string& name, const std::string& reason) {
+  core_->OnReplicaEvent({.name = name, .kind = job::ReplicaEvent::Kind::kPending, .reason = reason},
+                        {});
+  Commit();
+}
+
 void CoreFixture::Running(const std::string& name, int64_t process_id) {
   core_->OnReplicaEvent(
       {.name = name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = process_id}, {});

@@ -103,6 +103,7 @@ class CoreFixture {
   void ReportTask(const LeasedShard& shard, const std::string& error = "");
 
   // From the backend.
+  void Pending(const std::string& name, const std::string& reason);
   void Running(const std::string& name, int64_t process_id = 1);
   void Exit(const std::string& name, const job::ExitCause& cause,
             std::vector<std::string> last_lines = {});
