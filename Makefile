@@ -69,8 +69,8 @@ test-lint: # quick things first; clang-tidy remembers what it has passed
 	@$(step) "lint" tools/lint --build $(BUILD)/dev
 
 .PHONY: test-unit
-test-unit: ## Tier 1: unit tests, plain and under tsan
-	@$(step) "tier 1: unit tests" $(MAKE) --no-print-directory unit-dev unit-tsan unit-python
+test-unit: ## Tier 1: unit tests, plain, under asan+ubsan and under tsan
+	@$(step) "tier 1: unit tests" $(MAKE) --no-print-directory unit-dev unit-asan unit-tsan unit-python
 
 .PHONY: unit-dev unit-asan unit-tsan unit-python
 unit-dev:
@@ -102,7 +102,6 @@ fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the cor
 
 .PHONY: nightly
 nightly: test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
-	@$(MAKE) --no-print-directory unit-asan
 	@$(step) "long simulation" tools/nightly $(BUILD)
 	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v tests/e2e
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600

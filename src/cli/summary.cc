@@ -88,17 +88,24 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   return rows;
 }
 
-// With the master as a line of its own while it runs.
-std::string ReplicaTable(const job::JobView& view, int64_t master_process_id = 0) {
+// What a master wrote last is not what is: nothing of an interrupted job runs.
+std::string StateOf(const Look& look, const job::ReplicaView& replica) {
+  const bool active = replica.state <= job::ReplicaState::kRunning;
+  if (active && look.standing == Standing::kInterrupted) return "interrupted";
+  return std::string(NameOf(replica.state));
+}
+
+std::string ReplicaTable(const Look& look) {
+  const job::JobView& view = look.view;
   if (view.replicas.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
       {"REPLICA", "INDEX", "STATE", "PROCESS", "SHARDS", "REASON"}};
-  if (master_process_id > 0) {
-    rows.push_back({"master", "-", "running", std::to_string(master_process_id), "-", ""});
+  if (look.standing == Standing::kRunning && view.master_process_id > 0) {
+    rows.push_back({"master", "-", "running", std::to_string(view.master_process_id), "-", ""});
   }
   for (const job::ReplicaView& replica : view.replicas) {
     rows.push_back({ShortName(view, replica.name), std::to_string(replica.index),
-                    std::string(NameOf(replica.state)),
+                    StateOf(look, replica),
                     replica.process_id > 0 ? std::to_string(replica.process_id) : "-",
                     std::to_string(replica.leases), Harmless(replica.reason)});
   }
@@ -116,7 +123,7 @@ std::string Summary(const Look& look, UseColor use_color) {
 
 std::string StatusText(const Look& look, double now, UseColor use_color) {
   if (look.standing != Standing::kRunning) {
-    return Summary(look, use_color) + ReplicaTable(look.view);
+    return Summary(look, use_color) + ReplicaTable(look);
   }
   const job::JobView& view = look.view;
   const double ran = std::max(now - view.started_at, 0.0);
@@ -125,7 +132,7 @@ std::string StatusText(const Look& look, double now, UseColor use_color) {
   if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
   out += fmt::format("  {}\n", ProgressLine(view, rate));
-  return out + Columns(Figures(view)) + ReplicaTable(view, view.master_process_id);
+  return out + Columns(Figures(view)) + ReplicaTable(look);
 }
 
 }  // namespace edl::cli

@@ -7,6 +7,7 @@ namespace edl::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Look Ended(job::JobState state) {
   Look look;
@@ -85,6 +86,22 @@ TEST(StatusText, ShowsReplicasOfARunningJob) {
   EXPECT_THAT(text, HasSubstr("REPLICA   INDEX  STATE    PROCESS  SHARDS  REASON\n"
                               "master    -      running  55       -\n"
                               "worker-4  1      running  77       2\n"));
+}
+
+TEST(StatusText, DoesNotCallTheReplicasOfAnInterruptedJobRunning) {
+  Look look = Ended(job::JobState::kRunning);
+  look.standing = Standing::kInterrupted;
+  look.view.master_process_id = 55;
+  look.view.replicas.push_back({.name = "iris-edljob-worker-4",
+                                .role = "worker",
+                                .index = 1,
+                                .id = 4,
+                                .state = job::ReplicaState::kRunning});
+
+  const std::string text = StatusText(look, 1089, UseColor::kNo);
+
+  EXPECT_THAT(text, HasSubstr("worker-4  1      interrupted"));
+  EXPECT_THAT(text, Not(HasSubstr("running")));
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 """Bad input gets one clear line, a code that is not 0, and no half-started job."""
 
+import contextlib
 import json
 import os
 import sqlite3
 import subprocess
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, Iterator, Optional
 
 import pytest
-from harness import BINARY, processes_with, wait_for
+from harness import BINARY, Job, processes_with, wait_for
+from test_kills import check_all_done, logger
 
 TRAIN = ("train", "--backend=local", "--job_name=bad")
 
@@ -59,21 +61,52 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert str(home) in one_line(done)
 
 
-def test_a_full_disk_stops_the_job_before_it_starts(tmp_path: Path) -> None:
+@pytest.fixture
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A disk of the size that the test asks for."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a tiny disk")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=64", "tmpfs", disk],
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={request.param}", "tmpfs", folder],
                    check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("disk", ["64k"], indirect=True)
+def test_a_full_disk_stops_the_job_before_it_starts(disk: Path) -> None:
+    (disk / "filler").write_bytes(b"x" * 56 * 1024)
+    done = run(disk / "home", *TRAIN, "--job_command=true")
+    assert done.returncode != 0
+    assert "space" in done.stderr or "full" in done.stderr, done.stderr
+    wait_for("no process", lambda: not processes_with(str(disk / "home")), 10)
+
+
+@pytest.mark.parametrize("disk", ["16m"], indirect=True)
+def test_a_disk_that_fills_up_under_the_ledger_loses_nothing(disk: Path, tmp_path: Path) -> None:
+    home, log_dir = disk / "home", tmp_path / "log"
+    home.mkdir(mode=0o700)
+    command = logger(log_dir, size=6000, epochs=1, record_us=500)
+    job = Job(home, "full", command, "--num_workers=2")
     try:
-        (disk / "filler").write_bytes(b"x" * 56 * 1024)
-        done = run(disk / "home", *TRAIN, "--job_command=true")
-        assert done.returncode != 0
-        assert "space" in done.stderr or "full" in done.stderr, done.stderr
-        wait_for("no process", lambda: not processes_with(str(disk / "home")), 10)
+        wait_for("progress", lambda: job.records_done() >= 1000)
+        with (disk / "filler").open("wb", buffering=0) as filler:
+            for size in (1 << 20, 4096, 1):  # to the last byte
+                with contextlib.suppress(OSError):
+                    while filler.write(b"x" * size) == size:
+                        pass
+        assert job.wait(30) != 0
+        job.assert_nothing_left()
+        (disk / "filler").unlink()
+        assert "the disk is full" in job.output() and "--resume" in job.output(), job.output()
+        again = Job(home, "full", command, "--num_workers=2", "--resume")
+        try:
+            check_all_done(again, 6000, 1)
+        finally:
+            again.close()
     finally:
-        subprocess.run(["umount", disk], check=True)
+        job.close()
 
 
 def test_a_ledger_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
