@@ -34,12 +34,11 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   builder.SetMaxSendMessageSize(kMostMessageBytes);
-  int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &server->port_);
   for (const auto& service : server->services_) builder.RegisterService(&service->Registered());
   server->queue_ = builder.AddCompletionQueue();
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || port == 0) {
+  if (server->server_ == nullptr || server->port_ == 0) {
     return Unavailable("the master cannot listen on {}: the port is taken", address);
   }
   for (const auto& service : server->services_) service->Listen(*server->queue_);

@@ -30,6 +30,8 @@ class Server {
 
   // What the loop runs on: every tag is a Loop::Event.
   grpc::CompletionQueue& queue();
+  // The one that was chosen where the address has port 0.
+  int port() const { return port_; }
 
  private:
   explicit Server(Core& core);
@@ -38,6 +40,7 @@ class Server {
   std::vector<std::unique_ptr<Service>> services_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
 };
 
 }  // namespace edl::master

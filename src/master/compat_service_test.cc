@@ -1,0 +1,99 @@
+#include "master/compat_service.h"
+
+#include <future>
+#include <memory>
+#include <string>
+
+#include "compat/elasticai_api.grpc.pb.h"
+#include <gtest/gtest.h>
+
+#include "master/testing/core_fixture.h"
+#include "master/testing/served_master.h"
+
+namespace edl::master {
+namespace {
+
+namespace pb = ::proto;
+
+class CompatServiceTest : public testing::Test {
+ protected:
+  void Register(int64_t shards) {
+    master_.OnLoop([&](Core& core) { ASSERT_TRUE(core.Register(Shards(shards)).ok()); });
+  }
+  void AwaitWaiting(size_t calls) {
+    size_t waiting = 0;
+    do {
+      master_.OnLoop([&](Core& core) { waiting = core.dispatcher().waiting(); });
+    } while (waiting != calls);
+  }
+  size_t Leases() {
+    size_t leases = 0;
+    master_.OnLoop([&](Core& core) { leases = core.dispatcher().leases().size(); });
+    return leases;
+  }
+  static pb::GetDatasetTaskRequest Fetch(int worker) {
+    pb::GetDatasetTaskRequest request;
+    request.set_worker_id(worker);
+    request.set_dataset_name(kData);
+    return request;
+  }
+
+  ServedMaster master_{WorkersOnly(2)};
+  std::unique_ptr<pb::Master::Stub> stub_ = pb::Master::NewStub(master_.Connect());
+};
+
+TEST_F(CompatServiceTest, LeasesAndTakesReports) {
+  Register(1);
+  pb::Task task;
+  ASSERT_TRUE(stub_->get_dataset_task(NewContext().get(), Fetch(0), &task).ok());
+  EXPECT_EQ(task.shard().end(), 10);
+  EXPECT_EQ(Leases(), 1U);
+
+  pb::ReportDatasetTaskResultRequest report;
+  report.set_dataset_name(kData);
+  report.set_task_id(task.task_id());
+  google::protobuf::Empty empty;
+  ASSERT_TRUE(stub_->report_dataset_task_result(NewContext().get(), report, &empty).ok());
+
+  EXPECT_EQ(Leases(), 0U);
+}
+
+TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
+  Register(1);
+  pb::Task task;
+  ASSERT_TRUE(stub_->get_dataset_task(NewContext().get(), Fetch(0), &task).ok());
+  pb::Task none;
+  EXPECT_EQ(
+      stub_->get_dataset_task(NewContext(milliseconds(100)).get(), Fetch(1), &none).error_code(),
+      grpc::StatusCode::DEADLINE_EXCEEDED);
+  AwaitWaiting(0);
+
+  pb::ReportDatasetTaskResultRequest failed;
+  failed.set_dataset_name(kData);
+  failed.set_task_id(task.task_id());
+  failed.set_err_message("bad record");
+  google::protobuf::Empty empty;
+  ASSERT_TRUE(stub_->report_dataset_task_result(NewContext().get(), failed, &empty).ok());
+  ASSERT_TRUE(stub_->get_dataset_task(NewContext().get(), Fetch(1), &task).ok());
+
+  EXPECT_EQ(task.shard().end(), 10);
+}
+
+TEST_F(CompatServiceTest, AnswersEveryMethodOfTheService) {
+  // A method that nobody waits for would hold its callers for ever.
+  job::JobSpec closed = WorkersOnly(1);
+  closed.old_door = false;
+  const ServedMaster refusing(closed);
+  const auto channel = refusing.Connect();
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      pb::Master::service_full_name());
+  ASSERT_NE(service, nullptr);
+  for (int i = 0; i < service->method_count(); ++i) {
+    const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
+    const grpc::Status status = CallWithNothing(channel, path, *NewContext());
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
+  }
+}
+
+}  // namespace
+}  // namespace edl::master

@@ -1,0 +1,199 @@
+#include "master/master_service.h"
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "elasticdl/v1/master.grpc.pb.h"
+#include <gtest/gtest.h>
+
+#include "master/testing/core_fixture.h"
+#include "master/testing/served_master.h"
+
+namespace edl::master {
+namespace {
+
+namespace pb = ::elasticdl::v1;
+using Exchanged = pb::ExchangeResponse;
+
+// A worker's process with a connection of its own.
+class WorkerProcess {
+ public:
+  WorkerProcess(const ServedMaster& master, int64_t replica_id)
+      : stub_(pb::Master::NewStub(master.Connect())) {
+    pb::JoinRequest request;
+    request.set_role("worker");
+    request.set_replica_id(replica_id);
+    pb::JoinResponse response;
+    const grpc::Status status = stub_->Join(NewContext().get(), request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    incarnation_ = response.incarnation();
+  }
+
+  pb::Master::Stub& stub() { return *stub_; }
+  uint64_t incarnation() const { return incarnation_; }
+
+  pb::ExchangeRequest Request(uint64_t number, std::chrono::milliseconds wait) const {
+    pb::ExchangeRequest request;
+    request.set_incarnation(incarnation_);
+    request.set_number(number);
+    request.set_dataset(kData);
+    request.set_lease_at_most(1);
+    request.set_wait_ms(static_cast<uint32_t>(wait.count()));
+    return request;
+  }
+
+  Exchanged Exchange(const pb::ExchangeRequest& request) {
+    Exchanged response;
+    const grpc::Status status = stub_->Exchange(NewContext().get(), request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  void Leave() {
+    pb::LeaveRequest request;
+    request.set_incarnation(incarnation_);
+    pb::LeaveResponse response;
+    EXPECT_TRUE(stub_->Leave(NewContext().get(), request, &response).ok());
+  }
+
+ private:
+  std::unique_ptr<pb::Master::Stub> stub_;
+  uint64_t incarnation_ = 0;
+};
+
+class MasterServiceTest : public testing::Test {
+ protected:
+  void Register(int64_t shards) {
+    master_.OnLoop([&](Core& core) { ASSERT_TRUE(core.Register(Shards(shards)).ok()); });
+  }
+  // Returns when so many calls wait for a shard.
+  void AwaitWaiting(size_t calls) {
+    size_t waiting = 0;
+    do {
+      master_.OnLoop([&](Core& core) { waiting = core.dispatcher().waiting(); });
+    } while (waiting != calls);
+  }
+
+  ServedMaster master_{WorkersOnly(2)};
+};
+
+TEST_F(MasterServiceTest, LeasesAndTakesReportsInOneCall) {
+  Register(2);
+  WorkerProcess worker(master_, 0);
+
+  const Exchanged first = worker.Exchange(worker.Request(1, seconds(0)));
+  ASSERT_EQ(first.shards_size(), 1);
+  pb::ExchangeRequest request = worker.Request(2, seconds(0));
+  request.set_received(1);
+  request.add_reports()->set_lease(first.shards(0).lease());
+  const Exchanged second = worker.Exchange(request);
+
+  EXPECT_EQ(second.verdicts_size(), 1);
+  ASSERT_EQ(second.shards_size(), 1);
+  EXPECT_EQ(second.shards(0).start(), 10);
+}
+
+TEST_F(MasterServiceTest, AnswersOthersWhileACallIsHeld) {
+  Register(1);
+  WorkerProcess holder(master_, 0);
+  WorkerProcess waiter(master_, 1);
+  ASSERT_EQ(holder.Exchange(holder.Request(1, seconds(0))).shards_size(), 1);
+  auto held = std::async(std::launch::async,
+                         [&] { return waiter.Exchange(waiter.Request(1, seconds(60))); });
+  AwaitWaiting(1);
+
+  holder.Leave();
+
+  EXPECT_EQ(held.get().shards_size(), 1);
+}
+
+TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatHungUp) {
+  Register(1);
+  WorkerProcess holder(master_, 0);
+  WorkerProcess impatient(master_, 1);
+  ASSERT_EQ(holder.Exchange(holder.Request(1, seconds(0))).shards_size(), 1);
+  Exchanged response;
+  const grpc::Status status = impatient.stub().Exchange(
+      NewContext(milliseconds(100)).get(), impatient.Request(1, seconds(60)), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  AwaitWaiting(0);
+
+  holder.Leave();
+
+  EXPECT_EQ(impatient.Exchange(impatient.Request(1, seconds(60))).shards_size(), 1);
+}
+
+TEST_F(MasterServiceTest, ShowsTheMembershipAndEachChangeToAWatcher) {
+  master_.OnLoop([](Core& core) {
+    core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
+    core.OnReplicaEvent({.name = NameOf(Worker(0)), .kind = job::ReplicaEvent::Kind::kRunning}, {});
+  });
+  WorkerProcess worker(master_, 0);
+  pb::WatchRequest request;
+  request.set_incarnation(worker.incarnation());
+  const auto context = NewContext();
+  const auto stream = worker.stub().Watch(context.get(), request);
+  pb::Membership membership;
+  ASSERT_TRUE(stream->Read(&membership));
+  EXPECT_EQ(membership.members_size(), 1);
+
+  master_.OnLoop([](Core& core) {
+    core.OnReplicaEvent({.name = NameOf(Worker(1)), .kind = job::ReplicaEvent::Kind::kRunning}, {});
+  });
+
+  ASSERT_TRUE(stream->Read(&membership));
+  EXPECT_EQ(membership.members_size(), 2);
+  context->TryCancel();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  master_.OnLoop([](Core& core) {  // else the end would wait for them
+    for (const ReplicaRef replica : {Worker(0), Worker(1)}) {
+      core.OnReplicaEvent(
+          {.name = NameOf(replica), .kind = job::ReplicaEvent::Kind::kExited, .cause = Succeeded()},
+          {});
+    }
+  });
+}
+
+TEST_F(MasterServiceTest, RefusesCallsAndStreamsWithoutTheToken) {
+  WorkerProcess worker(master_, 0);
+  pb::GetJobResponse job;
+  EXPECT_EQ(worker.stub().GetJob(NewContext(seconds(60), "other").get(), {}, &job).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  grpc::ClientContext bare;
+  EXPECT_EQ(worker.stub().GetJob(&bare, {}, &job).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+
+  const auto context = NewContext(seconds(60), "other");
+  const auto stream = worker.stub().Watch(context.get(), {});
+  pb::Membership membership;
+  EXPECT_FALSE(stream->Read(&membership));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(MasterServiceTest, RefusesAWatcherThatIsNotPartOfTheJob) {
+  WorkerProcess worker(master_, 0);
+  pb::WatchRequest request;
+  request.set_incarnation(worker.incarnation() + 1000);
+  const auto context = NewContext();
+  const auto stream = worker.stub().Watch(context.get(), request);
+  pb::Membership membership;
+  EXPECT_FALSE(stream->Read(&membership));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::ABORTED);
+}
+
+TEST_F(MasterServiceTest, AnswersEveryMethodOfTheService) {
+  // A method that nobody waits for would hold its callers for ever.
+  const auto channel = master_.Connect();
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      pb::Master::service_full_name());
+  ASSERT_NE(service, nullptr);
+  for (int i = 0; i < service->method_count(); ++i) {
+    const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
+    const grpc::Status status = CallWithNothing(channel, path, *NewContext(seconds(60), "other"));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << path;
+  }
+}
+
+}  // namespace
+}  // namespace edl::master

@@ -1,0 +1,88 @@
+#include "master/testing/served_master.h"
+
+#include <chrono>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include "base/log.h"
+
+namespace edl::master {
+namespace {
+
+Ledger InMemory() {
+  Result<Ledger> ledger = Ledger::Open(":memory:");
+  CHECK(ledger.ok(), "{}", ledger.status().message());
+  return std::move(*ledger);
+}
+
+}  // namespace
+
+ServedMaster::ServedMaster(job::JobSpec spec)
+    : spec_(std::move(spec)),
+      ledger_(InMemory()),
+      core_(ledger_, spec_, /*seed=*/1),
+      loop_(core_, clock_,
+            {.commands = [](const std::vector<Command>&) {},
+             .view = [](const job::JobView&) {},
+             .scan = [](const std::vector<std::string>&) {}}) {
+  const Status loaded = core_.Load(clock_.Now(), clock_.WallNow());
+  CHECK(loaded.ok(), "{}", loaded.message());
+  auto server = Server::Start("127.0.0.1:0", kToken, spec_, core_);
+  CHECK(server.ok(), "{}", server.status().message());
+  server_ = std::move(*server);
+  thread_ = std::thread([this] {
+    const Status ran = loop_.Run(server_->queue());
+    CHECK(ran.ok(), "{}", ran.message());
+  });
+}
+
+ServedMaster::~ServedMaster() {
+  loop_.Post([](Core& core) { core.Stop("the test is over"); });
+  thread_.join();
+}
+
+std::shared_ptr<grpc::Channel> ServedMaster::Connect() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(server_->port()),
+                                   grpc::InsecureChannelCredentials(), arguments);
+}
+
+void ServedMaster::OnLoop(const std::function<void(Core&)>& work) {
+  std::promise<void> done;
+  loop_.Post([&](Core& core) {
+    work(core);
+    core.outbox().Add([&] { done.set_value(); });
+  });
+  done.get_future().wait();
+}
+
+grpc::Status CallWithNothing(const std::shared_ptr<grpc::Channel>& channel,
+                             const std::string& method, grpc::ClientContext& context) {
+  grpc::GenericStub stub(channel);
+  const grpc::Slice nothing;
+  const grpc::ByteBuffer request(&nothing, 1);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, &status);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  return status;
+}
+
+std::unique_ptr<grpc::ClientContext> NewContext(std::chrono::milliseconds patience,
+                                                const std::string& token) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() + patience);
+  context->AddMetadata("authorization", "Bearer " + token);
+  return context;
+}
+
+}  // namespace edl::master

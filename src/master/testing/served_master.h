@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <grpcpp/grpcpp.h>
+
+#include "base/clock.h"
+#include "job/job_spec.h"
+#include "master/core.h"
+#include "master/loop.h"
+#include "master/server.h"
+
+namespace edl::master {
+
+// A master that serves calls on a port of this machine, without a backend: its loop has a thread
+// of its own until this goes.
+class ServedMaster {
+ public:
+  static constexpr const char* kToken = "secret";
+
+  explicit ServedMaster(job::JobSpec spec);
+  ~ServedMaster();
+
+  // A connection of its own, as another process would have it.
+  std::shared_ptr<grpc::Channel> Connect() const;
+  // Runs `work` on the loop and returns when it is done and committed.
+  void OnLoop(const std::function<void(Core&)>& work);
+
+ private:
+  const job::JobSpec spec_;
+  const SystemClock clock_;
+  Ledger ledger_;
+  Core core_;
+  Loop loop_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+// What a call of "/package.Service/Method" with an empty message comes to.
+grpc::Status CallWithNothing(const std::shared_ptr<grpc::Channel>& channel,
+                             const std::string& method, grpc::ClientContext& context);
+
+// A context with the token, and a deadline after which a test has failed.
+std::unique_ptr<grpc::ClientContext> NewContext(
+    std::chrono::milliseconds patience = std::chrono::seconds(60),
+    const std::string& token = ServedMaster::kToken);
+
+}  // namespace edl::master
