@@ -17,15 +17,6 @@ namespace pb = ::proto;
 
 class CompatServiceTest : public testing::Test {
  protected:
-  void Register(int64_t shards) {
-    master_.OnLoop([&](Core& core) { ASSERT_TRUE(core.Register(Shards(shards)).ok()); });
-  }
-  void AwaitWaiting(size_t calls) {
-    size_t waiting = 0;
-    do {
-      master_.OnLoop([&](Core& core) { waiting = core.dispatcher().waiting(); });
-    } while (waiting != calls);
-  }
   size_t Leases() {
     size_t leases = 0;
     master_.OnLoop([&](Core& core) { leases = core.dispatcher().leases().size(); });
@@ -43,7 +34,7 @@ class CompatServiceTest : public testing::Test {
 };
 
 TEST_F(CompatServiceTest, LeasesAndTakesReports) {
-  Register(1);
+  master_.Register(Shards(1));
   pb::Task task;
   ASSERT_TRUE(stub_->get_dataset_task(NewContext().get(), Fetch(0), &task).ok());
   EXPECT_EQ(task.shard().end(), 10);
@@ -59,14 +50,14 @@ TEST_F(CompatServiceTest, LeasesAndTakesReports) {
 }
 
 TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
-  Register(1);
+  master_.Register(Shards(1));
   pb::Task task;
   ASSERT_TRUE(stub_->get_dataset_task(NewContext().get(), Fetch(0), &task).ok());
   pb::Task none;
   EXPECT_EQ(
       stub_->get_dataset_task(NewContext(milliseconds(100)).get(), Fetch(1), &none).error_code(),
       grpc::StatusCode::DEADLINE_EXCEEDED);
-  AwaitWaiting(0);
+  master_.AwaitWaiting(0);
 
   pb::ReportDatasetTaskResultRequest failed;
   failed.set_dataset_name(kData);

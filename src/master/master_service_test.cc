@@ -65,22 +65,11 @@ class WorkerProcess {
 
 class MasterServiceTest : public testing::Test {
  protected:
-  void Register(int64_t shards) {
-    master_.OnLoop([&](Core& core) { ASSERT_TRUE(core.Register(Shards(shards)).ok()); });
-  }
-  // Returns when so many calls wait for a shard.
-  void AwaitWaiting(size_t calls) {
-    size_t waiting = 0;
-    do {
-      master_.OnLoop([&](Core& core) { waiting = core.dispatcher().waiting(); });
-    } while (waiting != calls);
-  }
-
   ServedMaster master_{WorkersOnly(2)};
 };
 
 TEST_F(MasterServiceTest, LeasesAndTakesReportsInOneCall) {
-  Register(2);
+  master_.Register(Shards(2));
   WorkerProcess worker(master_, 0);
 
   const Exchanged first = worker.Exchange(worker.Request(1, seconds(0)));
@@ -96,13 +85,13 @@ TEST_F(MasterServiceTest, LeasesAndTakesReportsInOneCall) {
 }
 
 TEST_F(MasterServiceTest, AnswersOthersWhileACallIsHeld) {
-  Register(1);
+  master_.Register(Shards(1));
   WorkerProcess holder(master_, 0);
   WorkerProcess waiter(master_, 1);
   ASSERT_EQ(holder.Exchange(holder.Request(1, seconds(0))).shards_size(), 1);
   auto held = std::async(std::launch::async,
                          [&] { return waiter.Exchange(waiter.Request(1, seconds(60))); });
-  AwaitWaiting(1);
+  master_.AwaitWaiting(1);
 
   holder.Leave();
 
@@ -110,7 +99,7 @@ TEST_F(MasterServiceTest, AnswersOthersWhileACallIsHeld) {
 }
 
 TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatHungUp) {
-  Register(1);
+  master_.Register(Shards(1));
   WorkerProcess holder(master_, 0);
   WorkerProcess impatient(master_, 1);
   ASSERT_EQ(holder.Exchange(holder.Request(1, seconds(0))).shards_size(), 1);
@@ -118,7 +107,7 @@ TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatHungUp) {
   const grpc::Status status = impatient.stub().Exchange(
       NewContext(milliseconds(100)).get(), impatient.Request(1, seconds(60)), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  AwaitWaiting(0);
+  master_.AwaitWaiting(0);
 
   holder.Leave();
 

@@ -60,6 +60,17 @@ void ServedMaster::OnLoop(const std::function<void(Core&)>& work) {
   done.get_future().wait();
 }
 
+void ServedMaster::Register(const DatasetSpec& spec) {
+  OnLoop([&](Core& core) { CHECK(core.Register(spec).ok(), "not registered"); });
+}
+
+void ServedMaster::AwaitWaiting(size_t calls) {
+  size_t waiting = 0;
+  do {
+    OnLoop([&](Core& core) { waiting = core.dispatcher().waiting(); });
+  } while (waiting != calls);
+}
+
 grpc::Status CallWithNothing(const std::shared_ptr<grpc::Channel>& channel,
                              const std::string& method, grpc::ClientContext& context) {
   grpc::GenericStub stub(channel);

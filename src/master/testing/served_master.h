@@ -28,6 +28,9 @@ class ServedMaster {
   std::shared_ptr<grpc::Channel> Connect() const;
   // Runs `work` on the loop and returns when it is done and committed.
   void OnLoop(const std::function<void(Core&)>& work);
+  void Register(const DatasetSpec& spec);
+  // Returns when exactly so many calls wait for a shard.
+  void AwaitWaiting(size_t calls);
 
  private:
   const job::JobSpec spec_;
