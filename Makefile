@@ -82,10 +82,11 @@ unit-asan unit-tsan: unit-%:
 unit-python:
 	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests
 
+# -rP: what passed tells its seed too, its kills, and how many of them hit.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
 	@$(step) "build (release)" $(call build,release,elasticdl mutants python_descriptor)
-	@$(step) "tier 2: local jobs" $(pytest) -v tests/e2e $(ARGS)
+	@$(step) "tier 2: local jobs" $(pytest) -v -rP tests/e2e $(ARGS)
 
 .PHONY: test-fuzz
 test-fuzz: ## Replay the fuzz corpora, then 10 s a target
@@ -103,7 +104,7 @@ fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the cor
 .PHONY: nightly
 nightly: test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
 	@$(step) "long simulation" tools/nightly $(BUILD)
-	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v tests/e2e
+	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v -rP tests/e2e
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 
 .PHONY: wheels
