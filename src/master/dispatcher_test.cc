@@ -267,7 +267,7 @@ TEST(DispatcherFailures, CountsFailuresOverACrash) {
 TEST(DispatcherFailures, NeverCountsTheLossOfAWorker) {
   CoreFixture master;
   master.Register(Shards(1));
-  for (int64_t life = 0; life < 2 * Dataset::kMaxFailures; ++life) {
+  for (int life = 0; life < 2 * Dataset::kMaxFailures; ++life) {
     OurClient worker(master, Worker(life));
     worker.Lease();
     master.core().our_door().Leave(worker.incarnation(), Later<Done>().reply());

@@ -211,7 +211,7 @@ TEST_F(LedgerFile, SaysAtCommitThatTheDiskIsFullAndKeepsWhatItHad) {
     Ledger ledger = *Ledger::Open(path_);
     ledger.PutMeta("kept", "yes");
     ASSERT_EQ(ledger.Commit(), Ok());
-    const SmallDisk disk(256 * 1024);
+    const SmallDisk disk(rlim_t{256} << 10);
 
     for (int i = 0; i < 100; ++i) ledger.PutMeta(std::to_string(i), std::string(10'000, 'x'));
     const Status committed = ledger.Commit();

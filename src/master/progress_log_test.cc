@@ -73,7 +73,8 @@ TEST(ProgressLog, ShowsLossStepAndSpeed) {
 
 TEST(ProgressLog, LearnsNothingFromGarbage) {
   ProgressLog log;
-  std::string garbage("\0\xff\x1b[31m\n\n\r\nSaving checkpoints for \n", 36);
+  std::string garbage(1, '\0');
+  garbage += "\xff\x1b[31m\n\n\r\nSaving checkpoints for \n";
   garbage += "Saving checkpoints for many\nSaving dict for global step : x\n";
   garbage += "Saving checkpoints for 99999999999999999999999999\nloss = 1, step = 2\n";
   garbage += "INFO:tensorflow:loss = broken\n";

@@ -180,7 +180,7 @@ TEST(ReplicaKeeper, TakesThirtySecondsForAPsProgress) {
   CoreFixture master(spec);
   master.StartReplicas();
 
-  for (int64_t life = 0; life < 2 * ReplicaKeeper::kIdleLives; ++life) {
+  for (int life = 0; life < 2 * ReplicaKeeper::kIdleLives; ++life) {
     master.LetPass(ReplicaKeeper::kReadyAfter);
     master.Exit(PsName(life), Killed());
     master.Running(OnlyLaunch(master).name);

@@ -16,38 +16,39 @@ class FakeMasterService::Service final : public v1::Master::CallbackService {
 
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest*,
                                    v1::GetJobResponse* response) override {
-    MutexLock lock(mutex_);
-    response->set_view_json(view_.ToJson());
+    MutexLock lock(mutex);
+    response->set_view_json(view.ToJson());
     return Answer(context);
   }
 
   grpc::ServerUnaryReactor* GetLedger(grpc::CallbackServerContext* context,
                                       const v1::GetLedgerRequest*,
                                       v1::GetLedgerResponse* response) override {
-    MutexLock lock(mutex_);
-    response->set_ledger_json(ledger_);
+    MutexLock lock(mutex);
+    response->set_ledger_json(ledger);
     return Answer(context);
   }
 
   grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context,
                                   const v1::ScaleRequest* request, v1::ScaleResponse*) override {
-    MutexLock lock(mutex_);
-    scaled_to_ = request->num_workers();
+    MutexLock lock(mutex);
+    scaled_to = request->num_workers();
     return Answer(context);
   }
 
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
                                  const v1::StopRequest* request, v1::StopResponse*) override {
-    MutexLock lock(mutex_);
-    stop_reason_ = request->reason();
+    MutexLock lock(mutex);
+    stop_reason = request->reason();
     return Answer(context);
   }
 
-  Mutex mutex_;
-  job::JobView view_ GUARDED_BY(mutex_);
-  std::string ledger_ GUARDED_BY(mutex_);
-  int scaled_to_ GUARDED_BY(mutex_) = -1;
-  std::string stop_reason_ GUARDED_BY(mutex_);
+  // What the fake says and was told; its owner reads and writes them.
+  Mutex mutex;
+  job::JobView view GUARDED_BY(mutex);
+  std::string ledger GUARDED_BY(mutex);
+  int scaled_to GUARDED_BY(mutex) = -1;
+  std::string stop_reason GUARDED_BY(mutex);
 
  private:
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context) {
@@ -87,23 +88,23 @@ FakeMasterService::~FakeMasterService() { running_->server->Shutdown(); }
 const std::string& FakeMasterService::address() const { return running_->address; }
 
 void FakeMasterService::SetView(const job::JobView& view) {
-  MutexLock lock(running_->service.mutex_);
-  running_->service.view_ = view;
+  MutexLock lock(running_->service.mutex);
+  running_->service.view = view;
 }
 
 void FakeMasterService::SetLedger(std::string json) {
-  MutexLock lock(running_->service.mutex_);
-  running_->service.ledger_ = std::move(json);
+  MutexLock lock(running_->service.mutex);
+  running_->service.ledger = std::move(json);
 }
 
 int FakeMasterService::scaled_to() const {
-  MutexLock lock(running_->service.mutex_);
-  return running_->service.scaled_to_;
+  MutexLock lock(running_->service.mutex);
+  return running_->service.scaled_to;
 }
 
 std::string FakeMasterService::stop_reason() const {
-  MutexLock lock(running_->service.mutex_);
-  return running_->service.stop_reason_;
+  MutexLock lock(running_->service.mutex);
+  return running_->service.stop_reason;
 }
 
 }  // namespace edl::client
