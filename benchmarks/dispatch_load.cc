@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "elasticdl/v1/master.grpc.pb.h"
@@ -160,9 +161,11 @@ Client* Poll(grpc::CompletionQueue& queue) {
   void* tag = nullptr;
   bool ok = false;
   const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
-  return queue.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT
-             ? static_cast<Client*>(tag)
-             : nullptr;
+  if (queue.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) {
+    return static_cast<Client*>(tag);
+  }
+  std::this_thread::yield();  // the master, or the disk's threads, may have no other CPU
+  return nullptr;
 }
 
 Client* Next(grpc::CompletionQueue& queue) {
