@@ -1,0 +1,214 @@
+#include "kube/transport.h"
+
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/testing/http_server.h"
+
+namespace edl::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Config To(const HttpServer& server) { return {.server = server.url()}; }
+
+TEST(Transport, CarriesARequestAndItsAnswer) {
+  ServedRequest seen;
+  HttpServer server([&](const ServedRequest& request, ServedConnection& connection) {
+    seen = request;
+    connection.Answer(201, R"({"kind":"Pod"})", "Retry-After: 3\r\nWarning: 299 - \"old\"\r\n");
+  });
+  Transport transport(To(server));
+
+  const auto response = transport.Call({.method = "POST",
+                                        .path = "/api/v1/pods?dryRun=All",
+                                        .body = "{}",
+                                        .authorization = "Bearer secret"});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->body, R"({"kind":"Pod"})");
+  EXPECT_EQ(response->retry_after, "3");
+  EXPECT_THAT(response->warnings, ElementsAre("299 - \"old\""));
+  EXPECT_EQ(seen.method, "POST");
+  EXPECT_EQ(seen.target, "/api/v1/pods?dryRun=All");
+  EXPECT_EQ(seen.body, "{}");
+  EXPECT_EQ(seen.headers["authorization"], "Bearer secret");
+  EXPECT_EQ(seen.headers["content-type"], "application/json");
+  EXPECT_THAT(seen.headers["user-agent"], HasSubstr("elasticdl/"));
+}
+
+TEST(Transport, UsesAConnectionAgain) {
+  HttpServer server([](const ServedRequest&, ServedConnection& connection) {
+    connection.Answer(404, "not there");
+  });
+  Transport transport(To(server));
+
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(transport.Call({.path = "/x"})->status, 404);
+
+  EXPECT_EQ(server.connections(), 1);
+}
+
+TEST(Transport, SaysThatNobodyIsThere) {
+  std::string url;
+  {
+    const HttpServer gone([](const ServedRequest&, ServedConnection&) {});
+    url = gone.url();
+  }
+  Transport transport({.server = url});
+
+  const auto response = transport.Call({.path = "/api"});
+
+  EXPECT_EQ(response.status().code(), Code::kUnavailable);
+  EXPECT_THAT(response.status().message(), HasSubstr("GET " + url + "/api: "));
+}
+
+TEST(Transport, SaysThatTheConnectionBroke) {
+  HttpServer server([](const ServedRequest&, ServedConnection& connection) {
+    connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly so much");
+    connection.Break();
+  });
+  Transport transport(To(server));
+
+  EXPECT_EQ(transport.Call({.path = "/x"}).status().code(), Code::kUnavailable);
+}
+
+TEST(Transport, DoesNotWaitLongerThanAsked) {
+  HttpServer server(
+      [](const ServedRequest&, ServedConnection& connection) { connection.AwaitClose(); });
+  Transport transport(To(server));
+
+  EXPECT_EQ(transport.Call({.path = "/x", .timeout = milliseconds(50)}).status().code(),
+            Code::kDeadlineExceeded);
+}
+
+TEST(Transport, StreamsBytesAsTheyCome) {
+  std::promise<void> first_seen;
+  HttpServer server([&](const ServedRequest&, ServedConnection& connection) {
+    connection.BeginChunks();
+    connection.Chunk("one ");
+    first_seen.get_future().wait();  // the first piece is there before the second is sent
+    connection.Chunk("two");
+    connection.EndChunks();
+  });
+  Transport transport(To(server));
+  std::string all;
+
+  const auto response =
+      transport.Stream({.path = "/watch", .timeout = milliseconds(0)}, [&](std::string_view bytes) {
+        if (all.empty()) first_seen.set_value();
+        all += bytes;
+        return true;
+      });
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(all, "one two");
+  EXPECT_TRUE(response->body.empty());
+}
+
+TEST(Transport, KeepsTheBodyOfARefusedStream) {
+  HttpServer server([](const ServedRequest&, ServedConnection& connection) {
+    connection.Answer(410, "too old");
+  });
+  Transport transport(To(server));
+
+  const auto response = transport.Stream({.path = "/watch"}, [](std::string_view) { return true; });
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->status, 410);
+  EXPECT_EQ(response->body, "too old");
+}
+
+TEST(Transport, EndsAStreamWhenItsReaderHasEnough) {
+  HttpServer server([](const ServedRequest&, ServedConnection& connection) {
+    connection.BeginChunks();
+    connection.Chunk("enough");
+    connection.AwaitClose();
+  });
+  Transport transport(To(server));
+
+  const auto response = transport.Stream({.path = "/watch", .timeout = milliseconds(0)},
+                                         [](std::string_view) { return false; });
+
+  EXPECT_TRUE(response.ok()) << response.status();
+}
+
+TEST(Transport, GivesAStreamUpWhenTold) {
+  std::stop_source stop;
+  HttpServer server([](const ServedRequest&, ServedConnection& connection) {
+    connection.BeginChunks();
+    connection.Chunk("first");
+    connection.AwaitClose();
+  });
+  Transport transport(To(server));
+
+  const auto response = transport.Stream(
+      {.path = "/watch", .timeout = milliseconds(0)},
+      [&](std::string_view) {
+        stop.request_stop();
+        return true;
+      },
+      stop.get_token());
+
+  EXPECT_EQ(response.status().code(), Code::kCancelled);
+}
+
+TEST(Transport, TakesASilentStreamForDead) {
+  HttpServer server([](const ServedRequest&, ServedConnection& connection) {
+    connection.BeginChunks();
+    connection.Chunk("first");
+    connection.AwaitClose();
+  });
+  Transport transport(To(server));
+
+  const auto response =
+      transport.Stream({.path = "/watch", .timeout = milliseconds(0), .silence = milliseconds(50)},
+                       [](std::string_view) { return true; });
+
+  EXPECT_EQ(response.status().code(), Code::kUnavailable);
+  EXPECT_THAT(response.status().message(), HasSubstr("silent"));
+}
+
+TEST(Transport, ServesManyCallersAtOnce) {
+  HttpServer server([](const ServedRequest& request, ServedConnection& connection) {
+    connection.Answer(200, request.target);
+  });
+  Transport transport(To(server));
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 8; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int i = 0; i < 20; ++i) {
+        const std::string path = fmt::format("/{}/{}", caller, i);
+        const auto response = transport.Call({.path = path});
+        ASSERT_TRUE(response.ok()) << response.status();
+        EXPECT_EQ(response->body, path);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Transport, EndsItsCallsWhenItGoes) {
+  std::promise<void> asked;
+  HttpServer server([&](const ServedRequest&, ServedConnection& connection) {
+    asked.set_value();
+    connection.AwaitClose();
+  });
+  auto transport = std::make_unique<Transport>(To(server));
+  auto call = std::async(std::launch::async, [&] { return transport->Call({.path = "/x"}); });
+  asked.get_future().wait();
+
+  transport.reset();
+
+  EXPECT_EQ(call.get().status().code(), Code::kCancelled);
+}
+
+}  // namespace
+}  // namespace edl::kube
