@@ -190,9 +190,7 @@ class Transport::Engine {
     }
     AddHeader(transfer, "Accept: application/json");
     AddHeader(transfer, "Expect:");  // no round trip before a body
-    if (!request.authorization.empty()) {
-      AddHeader(transfer, "Authorization: " + request.authorization);
-    }
+    for (const std::string& header : request.headers) AddHeader(transfer, header);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer.headers);
     SetUpConnection(easy);
   }

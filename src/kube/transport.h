@@ -18,7 +18,7 @@ struct Request {
   std::string path;  // with its query: "/api/v1/pods?limit=500"
   std::string body;
   std::string content_type = "application/json";
-  std::string authorization;  // the value of that header; empty: none
+  std::vector<std::string> headers;  // "Name: value", besides what every request has
   // From the call to the last byte; 0: without end, for a watch or a log.
   std::chrono::milliseconds timeout{30'000};
   // A stream that is silent for so long is taken for dead: its peer may be gone without a word.

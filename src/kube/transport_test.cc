@@ -30,7 +30,7 @@ TEST(Transport, CarriesARequestAndItsAnswer) {
   const auto response = transport.Call({.method = "POST",
                                         .path = "/api/v1/pods?dryRun=All",
                                         .body = "{}",
-                                        .authorization = "Bearer secret"});
+                                        .headers = {"Authorization: Bearer secret"}});
 
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->status, 201);

@@ -1,0 +1,101 @@
+#include "kube/connection.h"
+
+#include <utility>
+
+#include "base/base64.h"
+#include "base/file.h"
+#include "kube/exec_plugin.h"
+
+namespace edl::kube {
+namespace {
+
+std::string Trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+void AddImpersonation(const Impersonation& as, std::vector<std::string>& headers) {
+  if (as.user.empty()) return;
+  headers.push_back("Impersonate-User: " + as.user);
+  if (!as.uid.empty()) headers.push_back("Impersonate-Uid: " + as.uid);
+  for (const std::string& group : as.groups) headers.push_back("Impersonate-Group: " + group);
+}
+
+constexpr int kUnauthorized = 401;
+
+}  // namespace
+
+Connection::Connection(Config config, const Clock& clock, std::vector<std::string> environment)
+    : config_(std::move(config)), clock_(clock), environment_(std::move(environment)) {}
+
+bool Connection::TooOld() const {
+  if (identity_.transport == nullptr) return true;
+  if (expires_at_) return clock_.WallNow() >= *expires_at_ - kLeeway;
+  const bool from_file = !config_.credentials.exec && !config_.credentials.token_file.empty();
+  return from_file && clock_.Now() - made_at_ >= kTokenFileAge;
+}
+
+Status Connection::Renew() {
+  const Credentials& credentials = config_.credentials;
+  Config config = config_;
+  std::string token = credentials.token;
+  expires_at_.reset();
+  if (credentials.exec) {
+    EDL_ASSIGN_OR_RETURN(ExecCredential made,
+                         RunExecPlugin(*credentials.exec, config_, environment_));
+    token = std::move(made.token);
+    config.credentials.client_certificate = std::move(made.client_certificate);
+    config.credentials.client_key = std::move(made.client_key);
+    expires_at_ = made.expires_at;
+  } else if (!credentials.token_file.empty()) {
+    auto read = ReadFile(credentials.token_file);
+    // It may be in the middle of being replaced; the old one is good for a while.
+    if (!read.ok() && identity_.transport != nullptr) return Ok();
+    if (!read.ok()) return FailedPrecondition("{}", read.status().message());
+    token = Trimmed(std::move(*read));
+  }
+  std::vector<std::string> headers;
+  if (!token.empty()) {
+    headers.push_back("Authorization: Bearer " + token);
+  } else if (!credentials.username.empty()) {
+    headers.push_back("Authorization: Basic " +
+                      EncodeBase64(credentials.username + ":" + credentials.password));
+  }
+  AddImpersonation(credentials.as, headers);
+  // A connection belongs to the certificate that it was opened with.
+  if (identity_.transport == nullptr || certificate_ != config.credentials.client_certificate) {
+    certificate_ = config.credentials.client_certificate;
+    identity_.transport = std::make_shared<Transport>(config);
+  }
+  identity_.headers = std::move(headers);
+  ++identity_.number;
+  made_at_ = clock_.Now();
+  return Ok();
+}
+
+Result<Connection::Identity> Connection::Current(uint64_t refused) {
+  const MutexLock lock(mutex_);
+  if (TooOld() || refused == identity_.number) EDL_RETURN_IF_ERROR(Renew());
+  return identity_;
+}
+
+Result<Response> Connection::Call(Request request, const std::stop_token& stop) {
+  return Stream(std::move(request), {}, stop);
+}
+
+Result<Response> Connection::Stream(Request request, const Transport::OnData& on_data,
+                                    const std::stop_token& stop) {
+  EDL_ASSIGN_OR_RETURN(Identity identity, Current());
+  const std::vector<std::string> own = request.headers;
+  const auto call = [&] {
+    request.headers = own;
+    request.headers.insert(request.headers.end(), identity.headers.begin(), identity.headers.end());
+    return identity.transport->Stream(request, on_data, stop);
+  };
+  Result<Response> response = call();
+  if (!response.ok() || response->status != kUnauthorized) return response;
+  EDL_ASSIGN_OR_RETURN(identity, Current(identity.number));
+  return call();
+}
+
+}  // namespace edl::kube

@@ -1,0 +1,123 @@
+#include "kube/connection.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "kube/testing/http_server.h"
+
+namespace edl::kube {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+
+// A server that keeps who called, and takes whoever it is told to.
+class ConnectionTest : public testing::Test {
+ protected:
+  ConnectionTest() {
+    std::string pattern = (fs::temp_directory_path() / "kube-connection-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    config_.server = server_.url();
+  }
+  ~ConnectionTest() override { fs::remove_all(folder_); }
+
+  void Write(const char* name, const std::string& content) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ / name, content).ok());
+  }
+  Connection Connect() { return Connection(config_, clock_, {"PATH=/usr/bin:/bin"}); }
+
+  std::vector<std::string> callers_;  // filled between a call and its answer
+  std::string refused_ = "nobody";
+  HttpServer server_{[this](const ServedRequest& request, ServedConnection& connection) {
+    const auto found = request.headers.find("authorization");
+    callers_.push_back(found == request.headers.end() ? "" : found->second);
+    connection.Answer(callers_.back() == refused_ ? 401 : 200, "");
+  }};
+  fs::path folder_;
+  FakeClock clock_;
+  Config config_;
+};
+
+TEST_F(ConnectionTest, SaysWhoCalls) {
+  config_.credentials.token = "secret";
+  Connection connection = Connect();
+  EXPECT_EQ(connection.Call({.path = "/"})->status, 200);
+  EXPECT_THAT(callers_, ElementsAre("Bearer secret"));
+}
+
+TEST_F(ConnectionTest, KnowsNamesAndPasswordsToo) {
+  config_.credentials.username = "me";
+  config_.credentials.password = "pass";
+  Connection connection = Connect();
+  EXPECT_EQ(connection.Call({.path = "/"})->status, 200);
+  EXPECT_THAT(callers_, ElementsAre("Basic bWU6cGFzcw=="));
+}
+
+TEST_F(ConnectionTest, ReadsATokenFileAgainAfterAMinute) {
+  Write("token", "one\n");
+  config_.credentials.token_file = folder_ / "token";
+  Connection connection = Connect();
+  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  Write("token", "two\n");
+  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+
+  clock_.Advance(Connection::kTokenFileAge);
+  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  fs::remove(folder_ / "token");
+  clock_.Advance(Connection::kTokenFileAge);
+  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+
+  EXPECT_THAT(callers_, ElementsAre("Bearer one", "Bearer one", "Bearer two", "Bearer two"));
+  EXPECT_EQ(server_.connections(), 1);
+}
+
+TEST_F(ConnectionTest, AsksForNewCredentialsOnceWhenTheyAreRefused) {
+  Write("token", "old");
+  config_.credentials.token_file = folder_ / "token";
+  Connection connection = Connect();
+  ASSERT_EQ(connection.Call({.path = "/"})->status, 200);
+  refused_ = "Bearer old";
+  EXPECT_EQ(connection.Call({.path = "/"})->status, 401);
+  Write("token", "new");
+
+  EXPECT_EQ(connection.Call({.path = "/"})->status, 200);
+
+  EXPECT_THAT(callers_,
+              ElementsAre("Bearer old", "Bearer old", "Bearer old", "Bearer old", "Bearer new"));
+}
+
+TEST_F(ConnectionTest, AsksAPluginAgainBeforeItsCredentialEnds) {
+  // Counts how often it ran, by the length of a file.
+  config_.credentials.exec = ExecPlugin{
+      .command = "sh",
+      .args = {"-c", "printf x >> " + (folder_ / "runs").string() +
+                         R"(; printf '{"apiVersion":"client.authentication.k8s.io/v1",)"
+                         R"("kind":"ExecCredential","status":{"token":"run%s",)"
+                         R"("expirationTimestamp":"1970-01-02T00:01:00Z"}}' "$(wc -c < )" +
+                         (folder_ / "runs").string() + ")\""},
+      .api_version = "client.authentication.k8s.io/v1"};
+  Connection connection = Connect();  // at 1970-01-02T00:00:00Z
+  const auto first = connection.Call({.path = "/"});
+  ASSERT_TRUE(first.ok()) << first.status();
+  clock_.Advance(std::chrono::seconds(49));
+  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+
+  clock_.Advance(std::chrono::seconds(1));
+  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+
+  EXPECT_THAT(callers_, ElementsAre("Bearer run1", "Bearer run1", "Bearer run2"));
+}
+
+TEST_F(ConnectionTest, SaysWhatIsMissing) {
+  config_.credentials.token_file = folder_ / "no-token";
+  Connection connection = Connect();
+  EXPECT_EQ(connection.Call({.path = "/"}).status().code(), Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace edl::kube
