@@ -25,7 +25,7 @@ class ConfigTest : public testing::Test {
   ~ConfigTest() override { fs::remove_all(folder_); }
 
   fs::path Write(const std::string& name, const std::string& content) {
-    const fs::path path = folder_ / name;
+    fs::path path = folder_ / name;
     fs::create_directories(path.parent_path());
     EXPECT_TRUE(WriteFileAtomically(path, content).ok());
     return path;

@@ -181,8 +181,10 @@ TEST(Transport, ServesManyCallersAtOnce) {
     connection.Answer(200, request.target);
   });
   Transport transport(To(server));
+  constexpr int kCallers = 8;
   std::vector<std::thread> callers;
-  for (int caller = 0; caller < 8; ++caller) {
+  callers.reserve(kCallers);
+  for (int caller = 0; caller < kCallers; ++caller) {
     callers.emplace_back([&, caller] {
       for (int i = 0; i < 20; ++i) {
         const std::string path = fmt::format("/{}/{}", caller, i);
