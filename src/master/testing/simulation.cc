@@ -65,6 +65,7 @@ class Simulation {
     size_t buffer = 0;                         // how many it cannot report before the end
     bool ended = false;
     bool leaving = false;
+    bool fetching = false;  // at the old door: a call is with the master
   };
   using WorkerPtr = std::shared_ptr<Worker>;  // the simulation's and its pending events'
 
@@ -232,7 +233,7 @@ void Simulation::CrashMaster() {
   ++master_life_;
   // Held calls of the old door end with an error.
   for (const auto& [name, worker] : workers_) {
-    if (worker->alive && worker->old_door && worker->in_hand.empty() && !worker->ended) {
+    if (worker->alive && worker->fetching && worker->in_hand.empty() && !worker->ended) {
       AtWorker(worker, Between(1, 20), [this, worker = worker] { OnFetchError(worker); });
     }
   }
@@ -402,11 +403,19 @@ void Simulation::NextFaults(const WorkerPtr& worker) {
 }
 
 void Simulation::Begin(const WorkerPtr& worker) {
-  if (worker->old_door) {
-    Register(worker);
-    Fetch(worker);
-  } else {
+  if (!worker->old_door) {
     Join(worker);
+    return;
+  }
+  if (core_ != nullptr) Register(worker);
+  if (core_ != nullptr) {
+    Fetch(worker);
+  } else if (plan_.quits_on_error) {
+    // Only a fetch that fails is taken for the end of the data; any other call raises.
+    AtWorker(worker, Between(1, 20),
+             [this, worker] { Exit(worker, job::ExitCause::Kind::kFailed); });
+  } else {
+    AtWorker(worker, seconds(15), [this, worker] { Begin(worker); });
   }
 }
 
@@ -532,12 +541,13 @@ void Simulation::DeliverExchange(const WorkerPtr& worker, const ExchangeRequest&
       request.number = 1'000'000 + calls_;
       request.received = 0;
     }
-    core.our_door().Exchange(
-        request, [this, worker, number = sent.number](const Result<ExchangeReply>& reply) {
-          if (Lose()) return;
-          AtWorker(worker, Between(1, 60),
-                   [this, worker, number, reply] { OnExchange(worker, number, reply); });
-        });
+    core.our_door().Exchange(request, [this, worker, sent](const Result<ExchangeReply>& reply) {
+      if (Lose()) return;
+      AtWorker(worker, Between(1, 60), [this, worker, sent, reply] {
+        // A reply belongs to its call; one of an incarnation that was given up has no caller.
+        if (worker->incarnation == sent.incarnation) OnExchange(worker, sent.number, reply);
+      });
+    });
   });
 }
 
@@ -623,6 +633,7 @@ void Simulation::Fetch(const WorkerPtr& worker) {
   const Dataset* dataset = core_->dispatcher().Find(kDataset);
   const bool lost = !plan_.quits_on_error && dataset != nullptr && dataset->HasMore() &&
                     dataset->row().leftover_at < 0 && Lose();
+  worker->fetching = true;
   AtMaster([this, worker, call, life, lost](Core& core) {
     core.old_door().Fetch(
         call, worker->replica, kDataset,
@@ -645,6 +656,7 @@ void Simulation::Fetch(const WorkerPtr& worker) {
 }
 
 void Simulation::OnFetchError(const WorkerPtr& worker) {
+  worker->fetching = false;
   if (worker->ended || worker->leaving || !worker->in_hand.empty()) return;
   if (plan_.quits_on_error) {
     OnFetched(worker, std::nullopt);
@@ -656,6 +668,7 @@ void Simulation::OnFetchError(const WorkerPtr& worker) {
 }
 
 void Simulation::OnFetched(const WorkerPtr& worker, const std::optional<LeasedShard>& shard) {
+  worker->fetching = false;
   if (worker->leaving) return;
   if (shard) {
     worker->in_hand.push_back(*shard);
