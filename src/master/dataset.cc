@@ -258,6 +258,13 @@ void Dataset::BeginLeftoverRound() {
   dirty_ = true;
 }
 
+void Dataset::ForgiveLeftoverRound() {
+  if (row_.leftover_at < 0 || forgiven_rounds_ >= kForgivenRounds) return;
+  ++forgiven_rounds_;
+  row_.leftover_at = -1;
+  dirty_ = true;
+}
+
 void Dataset::Flush() {
   for (const auto& [epoch, first] : dirty_ranges_) {
     const RangeSet* ranges = epoch == DoneRow::kEpochs ? &epochs_done_ : done(epoch);

@@ -23,6 +23,7 @@ namespace edl::master {
 class Dataset {
  public:
   // A shard failed this often by its own fault is set aside.
+  static constexpr int kForgivenRounds = 3;
   static constexpr int kMaxFailures = 3;
 
   struct Taken {
@@ -67,6 +68,9 @@ class Dataset {
 
   void set_told_finished();
   void BeginLeftoverRound();
+  // The round lost a lease by force: that it got nothing done says nothing about the program. Only
+  // so often, for a program may fall silent at its end each time.
+  void ForgiveLeftoverRound();
   // Writes the row if it changed since the last call, and the done ranges that did.
   void Flush();
 
@@ -107,6 +111,7 @@ class Dataset {
   std::map<ShardKey, int> returned_;                    // with the failures so far
   std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
   std::map<ShardKey, std::string> set_aside_;
+  int forgiven_rounds_ = 0;
   bool dirty_ = false;
   std::set<std::pair<int64_t, uint64_t>> dirty_ranges_;  // (epoch, first) to write or delete
 };

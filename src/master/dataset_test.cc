@@ -219,6 +219,21 @@ TEST_F(DatasetTest, TriesAFailedShardOnADifferentReplicaEachTime) {
   EXPECT_TRUE(dataset.Take(Worker(2), false).has_value());
 }
 
+TEST_F(DatasetTest, ForgivesARoundForLeftoversThatWasLostByForceButNotForEver) {
+  Dataset dataset = Make(Shards(1));
+  dataset.BeginLeftoverRound();
+  for (int round = 0; round < Dataset::kForgivenRounds; ++round) {
+    ASSERT_EQ(dataset.row().leftover_at, 0);
+    dataset.ForgiveLeftoverRound();
+    ASSERT_EQ(dataset.row().leftover_at, -1);
+    dataset.BeginLeftoverRound();
+  }
+
+  dataset.ForgiveLeftoverRound();
+
+  EXPECT_EQ(dataset.row().leftover_at, 0);
+}
+
 TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
   Dataset dataset = Make(Shards(2));
   const ShardKey bad = TakeKey(dataset);

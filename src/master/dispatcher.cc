@@ -352,6 +352,14 @@ void Dispatcher::GiveBack(LeaseId id, Time now) {
   if (lease != leases_.end()) Complete(lease, Outcome::kGivenBack, "", now);
 }
 
+void Dispatcher::ForgiveRoundsOf(Incarnation session) {
+  const auto held = held_.find(session);
+  if (held == held_.end()) return;
+  for (const LeaseId lease : held->second) {
+    FindById(leases_.at(lease).row.dataset)->ForgiveLeftoverRound();
+  }
+}
+
 void Dispatcher::Reclaim(Incarnation session, Time now) {
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
     auto here = waiter++;

@@ -111,6 +111,8 @@ class Dispatcher {
   // that ended without reporting it, and the last round for such a rest, if any, got something
   // done: marks that one more round begins.
   bool GrantLeftoverRound();
+  // A session with leases is lost, not by its own will.
+  void ForgiveRoundsOf(Incarnation session);
 
   const std::map<std::string, std::unique_ptr<Dataset>>& datasets() const { return datasets_; }
   const Dataset* Find(const std::string& name) const;

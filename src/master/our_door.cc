@@ -216,6 +216,7 @@ void OurDoor::Tick() {
     LOG_WARNING("{} {} (incarnation {}) {}: its {} lease(s) go to others",
                 job::NameOf(session.replica.role), session.replica.id, incarnation, why,
                 parts_.dispatcher.LeasesOf(session.replica));
+    parts_.dispatcher.ForgiveRoundsOf(incarnation);
     CloseSession(parts_, incarnation);
     streams_.erase(incarnation);
   }
