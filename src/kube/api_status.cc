@@ -76,12 +76,11 @@ Status StatusOf(const Response& response) {
   return Make(response.status, Read(response.body));
 }
 
-Status StatusOfObject(const std::string& text, int code) {
+Status StatusOfObject(const std::string& text) {
   const Said said = Read(text);
   // Of a watch, reason Expired or Gone is what tells that its version is too old.
   const bool expired = said.reason == "Expired" || said.reason == "Gone";
-  if (code == 0) code = expired ? 410 : said.code;
-  return Make(code, said);
+  return Make(expired ? 410 : said.code, said);
 }
 
 std::optional<std::chrono::seconds> RetryAfter(const Response& response) {

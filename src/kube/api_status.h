@@ -21,9 +21,8 @@ namespace edl::kube {
 // Ok for 2xx. The message is the server's own, which names the object.
 Status StatusOf(const Response& response);
 
-// The same for a Status object, as a watch has it in an ERROR event. `code` 0: what the object
-// says.
-Status StatusOfObject(const std::string& json, int code = 0);
+// The same for a Status object, as a watch has it in an ERROR event.
+Status StatusOfObject(const std::string& json);
 
 // How long the server asks to wait, by its Retry-After or its Status; nullopt: it does not say.
 std::optional<std::chrono::seconds> RetryAfter(const Response& response);

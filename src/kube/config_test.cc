@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace edl::kube {
 namespace {
@@ -17,12 +18,9 @@ using ::testing::HasSubstr;
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() {
-    std::string pattern = (fs::temp_directory_path() / "kube-config-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     sources_.home = folder_ / "home";
     sources_.service_account = folder_ / "account";
   }
-  ~ConfigTest() override { fs::remove_all(folder_); }
 
   fs::path Write(const std::string& name, const std::string& content) {
     fs::path path = folder_ / name;
@@ -42,7 +40,8 @@ class ConfigTest : public testing::Test {
     return LoadConfig(sources_).status();
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   ConfigSources sources_;
 };
 

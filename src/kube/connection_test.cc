@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 #include "kube/testing/http_server.h"
 
 namespace edl::kube {
@@ -19,12 +20,7 @@ using ::testing::ElementsAre;
 // A server that keeps who called, and takes whoever it is told to.
 class ConnectionTest : public testing::Test {
  protected:
-  ConnectionTest() {
-    std::string pattern = (fs::temp_directory_path() / "kube-connection-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    config_.server = server_.url();
-  }
-  ~ConnectionTest() override { fs::remove_all(folder_); }
+  ConnectionTest() { config_.server = server_.url(); }
 
   void Write(const char* name, const std::string& content) {
     ASSERT_TRUE(WriteFileAtomically(folder_ / name, content).ok());
@@ -38,7 +34,8 @@ class ConnectionTest : public testing::Test {
     callers_.push_back(found == request.headers.end() ? "" : found->second);
     connection.Answer(callers_.back() == refused_ ? 401 : 200, "");
   }};
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   FakeClock clock_;
   Config config_;
 };

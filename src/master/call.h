@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -37,7 +38,7 @@ class Call {
   ~Call() = default;
 
   static uint64_t NextId() {
-    static uint64_t last = 0;  // of the loop's thread, like all that makes calls
+    static std::atomic<uint64_t> last = 0;  // over all loops of a process
     return ++last;
   }
 

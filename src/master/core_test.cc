@@ -262,6 +262,29 @@ TEST(Leftovers, CountAsNotTrainedWhenTheyAreDroppedAgain) {
   EXPECT_NE(master.core().View().remarks.front().find("10 of 20 records"), std::string::npos);
 }
 
+TEST(Leftovers, AreLeasedAgainWhenTheFreshWorkerLostThemByItsSilence) {
+  CoreFixture master(WorkersOnly(1));
+  master.StartReplicas();
+  master.Register(Shards(1));
+  OurClient drops(master, Worker(0));
+  drops.Lease();
+  ASSERT_EQ(drops.Ask()->answer, Answer::kFinished);
+  master.Exit(NameOf(Worker(0)), Succeeded());
+  const std::vector<LaunchCommand> launches = master.TakeLaunches();
+  ASSERT_EQ(launches.size(), 1u);
+  master.Running(launches.front().name);
+  OurClient frozen(master, launches.front().replica);
+  frozen.Lease();
+  ASSERT_EQ(frozen.Ask()->answer, Answer::kFinished);
+
+  master.FallSilent(frozen.incarnation());
+  master.LetPass(seconds(11));
+  master.Exit(launches.front().name, Succeeded());
+
+  EXPECT_EQ(master.TakeLaunches().size(), 1u);
+  EXPECT_EQ(master.Data().records_not_trained, 0);
+}
+
 TEST(Leftovers, OfProgramsThatEndedByThemselvesAreNotTrainedAtOnce) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();

@@ -318,11 +318,11 @@ TEST_P(AgentTest, SaysWhatAnUnwritableFolderIs) {
   if (geteuid() != 0) GTEST_SKIP() << "needs another user";
   ASSERT_EQ(chown(job_.path().c_str(), kSomeUser, kSomeUser), 0);
   ASSERT_EQ(chown(job_.job_dir().c_str(), kSomeUser, kSomeUser), 0);
-  job_.options().ports_dir = "/root/ports-of-another-user";
+  job_.options().ports_dir = "/ports-of-another-user";
   const std::string message = InChild(
       [this] { return std::string(StartAgent(job_.options()).status().message()); }, kSomeUser);
 
-  EXPECT_THAT(message, HasSubstr("/root/ports-of-another-user"));
+  EXPECT_THAT(message, HasSubstr("/ports-of-another-user"));
   ExpectNothingStarted(job_);
 }
 

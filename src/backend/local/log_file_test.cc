@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "backend/local/testing/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace edl::backend::local {
 namespace {

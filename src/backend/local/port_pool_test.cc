@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "backend/local/testing/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 
 namespace edl::backend::local {
 namespace {

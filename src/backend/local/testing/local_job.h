@@ -11,8 +11,8 @@
 
 #include "backend/local/agent.h"
 #include "backend/local/local_backend.h"
-#include "backend/local/testing/temporary_folder.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace edl::backend::local {
 

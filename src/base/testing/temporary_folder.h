@@ -6,13 +6,13 @@
 
 #include "base/check.h"
 
-namespace edl::backend::local {
+namespace edl {
 
 // A folder of mode 0700 that goes with the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "edl-local-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "edl-test-XXXXXX").string();
     CHECK(mkdtemp(name.data()) != nullptr, "mkdtemp of {}", name);
     path_ = name;
   }
@@ -29,4 +29,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace edl::backend::local
+}  // namespace edl
