@@ -724,6 +724,9 @@ SimulationResult Simulation::Run() {
                      core_ == nullptr ? "nothing" : job::NameOf(core_->state()),
                      core_ == nullptr ? "" : core_->View().reason));
   }
+  if (!failed_ && core_->dispatcher().Find(kDataset) == nullptr) {
+    Fail("the job succeeded, and nobody ever registered its dataset");
+  }
   if (!failed_) {
     const Dataset* dataset = core_->dispatcher().Find(kDataset);
     const job::DatasetView view = dataset->View();
