@@ -1,8 +1,11 @@
 #include "kube/api_status.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <nlohmann/json.hpp>
+
+#include "kube/json_fields.h"
 
 namespace edl::kube {
 namespace {
@@ -14,28 +17,16 @@ struct Said {
   int code = 0;
   std::string reason;
   std::string message;
-  int retry_after = 0;
+  int64_t retry_after = 0;
 };
-
-std::string TextIn(const json& in, const char* name) {
-  const auto found = in.find(name);
-  return found != in.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-int NumberIn(const json& in, const char* name) {
-  const auto found = in.find(name);
-  return found != in.end() && found->is_number_integer() ? found->get<int>() : 0;
-}
 
 Said Read(const std::string& text) {
   const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!in.is_object()) return {};
-  Said said{.code = NumberIn(in, "code"),
+  Said said{.code = static_cast<int>(NumberIn(in, "code")),
             .reason = TextIn(in, "reason"),
             .message = TextIn(in, "message")};
-  if (const auto details = in.find("details"); details != in.end() && details->is_object()) {
-    said.retry_after = NumberIn(*details, "retryAfterSeconds");
-  }
+  said.retry_after = NumberIn(FieldAt(in, {"details"}), "retryAfterSeconds");
   return said;
 }
 
@@ -84,13 +75,14 @@ Status StatusOfObject(const std::string& text) {
 }
 
 std::optional<std::chrono::seconds> RetryAfter(const Response& response) {
-  int seconds = 0;
+  int64_t seconds = 0;
   const std::string& text = response.retry_after;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const bool read = error == std::errc() && end == text.data() + text.size();
   if (!read) seconds = Read(response.body).retry_after;
   if (seconds <= 0) return std::nullopt;
-  return std::chrono::seconds(seconds);
+  constexpr int64_t kDay = 86'400;  // and no number that a clock cannot hold
+  return std::chrono::seconds(std::min(seconds, kDay));
 }
 
 }  // namespace edl::kube

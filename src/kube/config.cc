@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "kube/text.h"
 
 namespace edl::kube {
 namespace {
@@ -26,11 +27,6 @@ std::string NamesOf(const Map& map) {
   std::string names;
   for (const auto& [name, entry] : map) names += (names.empty() ? "" : ", ") + name;
   return names.empty() ? "there are none" : "there are: " + names;
-}
-
-std::string Trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
 }
 
 // A file that something else names: not to have it is a mistake.
@@ -141,7 +137,7 @@ Result<Config> FromPod(const ConfigSources& sources) {
   }
   EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(sources.service_account / "ca.crt"));
   if (const auto name = ReadFile(sources.service_account / "namespace"); name.ok()) {
-    if (std::string trimmed = Trimmed(*name); !trimmed.empty()) out.name_space = trimmed;
+    if (const auto trimmed = Trimmed(*name); !trimmed.empty()) out.name_space = trimmed;
   }
   return out;
 }

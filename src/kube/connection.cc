@@ -5,14 +5,10 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "kube/exec_plugin.h"
+#include "kube/text.h"
 
 namespace edl::kube {
 namespace {
-
-std::string Trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
 
 void AddImpersonation(const Impersonation& as, std::vector<std::string>& headers) {
   if (as.user.empty()) return;
@@ -52,7 +48,7 @@ Status Connection::Renew() {
     // It may be in the middle of being replaced; the old one is good for a while.
     if (!read.ok() && identity_.transport != nullptr) return Ok();
     if (!read.ok()) return FailedPrecondition("{}", read.status().message());
-    token = Trimmed(std::move(*read));
+    token = Trimmed(*read);
   }
   std::vector<std::string> headers;
   if (!token.empty()) {
@@ -63,9 +59,10 @@ Status Connection::Renew() {
   }
   AddImpersonation(credentials.as, headers);
   // A connection belongs to the certificate that it was opened with.
-  if (identity_.transport == nullptr || certificate_ != config.credentials.client_certificate) {
-    certificate_ = config.credentials.client_certificate;
-    identity_.transport = std::make_shared<Transport>(config);
+  if (identity_.transport == nullptr ||
+      transport_config_.credentials.client_certificate != config.credentials.client_certificate) {
+    transport_config_ = std::move(config);
+    identity_.transport = std::make_shared<Transport>(transport_config_);
   }
   identity_.headers = std::move(headers);
   ++identity_.number;
@@ -77,6 +74,14 @@ Result<Connection::Identity> Connection::Current(uint64_t refused) {
   const MutexLock lock(mutex_);
   if (TooOld() || refused == identity_.number) EDL_RETURN_IF_ERROR(Renew());
   return identity_;
+}
+
+// A peer that went without a word leaves connections that look alive, and the streams that share
+// one would wait for it one after the other.
+void Connection::Leave(const Identity& identity) {
+  const MutexLock lock(mutex_);
+  if (identity_.transport != identity.transport) return;
+  identity_.transport = std::make_shared<Transport>(transport_config_);
 }
 
 Result<Response> Connection::Call(Request request, const std::stop_token& stop) {
@@ -93,9 +98,13 @@ Result<Response> Connection::Stream(Request request, const Transport::OnData& on
     return identity.transport->Stream(request, on_data, stop);
   };
   Result<Response> response = call();
-  if (!response.ok() || response->status != kUnauthorized) return response;
-  EDL_ASSIGN_OR_RETURN(identity, Current(identity.number));
-  return call();
+  if (response.ok() && response->status == kUnauthorized) {
+    EDL_ASSIGN_OR_RETURN(identity, Current(identity.number));
+    response = call();
+  }
+  const Code code = response.status().code();
+  if (code == Code::kUnavailable || code == Code::kDeadlineExceeded) Leave(identity);
+  return response;
 }
 
 }  // namespace edl::kube

@@ -31,7 +31,8 @@ class Connection {
   const Config& config() const { return config_; }
 
   // As Transport's, with the headers that say who calls. Unauthenticated cannot come from the
-  // credentials' age: a call that is refused with 401 is made a second time with new ones.
+  // credentials' age: a call that is refused with 401 is made a second time with new ones. After
+  // one that got no answer, the next opens a connection of its own.
   Result<Response> Call(Request request, const std::stop_token& stop = {});
   Result<Response> Stream(Request request, const Transport::OnData& on_data,
                           const std::stop_token& stop = {});
@@ -45,6 +46,8 @@ class Connection {
 
   // Makes a new one where the current one is too old, or is `refused`.
   Result<Identity> Current(uint64_t refused = 0);
+  // No new call goes over the connections of this identity.
+  void Leave(const Identity& identity);
   Status Renew() REQUIRES(mutex_);
   bool TooOld() const REQUIRES(mutex_);
 
@@ -54,7 +57,7 @@ class Connection {
 
   Mutex mutex_;
   Identity identity_ GUARDED_BY(mutex_);
-  std::string certificate_ GUARDED_BY(mutex_);  // of the transport
+  Config transport_config_ GUARDED_BY(mutex_);  // with the certificate that is in use
   Time made_at_ GUARDED_BY(mutex_);
   std::optional<WallTime> expires_at_ GUARDED_BY(mutex_);
 };

@@ -1,6 +1,8 @@
 #include "kube/connection.h"
 
 #include <filesystem>
+#include <future>
+#include <latch>
 #include <string>
 #include <vector>
 
@@ -108,6 +110,29 @@ TEST_F(ConnectionTest, AsksAPluginAgainBeforeItsCredentialEnds) {
   ASSERT_TRUE(connection.Call({.path = "/"}).ok());
 
   EXPECT_THAT(callers_, ElementsAre("Bearer run1", "Bearer run1", "Bearer run2"));
+}
+
+TEST_F(ConnectionTest, OpensAnotherConnectionAfterASilence) {
+  std::latch both(2);
+  HttpServer server([&](const ServedRequest& request, ServedConnection& connection) {
+    if (request.target == "/silent") return connection.AwaitClose();
+    if (request.target == "/together") both.arrive_and_wait();
+    connection.Answer(200, "");
+  });
+  config_.server = server.url();
+  Connection connection = Connect();
+  auto other =
+      std::async(std::launch::async, [&] { return connection.Call({.path = "/together"}); });
+  ASSERT_TRUE(connection.Call({.path = "/together"}).ok());
+  ASSERT_TRUE(other.get().ok());
+  ASSERT_EQ(server.connections(), 2);
+
+  const auto silent =
+      connection.Call({.path = "/silent", .timeout = std::chrono::milliseconds(50)});
+  EXPECT_EQ(silent.status().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(connection.Call({.path = "/"}).ok());
+
+  EXPECT_EQ(server.connections(), 3) << "the other one of the first two is not used again";
 }
 
 TEST_F(ConnectionTest, SaysWhatIsMissing) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include <fcntl.h>
@@ -15,6 +14,8 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "kube/json_fields.h"
+#include "kube/text.h"
 
 namespace edl::kube {
 namespace {
@@ -24,18 +25,6 @@ using nlohmann::json;
 constexpr size_t kMostOutput = size_t{1} << 20;
 constexpr std::string_view kVersions[] = {"client.authentication.k8s.io/v1",
                                           "client.authentication.k8s.io/v1beta1"};
-
-std::string TextIn(const json& in, const char* name) {
-  const auto found = in.find(name);
-  return found != in.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-// "2026-11-15T10:00:00Z".
-std::optional<WallTime> ParseTime(const std::string& text) {
-  std::tm parts{};
-  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
-  return WallTime(std::chrono::seconds(timegm(&parts)));
-}
 
 // What the plugin is told in $KUBERNETES_EXEC_INFO.
 std::string ExecInfo(const ExecPlugin& plugin, const Config& config) {

@@ -24,6 +24,9 @@ struct Request {
   // A stream that is silent for so long is taken for dead: its peer may be gone without a word.
   // 0: it may be.
   std::chrono::milliseconds silence{0};
+  // On a connection of its own. On one that was used before, a request may be sent a second time if
+  // the server hangs up just then.
+  bool once = false;
 };
 
 struct Response {

@@ -1,0 +1,351 @@
+#include "kube/client.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/log.h"
+#include "kube/api_path.h"
+#include "kube/api_status.h"
+#include "kube/json_fields.h"
+
+namespace edl::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kFirstRetry = std::chrono::milliseconds(100);
+constexpr Duration kLongestRetry = std::chrono::seconds(5);
+// A server may ask for any wait; a caller would rather know.
+constexpr Duration kLongestAskedRetry = std::chrono::seconds(30);
+constexpr int kMostListRestarts = 3;
+constexpr size_t kMostWarnings = 1000;
+
+constexpr std::array<std::string_view, 4> kPatchContentTypes = {
+    "application/merge-patch+json", "application/strategic-merge-patch+json",
+    "application/json-patch+json", "application/apply-patch+yaml"};
+
+std::string NameOf(Propagation propagation) {
+  switch (propagation) {
+    case Propagation::kBackground:
+      return "Background";
+    case Propagation::kForeground:
+      return "Foreground";
+    case Propagation::kOrphan:
+      return "Orphan";
+  }
+  return "";
+}
+
+std::string BodyOf(const DeleteOptions& options) {
+  json body = {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+  if (options.propagation) body["propagationPolicy"] = NameOf(*options.propagation);
+  if (options.grace) body["gracePeriodSeconds"] = options.grace->count();
+  if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
+  if (!options.resource_version.empty()) {
+    body["preconditions"]["resourceVersion"] = options.resource_version;
+  }
+  return Dump(body);
+}
+
+Query QueryOf(const Selector& selector) {
+  return Query().Add("labelSelector", selector.labels).Add("fieldSelector", selector.fields);
+}
+
+template <typename Number>
+std::string TextOf(const std::optional<Number>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
+std::string LogPath(const ObjectKey& pod, const LogOptions& options, bool follow) {
+  Query query;
+  query.Add("container", options.container)
+      .Add("follow", follow ? "true" : "")
+      .Add("previous", options.previous ? "true" : "")
+      .Add("tailLines", TextOf(options.tail_lines))
+      .Add("sinceSeconds", options.since ? fmt::format("{}", options.since->count()) : "")
+      .Add("limitBytes", TextOf(options.limit_bytes))
+      .Add("timestamps", options.timestamps ? "true" : "");
+  return PathOf(kPods, pod, "log") + query.text();
+}
+
+// What a user can do about it.
+std::string WayOut(const Status& status, const Config& config, const std::string& can_i) {
+  switch (status.code()) {
+    case Code::kUnauthenticated:
+      return fmt::format(" (the server does not accept the credentials of {}; log in again)",
+                         config.source);
+    case Code::kPermissionDenied:
+      // Of the two who say 403, the one that looks at roles; the other looks at the object.
+      if (status.message().find(" cannot ") == std::string::npos) return "";
+      return fmt::format(" (ask for a role that allows it; `kubectl auth can-i {}` tells)", can_i);
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+      return fmt::format(" (is the cluster of {} up, and can it be reached from here?)",
+                         config.source);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+// One call, and what is known about it.
+struct Client::Call {
+  std::string verb;  // for people, and as roles have it
+  Resource resource;
+  ObjectKey key;    // its name may be empty
+  Request request;  // once: making it twice may do harm
+};
+
+Client::Client(Connection& connection, Timing timing, ClientOptions options)
+    : connection_(connection),
+      timing_(std::move(timing)),
+      options_(options),
+      limit_(options.calls_per_second, options.burst, timing_.clock) {}
+
+Status Client::Pace(const std::stop_token& stop) {
+  const Duration turn = limit_.Take();
+  if (turn > Duration(0) && !timing_.wait(turn, stop)) return Cancelled("the call was given up");
+  return Ok();
+}
+
+void Client::LogWarnings(const std::vector<std::string>& warnings) {
+  const MutexLock lock(mutex_);
+  for (const std::string& warning : warnings) {
+    if (warned_.size() < kMostWarnings && warned_.insert(warning).second) {
+      LOG_WARNING("the API server warns: {}", warning);
+    }
+  }
+}
+
+std::optional<Duration> Client::RetryIn(const Call& call, const Result<Response>& answer,
+                                        int tries) const {
+  const Duration longest =
+      std::min<Duration>(kFirstRetry * (1 << std::min(tries, 10)), kLongestRetry);
+  const auto growing = std::chrono::duration_cast<Duration>(longest * (0.5 + timing_.chance() / 2));
+  if (!answer.ok()) {
+    const bool broke = answer.status().code() == Code::kUnavailable;
+    return broke && !call.request.once ? std::optional(growing) : std::nullopt;
+  }
+  const int status = answer->status;
+  if (status != 429 && status < 500) return std::nullopt;
+  if (const auto asked = RetryAfter(*answer)) return std::min<Duration>(*asked, kLongestAskedRetry);
+  if (status == 429) return growing;
+  // 500 is an answer to this very call, which will not change for a write.
+  const bool again = status != 500 || call.request.method == "GET";
+  return again && !call.request.once ? std::optional(growing) : std::nullopt;
+}
+
+Status Client::Explain(const Call& call, const Result<Response>& answer) const {
+  Status status = answer.ok() ? StatusOf(*answer) : answer.status();
+  if (status.ok() || status.code() == Code::kCancelled) return status;
+  const std::string in = call.key.name_space.empty() ? std::string() : " -n " + call.key.name_space;
+  const std::string way_out =
+      WayOut(status, config(), fmt::format("{} {}{}", call.verb, call.resource.plural, in));
+  return Status(status.code(), fmt::format("{} {} {}: {}{}", call.verb, call.resource.plural,
+                                           call.key, status.message(), way_out));
+}
+
+Result<Response> Client::Send(const Call& call, const std::stop_token& stop) {
+  const Time begun = timing_.clock.Now();
+  for (int tries = 0;; ++tries) {
+    EDL_RETURN_IF_ERROR(Pace(stop));
+    Result<Response> answer = connection_.Call(call.request, stop);
+    if (answer.ok()) LogWarnings(answer->warnings);
+    const std::optional<Duration> wait = RetryIn(call, answer, tries);
+    const Duration passed = timing_.clock.Now() - begun;
+    if (!wait || tries + 1 >= options_.tries || passed + *wait > options_.patience) {
+      EDL_RETURN_IF_ERROR(Explain(call, answer));
+      return answer;
+    }
+    if (!timing_.wait(*wait, stop)) return Cancelled("the call was given up");
+  }
+}
+
+Result<Object> Client::SendForObject(const Call& call, const std::stop_token& stop) {
+  EDL_ASSIGN_OR_RETURN(const Response response, Send(call, stop));
+  return Object::Parse(response.body);
+}
+
+Result<Object> Client::Get(const Resource& resource, const ObjectKey& key,
+                           const std::stop_token& stop) {
+  return SendForObject(
+      {.verb = "get",
+       .resource = resource,
+       .key = key,
+       .request = {.path = PathOf(resource, key, ""), .timeout = options_.timeout}},
+      stop);
+}
+
+Result<ObjectList> Client::List(const Resource& resource, const std::string& name_space,
+                                const Selector& selector, const std::stop_token& stop) {
+  // A list in pages is of one moment, which the server forgets when reading takes too long.
+  for (int restarts = 0;; ++restarts) {
+    auto list = ListOnce(resource, name_space, selector, stop);
+    if (list.status().code() != Code::kOutOfRange || restarts == kMostListRestarts) return list;
+  }
+}
+
+Result<ObjectList> Client::ListOnce(const Resource& resource, const std::string& name_space,
+                                    const Selector& selector, const std::stop_token& stop) {
+  ObjectList out;
+  std::string next;
+  do {
+    Query query = QueryOf(selector);
+    query.Add("limit", fmt::format("{}", options_.page_size)).Add("continue", next);
+    EDL_ASSIGN_OR_RETURN(
+        Object page, SendForObject({.verb = "list",
+                                    .resource = resource,
+                                    .key = {name_space, ""},
+                                    .request = {.path = PathOf(resource, name_space) + query.text(),
+                                                .timeout = options_.timeout}},
+                                   stop));
+    out.resource_version = page.resource_version();
+    next = TextIn(FieldAt(page.fields(), {"metadata"}), "continue");
+    const auto items = page.fields().find("items");
+    if (items == page.fields().end() || !items->is_array()) continue;
+    for (json& item : *items) {
+      Object object(std::move(item));
+      object.fields()["apiVersion"] = resource.api_version();
+      object.fields()["kind"] = std::string(resource.kind);
+      out.items.push_back(std::move(object));
+    }
+  } while (!next.empty());
+  return out;
+}
+
+Result<Object> Client::Create(const Resource& resource, const Object& object,
+                              const std::stop_token& stop) {
+  ObjectKey key = object.key();
+  if (resource.namespaced && key.name_space.empty()) key.name_space = config().name_space;
+  return SendForObject({.verb = "create",
+                        .resource = resource,
+                        .key = key,
+                        .request = {.method = "POST",
+                                    .path = PathOf(resource, key.name_space),
+                                    .body = Dump(object.fields()),
+                                    .timeout = options_.timeout,
+                                    .once = key.name.empty()}},
+                       stop);
+}
+
+Result<Object> Client::Put(const Resource& resource, const Object& object,
+                           const std::string& subresource, const std::stop_token& stop) {
+  return SendForObject({.verb = "update",
+                        .resource = resource,
+                        .key = object.key(),
+                        .request = {.method = "PUT",
+                                    .path = PathOf(resource, object.key(), subresource),
+                                    .body = Dump(object.fields()),
+                                    .timeout = options_.timeout}},
+                       stop);
+}
+
+Result<Object> Client::Update(const Resource& resource, const Object& object,
+                              const std::stop_token& stop) {
+  return Put(resource, object, "", stop);
+}
+
+Result<Object> Client::UpdateStatus(const Resource& resource, const Object& object,
+                                    const std::stop_token& stop) {
+  return Put(resource, object, "status", stop);
+}
+
+Result<Object> Client::Patch(const Resource& resource, const ObjectKey& key, const json& patch,
+                             const PatchOptions& options, const std::stop_token& stop) {
+  Query query;
+  query.Add("fieldManager", options.field_manager).Add("force", options.force ? "true" : "");
+  return SendForObject(
+      {.verb = "patch",
+       .resource = resource,
+       .key = key,
+       .request = {.method = "PATCH",
+                   .path = PathOf(resource, key, options.subresource) + query.text(),
+                   .body = Dump(patch),
+                   .content_type =
+                       std::string(kPatchContentTypes.at(static_cast<size_t>(options.type))),
+                   .timeout = options_.timeout,
+                   .once = options.type == PatchType::kJson}},
+      stop);
+}
+
+Status Client::Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options,
+                      const std::stop_token& stop) {
+  const Status status = Send({.verb = "delete",
+                              .resource = resource,
+                              .key = key,
+                              .request = {.method = "DELETE",
+                                          .path = PathOf(resource, key, ""),
+                                          .body = BodyOf(options),
+                                          .timeout = options_.timeout}},
+                             stop)
+                            .status();
+  return status.code() == Code::kNotFound ? Ok() : status;
+}
+
+Result<std::unique_ptr<ByteStream>> Client::Open(Request request, const std::stop_token& stop) {
+  EDL_RETURN_IF_ERROR(Pace(stop));
+  return std::make_unique<ByteStream>(connection_, std::move(request), stop);
+}
+
+Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource,
+                                                   const std::string& name_space,
+                                                   const WatchOptions& options,
+                                                   const std::stop_token& stop) {
+  // The server ends it by itself; one that does not is as dead as one that is silent.
+  constexpr std::chrono::seconds kLeeway{30};
+  Query query = QueryOf(options.selector);
+  query.Add("watch", "1")
+      .Add("allowWatchBookmarks", "true")
+      .Add("resourceVersion", options.resource_version)
+      .Add("timeoutSeconds", fmt::format("{}", options.timeout.count()));
+  EDL_ASSIGN_OR_RETURN(auto bytes, Open({.path = PathOf(resource, name_space) + query.text(),
+                                         .timeout = options.timeout + kLeeway,
+                                         .silence = options.silence},
+                                        stop));
+  return std::make_unique<WatchStream>(std::move(bytes));
+}
+
+Result<std::string> Client::Log(const ObjectKey& pod, const LogOptions& options,
+                                const std::stop_token& stop) {
+  EDL_ASSIGN_OR_RETURN(
+      Response response,
+      Send({.verb = "log",
+            .resource = kPods,
+            .key = pod,
+            .request = {.path = LogPath(pod, options, false), .timeout = options_.timeout}},
+           stop));
+  return std::move(response.body);
+}
+
+Result<std::unique_ptr<ByteStream>> Client::FollowLog(const ObjectKey& pod,
+                                                      const LogOptions& options,
+                                                      const std::stop_token& stop) {
+  return Open({.path = LogPath(pod, options, true), .timeout = std::chrono::milliseconds(0)}, stop);
+}
+
+Result<AccessAnswer> Client::MayI(const Access& access, const std::stop_token& stop) {
+  Object review(kSelfSubjectAccessReviews, {});
+  review.fields().erase("metadata");
+  json& asked = review.fields()["spec"]["resourceAttributes"];
+  asked = {{"verb", access.verb},
+           {"group", std::string(access.resource.group)},
+           {"resource", std::string(access.resource.plural)}};
+  if (!access.subresource.empty()) asked["subresource"] = access.subresource;
+  if (!access.name_space.empty()) asked["namespace"] = access.name_space;
+  if (!access.name.empty()) asked["name"] = access.name;
+  EDL_ASSIGN_OR_RETURN(const Object answer,
+                       SendForObject({.verb = "create",
+                                      .resource = kSelfSubjectAccessReviews,
+                                      .request = {.method = "POST",
+                                                  .path = PathOf(kSelfSubjectAccessReviews, ""),
+                                                  .body = Dump(review.fields()),
+                                                  .timeout = options_.timeout}},
+                                     stop));
+  const json& status = FieldAt(answer.fields(), {"status"});
+  return AccessAnswer{FlagIn(status, "allowed"), TextIn(status, "reason")};
+}
+
+}  // namespace edl::kube

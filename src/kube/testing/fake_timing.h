@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/clock.h"
+#include "kube/timing.h"
+
+namespace edl::kube {
+
+// Waits take no time and move the clock instead; chance is always the same.
+//
+// Confined to the test, so whatever it is handed to runs on the test's thread.
+class FakeTiming {
+ public:
+  Timing timing() {
+    return {clock_,
+            [this](Duration duration, const std::stop_token& stop) {
+              if (stop.stop_requested()) return false;
+              waits_.push_back(duration);
+              clock_.Advance(duration);
+              if (on_wait_) on_wait_();
+              return !stop.stop_requested();
+            },
+            [this] { return chance_; }};
+  }
+
+  FakeClock& clock() { return clock_; }
+  const std::vector<Duration>& waits() const { return waits_; }
+  // Called in each wait.
+  void set_on_wait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
+  void set_chance(double chance) { chance_ = chance; }
+
+ private:
+  FakeClock clock_;
+  std::vector<Duration> waits_;
+  std::function<void()> on_wait_;
+  double chance_ = 0;
+};
+
+}  // namespace edl::kube
