@@ -1,0 +1,97 @@
+#include "kube/reflector.h"
+
+#include <utility>
+
+namespace edl::kube {
+
+using Kind = WatchEvent::Kind;
+
+Reflector::Reflector(Connection& connection, Scope scope, const Timing& timing, Listener listener,
+                     Options options)
+    : scope_(std::move(scope)),
+      timing_(timing),
+      listener_(std::move(listener)),
+      options_(options),
+      client_(connection, timing, {.tries = 1}),
+      backoff_(options.backoff, timing) {}
+
+void Reflector::Run(const std::stop_token& stop) {
+  Next next = Next::kList;
+  while (!stop.stop_requested()) {
+    const bool later = next == Next::kWatchLater || next == Next::kListLater;
+    if (later && !timing_.wait(backoff_.Next(), stop)) return;
+    if (next == Next::kList || next == Next::kListLater) {
+      next = List(stop) ? Next::kWatch : Next::kListLater;
+    } else {
+      next = Watch(stop);
+    }
+  }
+}
+
+void Reflector::Complain(const Status& status) const {
+  if (status.code() != Code::kCancelled && listener_.on_trouble) listener_.on_trouble(status);
+}
+
+bool Reflector::List(const std::stop_token& stop) {
+  auto list = client_.List(scope_.resource, scope_.name_space, scope_.selector, stop);
+  if (!list.ok()) {
+    Complain(list.status());
+    return false;
+  }
+  version_ = list->resource_version;
+  listener_.on_list(std::move(*list));
+  return true;
+}
+
+Reflector::Next Reflector::Watch(const std::stop_token& stop) {
+  const Time begun = timing_.clock.Now();
+  const auto timeout = std::chrono::duration_cast<std::chrono::seconds>(
+      options_.shortest_watch_timeout * (1 + timing_.chance()));
+  auto watch = client_.Watch(scope_.resource, scope_.name_space,
+                             {.selector = scope_.selector,
+                              .resource_version = version_,
+                              .timeout = timeout,
+                              .silence = options_.silence},
+                             stop);
+  if (!watch.ok()) return Next::kWatchLater;  // told to stop
+  for (bool useful = false;; useful = true) {
+    auto event = (*watch)->Next();
+    const Duration lasted = timing_.clock.Now() - begun;
+    if (!event.ok()) {
+      Complain(event.status());
+      return AfterFailure(event.status(), lasted);
+    }
+    if (*event) {
+      Deliver(std::move(**event));
+    } else if (useful || lasted >= options_.short_watch) {
+      return Next::kWatch;
+    } else {
+      Complain(Unavailable("watch {} {}: the server ended it at once", scope_.resource.plural,
+                           scope_.name_space));
+      return Next::kWatchLater;
+    }
+  }
+}
+
+Reflector::Next Reflector::AfterFailure(const Status& failure, Duration lasted) const {
+  switch (failure.code()) {
+    case Code::kCancelled:
+    case Code::kUnavailable:
+    case Code::kResourceExhausted:
+      return Next::kWatchLater;
+    case Code::kOutOfRange:
+      // A server that keeps versions only for a moment is not to be asked without a pause.
+      return lasted >= options_.short_watch ? Next::kList : Next::kListLater;
+    default:
+      return Next::kListLater;
+  }
+}
+
+void Reflector::Deliver(WatchEvent event) {
+  Object object(std::move(event.object));
+  if (const std::string version = object.resource_version(); !version.empty()) version_ = version;
+  if (event.kind == Kind::kBookmark || object.name().empty()) return;
+  listener_.on_event(event.kind, std::move(object));
+}
+
+}  // namespace edl::kube
