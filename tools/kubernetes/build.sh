@@ -1,0 +1,69 @@
+# Compiles the cluster's programs from our pinned modules, into a cache that checkouts share.
+
+kubernetes_version=v1.34.2
+
+build() {
+  build_programs
+  # Making images needs mounts and so on; a user without root gets the long part done.
+  if [ "$(id -u)" = 0 ]; then
+    build_images
+  else
+    say "the images are left out: they need root"
+  fi
+}
+
+build_programs() {
+  [ -d "$programs" ] && return
+  local go
+  go=$("$parts/find_go") || fail 1 "there is no Go of the version in requirements/go.txt here; run: tools/setup"
+  mkdir -p "$cache"
+  (
+    flock -n 9 || { say "waiting for another build of the same programs"; flock 9; }
+    [ ! -d "$programs" ] || exit 0
+    say "compiling Kubernetes $kubernetes_version, etcd, CoreDNS and kwok (once; about 15 minutes)"
+    rm -rf "$programs.new"
+    mkdir -p "$programs.new"
+    export GOWORK=off GOTOOLCHAIN=local GOMODCACHE=$cache/go/mod GOCACHE=$cache/go/build
+    # Without cgo everywhere: none of these programs has C code of its own, and packages that
+    # programs share are compiled once. Nobody debugs them, so no DWARF.
+    export CGO_ENABLED=0 GOFLAGS="-mod=readonly -trimpath -buildvcs=false -gcflags=all=-dwarf=false"
+    compile programs "$(version_flags)" tool
+    compile etcd "" -o etcd go.etcd.io/etcd/server/v3
+    compile coredns "" .
+    compile kwok "" tool
+    stages_of_kwok >"$programs.new/kwok-stages.yaml"
+    mv "$programs.new" "$programs"
+    say "compiled in $SECONDS s"
+  ) 9>"$programs.lock"
+}
+
+compile() { # MODULE LINKER_FLAGS [-o NAME] PACKAGE...
+  local module=$1 flags=$2 output=
+  shift 2
+  if [ "$1" = -o ]; then
+    output=$2
+    shift 2
+  fi
+  (cd "$parts/$module" && nice -n 10 "$go" build -ldflags "-s -w $flags" -o "$programs.new/$output" "$@")
+}
+
+# The kubelet refuses to work with a control plane of version v0.0.0.
+version_flags() {
+  local package flags=
+  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    flags+=" -X $package.gitVersion=$kubernetes_version -X $package.gitMajor=1 -X $package.gitMinor=34"
+    flags+=" -X $package.gitTreeState=clean -X $package.gitCommit=none"
+  done
+  echo "$flags"
+}
+
+# How fake nodes and pods behave, from kwok's own module.
+stages_of_kwok() {
+  local folder file
+  folder=$(cd "$parts/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  for file in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease \
+    pod/fast/pod-ready pod/fast/pod-complete pod/fast/pod-delete; do
+    cat "$folder/$file.yaml"
+    echo ---
+  done
+}

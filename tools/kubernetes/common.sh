@@ -1,0 +1,95 @@
+# What things are called and where they are; how to say that something went wrong, and to wait.
+
+nodes="n1 n2"
+machines="cp $nodes"
+cluster_address=172.30.0.1 # of cp, as the machines see it
+service_range=10.96.0.0/16
+pod_range=10.244.0.0/16
+
+say() {
+  echo "cluster: $*"
+}
+
+fail() { # CODE MESSAGE
+  local code=$1
+  shift
+  echo "cluster: $*" >&2
+  exit "$code"
+}
+
+# Sets the folders: the cache that checkouts share, what was built, this cluster's state.
+name_things() {
+  cache=${ELASTICDL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/elasticdl}/kubernetes
+  # The machines mount their own folders over these, and would not find their programs.
+  case $cache/ in
+    *[[:space:]]*) fail 2 "the cache '$cache' has a space in its name; set ELASTICDL_CACHE to another folder" ;;
+    /run/* | /var/lib/* | /var/log/* | /proc/* | /sys/*)
+      fail 2 "the cache $cache cannot lie there; set ELASTICDL_CACHE to a folder elsewhere" ;;
+  esac
+  cluster=${ELASTICDL_CLUSTER:-$(printf %s "$top" | sha256sum | cut -c1-8)}
+  # No dot: it ends the name in the names of cgroups.
+  [[ $cluster =~ ^[a-z0-9-]{1,24}$ ]] ||
+    fail 2 "ELASTICDL_CLUSTER is '$cluster'; a name has up to 24 of a-z, 0-9 and -"
+  state=$cache/clusters/$cluster
+  [ ${#state} -le 90 ] ||
+    fail 2 "the path $state is too long for a socket; set ELASTICDL_CACHE to a shorter one"
+  programs=$cache/programs-$(hash_of "$parts"/*/go.mod "$parts"/*/go.sum "$parts"/*/*.go)
+  images=$cache/images-$(hash_of "$parts/images.sh" "$parts/image_archive.py" "$parts/nginx")
+}
+
+hash_of() { # FILE...
+  cat "$@" | sha256sum | cut -c1-12
+}
+
+need_root() {
+  [ "$(id -u)" = 0 ] ||
+    fail 77 "a cluster needs root (namespaces, mounts, cgroups); run it as root or with sudo -E"
+  [ -d /sys/fs/cgroup/pids ] && [ -d /sys/fs/cgroup/memory ] ||
+    fail 77 "a cluster needs cgroups of version 1 below /sys/fs/cgroup, which this machine does not mount"
+}
+
+need_up() {
+  [ -e "$state/complete" ] || fail 3 "cluster $cluster is not up; start it with: tools/cluster up"
+}
+
+need_programs() { # PROGRAM...
+  local program
+  for program in "$@"; do
+    command -v "$program" >/dev/null ||
+      fail 1 "$program is not installed; run: tools/setup (as root)"
+  done
+}
+
+# Waits until COMMAND succeeds. Says what it waited for when that does not happen.
+wait_for() { # SECONDS WHAT COMMAND...
+  local seconds=$1 what=$2 end
+  shift 2
+  end=$((SECONDS + seconds))
+  until "$@" >/dev/null 2>&1; do
+    if [ $SECONDS -ge $end ]; then
+      echo "cluster: waited $seconds s for $what, in vain" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+
+kubectl() {
+  "$programs/kubectl" --kubeconfig "$state/kubeconfig/host.conf" "$@"
+}
+
+node_name() { # 1, 2, n1 or n2
+  case ${1:-} in
+    1 | n1) echo n1 ;;
+    2 | n2) echo n2 ;;
+    *) fail 2 "there is no node '${1:-}'; nodes are 1 and 2" ;;
+  esac
+}
+
+address_of() { # NODE
+  echo "172.30.0.1${1#n}"
+}
+
+pods_of() { # NODE
+  echo "10.244.${1#n}.0/24"
+}
