@@ -285,6 +285,27 @@ TEST(Leftovers, AreLeasedAgainWhenTheFreshWorkerLostThemByItsSilence) {
   EXPECT_EQ(master.Data().records_not_trained, 0);
 }
 
+TEST(Leftovers, AreLeasedAgainWhenTheMasterDiedWhileTheyWereWithTheFreshWorker) {
+  CoreFixture master(WorkersOnly(1));
+  master.StartReplicas();
+  master.Register(Shards(1));
+  master.FetchShard(Worker(0));
+  ASSERT_FALSE(master.Fetch(Worker(0)).answer->has_value());
+  master.Exit(NameOf(Worker(0)), Succeeded());
+  const std::vector<LaunchCommand> launches = master.TakeLaunches();
+  ASSERT_EQ(launches.size(), 1u);
+  master.Running(launches.front().name);
+  const ReplicaRef fresh = launches.front().replica;
+  master.FetchShard(fresh);  // an answer that the master's end may swallow
+
+  master.CrashAndReload();
+  ASSERT_FALSE(master.Fetch(fresh).answer->has_value());
+  master.Exit(launches.front().name, Succeeded());
+
+  EXPECT_EQ(master.TakeLaunches().size(), 1u);
+  EXPECT_EQ(master.Data().records_not_trained, 0);
+}
+
 TEST(Leftovers, OfProgramsThatEndedByThemselvesAreNotTrainedAtOnce) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();

@@ -68,8 +68,8 @@ class Dataset {
 
   void set_told_finished();
   void BeginLeftoverRound();
-  // The round lost a lease by force: that it got nothing done says nothing about the program. Only
-  // so often, for a program may fall silent at its end each time.
+  // The round lost a lease by force, or the master itself: that it got nothing done says nothing
+  // about the program. Only so often, for a program may fall silent at its end each time.
   void ForgiveLeftoverRound();
   // Writes the row if it changed since the last call, and the done ranges that did.
   void Flush();

@@ -15,7 +15,10 @@ Status Dispatcher::Load(Counters counters, Time now) {
   EDL_ASSIGN_OR_RETURN(std::vector<DatasetRow> datasets, ledger_.Datasets());
   for (DatasetRow& row : datasets) {
     std::string name = row.spec.name;
-    datasets_[name] = std::make_unique<Dataset>(std::move(row), ledger_);
+    auto dataset = std::make_unique<Dataset>(std::move(row), ledger_);
+    // A grant at the old door may have died with the master's last life, and its caller cannot say.
+    dataset->ForgiveLeftoverRound();
+    datasets_[name] = std::move(dataset);
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<DoneRow> done, ledger_.Done());
   for (const DoneRow& row : done) FindById(row.dataset)->LoadDone(row);

@@ -65,7 +65,11 @@ class Simulation {
     size_t buffer = 0;                         // how many it cannot report before the end
     bool ended = false;
     bool leaving = false;
-    bool fetching = false;  // at the old door: a call is with the master
+    // At the old door: such a call is with the master.
+    bool registering = false;
+    bool fetching = false;
+    uint64_t reporting = 0;              // the number of the call; 0: none
+    std::function<void()> report_broke;  // what it does when the call fails
   };
   using WorkerPtr = std::shared_ptr<Worker>;  // the simulation's and its pending events'
 
@@ -89,6 +93,7 @@ class Simulation {
   bool Faulty() const { return now_ - start_ < kFaultsUntil; }
   bool Lose();
   void Fail(const std::string& what);
+  void Note(std::string_view what) const;  // in the log of a replay
 
   // --- master ---
   void StartMaster();
@@ -109,6 +114,7 @@ class Simulation {
   // Runs when the worker is able to: later if it is frozen, never if it is dead.
   void AtWorker(const WorkerPtr& worker, Duration later, std::function<void()> run);
   void Begin(const WorkerPtr& worker);
+  void OnRegisterError(const WorkerPtr& worker);
   void Register(const WorkerPtr& worker);
   void Join(const WorkerPtr& worker);
   void OnJoined(const WorkerPtr& worker, const JoinRequest& request, const JoinReply& reply);
@@ -122,7 +128,8 @@ class Simulation {
   void Fetch(const WorkerPtr& worker);
   void OnFetched(const WorkerPtr& worker, const std::optional<LeasedShard>& shard);
   void OnFetchError(const WorkerPtr& worker);
-  void ReportOldDoor(const WorkerPtr& worker, bool all);
+  // Reports all but the last `keep` that were trained.
+  void ReportOldDoor(const WorkerPtr& worker, size_t keep, std::function<void()> then);
   void Train(const WorkerPtr& worker, const LeasedShard& shard);
   void NextFaults(const WorkerPtr& worker);
 
@@ -195,6 +202,10 @@ void Simulation::Fail(const std::string& what) {
                                 std::chrono::duration<double>(now_ - start_).count(), what);
 }
 
+void Simulation::Note(std::string_view what) const {
+  LOG_DEBUG("{:.3f} {}", std::chrono::duration<double>(now_ - start_).count(), what);
+}
+
 bool Simulation::Lose() {
   if (!Faulty() || Chance() >= plan_.loss) return false;
   ++result_.lost_messages;
@@ -204,6 +215,7 @@ bool Simulation::Lose() {
 // --- master ---
 
 void Simulation::StartMaster() {
+  Note("the master starts");
   ++master_life_;
   core_ = std::make_unique<Core>(*ledger_, spec_, seed_);
   const Status loaded = core_->Load(now_, WallTime(now_.time_since_epoch()));
@@ -227,12 +239,19 @@ void Simulation::StartMaster() {
 void Simulation::CrashMaster() {
   if (core_ == nullptr) return;
   ++result_.master_crashes;
+  Note("the master crashes");
   core_->outbox().Clear();
   ledger_->Rollback();
   core_.reset();
   ++master_life_;
   // Held calls of the old door end with an error.
   for (const auto& [name, worker] : workers_) {
+    if (worker->alive && worker->registering) {
+      AtWorker(worker, Between(1, 20), [this, worker = worker] { OnRegisterError(worker); });
+    }
+    if (worker->alive && worker->reporting != 0) {
+      AtWorker(worker, seconds(15), worker->report_broke);
+    }
     if (worker->alive && worker->fetching && worker->in_hand.empty() && !worker->ended) {
       AtWorker(worker, Between(1, 20), [this, worker = worker] { OnFetchError(worker); });
     }
@@ -285,6 +304,7 @@ void Simulation::Tick() {
       CrashMaster();
     } else if (Chance() < plan_.stall_rate * tick) {
       stalled_until_ = now_ + Between(500, 20000);
+      Note("the master stalls");
     }
   }
   At(milliseconds(500), [this] { Tick(); });
@@ -344,8 +364,7 @@ void Simulation::Launch(const LaunchCommand& command) {
 
 void Simulation::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
   if (!worker->alive) return;
-  LOG_DEBUG("{:.3f} {} exits: {}", std::chrono::duration<double>(now_ - start_).count(),
-            worker->name, job::NameOf(kind));
+  Note(fmt::format("{} exits: {}", worker->name, job::NameOf(kind)));
   worker->alive = false;
   if (mutant_ == Mutant::kNoReclaim && kind == job::ExitCause::Kind::kKilled) {
     Mourn(worker);
@@ -397,6 +416,7 @@ void Simulation::NextFaults(const WorkerPtr& worker) {
     if (Chance() < plan_.freeze_rate) {
       ++result_.freezes;
       worker->frozen_until = now_ + Between(1000, 30000);
+      Note(worker->name + " freezes");
     }
     NextFaults(worker);
   });
@@ -407,13 +427,30 @@ void Simulation::Begin(const WorkerPtr& worker) {
     Join(worker);
     return;
   }
-  if (core_ != nullptr) Register(worker);
-  if (core_ != nullptr) {
-    Fetch(worker);
-  } else if (plan_.quits_on_error) {
+  worker->registering = true;
+  if (core_ == nullptr) {
+    AtWorker(worker, Between(1, 20), [this, worker] { OnRegisterError(worker); });
+    return;
+  }
+  // A published client waits for this answer before it asks for data.
+  AtMaster([this, worker](Core& core) {
+    if (!core.Register(plan_.data).ok()) Fail("the dataset was refused");
+    core.outbox().Add([this, worker] {
+      AtWorker(worker, Between(1, 30), [this, worker] {
+        if (!worker->registering) return;  // the connection broke before
+        worker->registering = false;
+        Fetch(worker);
+      });
+    });
+  });
+}
+
+void Simulation::OnRegisterError(const WorkerPtr& worker) {
+  if (!worker->registering) return;  // answered before
+  worker->registering = false;
+  if (plan_.quits_on_error) {
     // Only a fetch that fails is taken for the end of the data; any other call raises.
-    AtWorker(worker, Between(1, 20),
-             [this, worker] { Exit(worker, job::ExitCause::Kind::kFailed); });
+    Exit(worker, job::ExitCause::Kind::kFailed);
   } else {
     AtWorker(worker, seconds(15), [this, worker] { Begin(worker); });
   }
@@ -565,9 +602,8 @@ void Simulation::OnExchange(const WorkerPtr& worker, uint64_t number,
   }
   if (reply->answer == Answer::kRetry) return;  // the same call waits elsewhere, or is sent again
   const bool told_end = worker->ended;
-  LOG_DEBUG("{:.3f} {} call {}: answer {} with {} shards",
-            std::chrono::duration<double>(now_ - start_).count(), worker->name, number,
-            static_cast<int>(reply->answer), reply->shards.size());
+  Note(fmt::format("{} call {}: answer {} with {} shards", worker->name, number,
+                   static_cast<int>(reply->answer), reply->shards.size()));
   CheckNoOrphans(*worker, *reply);
   worker->open_call.reset();
   worker->received = number;
@@ -613,8 +649,7 @@ void Simulation::Train(const WorkerPtr& worker, const LeasedShard& shard) {
     if (!worker->in_hand.empty()) {
       Train(worker, worker->in_hand.front());
     } else if (worker->old_door) {
-      ReportOldDoor(worker, false);
-      Fetch(worker);
+      ReportOldDoor(worker, worker->buffer, [this, worker] { Fetch(worker); });
     } else {
       Ask(worker);
     }
@@ -638,12 +673,11 @@ void Simulation::Fetch(const WorkerPtr& worker) {
     core.old_door().Fetch(
         call, worker->replica, kDataset,
         [this, worker, life, lost](const Result<std::optional<LeasedShard>>& shard) {
-          LOG_DEBUG("{:.3f} {} fetch: {}{}{}", std::chrono::duration<double>(now_ - start_).count(),
-                    worker->name,
-                    !shard.ok()          ? "error"
-                    : shard->has_value() ? "shard"
-                                         : "end",
-                    lost ? " lost" : "", life != master_life_ ? " of a dead master" : "");
+          Note(fmt::format("{} fetch: {}{}{}", worker->name,
+                           !shard.ok()          ? "error"
+                           : shard->has_value() ? fmt::format("task {}", (*shard)->task)
+                                                : "end",
+                           lost ? " lost" : "", life != master_life_ ? " of a dead master" : ""));
           if (life != master_life_) return;
           if (lost || !shard.ok()) {
             AtWorker(worker, Between(1, 30), [this, worker] { OnFetchError(worker); });
@@ -677,31 +711,41 @@ void Simulation::OnFetched(const WorkerPtr& worker, const std::optional<LeasedSh
   }
   worker->ended = true;
   worker->leaving = true;
-  ReportOldDoor(worker, true);
-}
-
-// A published client reports in order and blocks until each report is answered.
-void Simulation::ReportOldDoor(const WorkerPtr& worker, bool all) {
-  const size_t keep = all ? 0 : worker->buffer;
-  if (core_ == nullptr && worker->trained.size() > keep) {
-    AtWorker(worker, seconds(15), [this, worker, all] { ReportOldDoor(worker, all); });
-    return;
-  }
-  while (worker->trained.size() > keep) {
-    const LeasedShard shard = worker->trained.front();
-    worker->trained.erase(worker->trained.begin());
-    AtMaster([shard](Core& core) { core.old_door().ReportTask(kDataset, shard.task, ""); });
-    if (core_ == nullptr) {
-      // The answer never came: sent again.
-      worker->trained.insert(worker->trained.begin(), shard);
-      AtWorker(worker, seconds(15), [this, worker, all] { ReportOldDoor(worker, all); });
-      return;
-    }
-  }
-  if (all) {
+  ReportOldDoor(worker, 0, [this, worker] {
     AtWorker(worker, Between(1, 200),
              [this, worker] { Exit(worker, job::ExitCause::Kind::kSucceeded); });
+  });
+}
+
+// A published client reports in order and waits for each answer; what broke is sent again.
+void Simulation::ReportOldDoor(const WorkerPtr& worker, size_t keep, std::function<void()> then) {
+  if (worker->trained.size() <= keep) {
+    then();
+    return;
   }
+  const LeasedShard shard = worker->trained.front();
+  const uint64_t call = ++calls_;
+  worker->reporting = call;
+  const auto again = [this, worker, keep, then, call] {
+    if (worker->reporting == call) ReportOldDoor(worker, keep, then);
+  };
+  worker->report_broke = again;
+  if (core_ == nullptr) {
+    AtWorker(worker, seconds(15), again);
+    return;
+  }
+  Note(fmt::format("{} reports task {}", worker->name, shard.task));
+  AtMaster([this, worker, keep, then, call, shard](Core& core) {
+    core.old_door().ReportTask(kDataset, shard.task, "");
+    core.outbox().Add([this, worker, keep, then, call] {
+      AtWorker(worker, Between(1, 5), [this, worker, keep, then, call] {
+        if (worker->reporting != call) return;  // the connection broke before
+        worker->reporting = 0;
+        worker->trained.erase(worker->trained.begin());
+        ReportOldDoor(worker, keep, then);
+      });
+    });
+  });
 }
 
 SimulationResult Simulation::Run() {
