@@ -50,6 +50,7 @@ struct ReplicaEvent {
   std::string name;
   Kind kind = Kind::kPending;
   int64_t process_id = 0;  // kRunning: as the user sees it, 0 when there is none
+  std::string host;        // kRunning: its address, where it has one of its own
   ExitCause cause;         // kExited
   std::string reason;      // kPending: why it waits
 };

@@ -413,6 +413,24 @@ void AddCluster(std::vector<FlagSpec>& out) {
                  .help = "Whether the kubelet restarts containers.",
                  .choices = {"Never", "OnFailure", "Always"},
                  .scope = kKubernetesScope});
+  out.push_back({.name = "image_pull_secrets",
+                 .group = kCluster,
+                 .help = "Secrets with which images are pulled.",
+                 .value_name = "NAME,...",
+                 .scope = kKubernetesScope,
+                 .newcomer = true});
+  out.push_back({.name = "service_account",
+                 .group = kCluster,
+                 .help = "The master's service account; empty: the namespace's default.",
+                 .value_name = "NAME",
+                 .scope = kKubernetesScope,
+                 .newcomer = true});
+  out.push_back({.name = "env_secret",
+                 .group = kCluster,
+                 .help = "Variables of the replicas whose values lie in secrets.",
+                 .value_name = "NAME=SECRET/KEY,...",
+                 .scope = kKubernetesScope,
+                 .newcomer = true});
   add("cluster_spec", "", "A Python file that adapts pods to a cluster.", "PATH");
   add("cluster_spec_json", "", "The same as JSON, plain or base64.", "JSON");
   add("yaml", "", "Write the master's pod to this file and submit nothing.", "PATH");

@@ -66,7 +66,7 @@ using AskFor = void (Service::*)(grpc::ServerContext*, Request*,
                                  grpc::ServerCompletionQueue*, void*);
 
 // Whether a caller may call at all.
-using Admit = std::function<Status(const grpc::ServerContext&)>;
+using Admit = std::function<Status(const Core&, const grpc::ServerContext&)>;
 
 template <typename Service, typename Request, typename Response>
 struct Method {
@@ -127,7 +127,7 @@ class UnaryCall final : public Call, private Loop::Event {
     }
     Await(method_);
     state_ = State::kServed;
-    if (const Status status = method_.admit(context_); !status.ok()) {
+    if (const Status status = method_.admit(core, context_); !status.ok()) {
       Answer(status);
     } else {
       method_.handler(core, *this, in_, &out_);

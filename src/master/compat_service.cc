@@ -22,6 +22,19 @@ using google::protobuf::Empty;
 
 namespace pb = ::proto;
 
+// "10.244.1.7" of "ipv4:10.244.1.7:43210".
+std::string HostOf(std::string_view peer) {
+  peer.remove_prefix(std::min(peer.find(':') + 1, peer.size()));
+  peer = peer.substr(0, peer.rfind(':'));
+  for (const std::string_view open : {"%5B", "["}) {
+    if (peer.starts_with(open)) peer.remove_prefix(open.size());
+  }
+  for (const std::string_view close : {"%5D", "]"}) {
+    if (peer.ends_with(close)) peer.remove_suffix(close.size());
+  }
+  return std::string(peer);
+}
+
 bool IsLoopback(std::string_view peer) {
   return peer.starts_with("ipv4:127.") || peer.starts_with("ipv6:%5B::1%5D") ||
          peer.starts_with("ipv6:[::1]") || peer.starts_with("unix:");
@@ -312,8 +325,9 @@ class CompatService final : public Service {
 
   void Listen(grpc::ServerCompletionQueue& queue) override {
     using Async = pb::Master::AsyncService;
-    methods_.emplace(queue,
-                     [this](const grpc::ServerContext& context) { return Admitted(context); });
+    methods_.emplace(queue, [this](const Core& core, const grpc::ServerContext& context) {
+      return Admitted(core, context);
+    });
     methods_->Serve(service_, &Async::Requestget_dataset_task, GetDatasetTask, kAhead);
     methods_->Serve(service_, &Async::Requestget_task, GetTask, kAhead);
     methods_->Serve(service_, &Async::Requestreport_dataset_task_result, ReportDatasetTaskResult,
@@ -356,12 +370,13 @@ class CompatService final : public Service {
   // Each call that is waited for takes some memory, and a fetch is most of what is called.
   static constexpr int kAhead = 16;
 
-  Status Admitted(const grpc::ServerContext& context) const {
+  Status Admitted(const Core& core, const grpc::ServerContext& context) const {
     if (!job_.old_door) {
       return PermissionDenied("--old_door=off: this job serves clients with a token only");
     }
-    if (!IsLoopback(context.peer())) {
-      return PermissionDenied("{} is not an address of this job's replicas", context.peer());
+    const std::string peer = context.peer();
+    if (!IsLoopback(peer) && !core.keeper().IsHost(HostOf(peer))) {
+      return PermissionDenied("{} is not an address of this job's replicas", peer);
     }
     return Ok();
   }
@@ -377,7 +392,7 @@ class TrainLoopService final : public Service {
 
   void Listen(grpc::ServerCompletionQueue& queue) override {
     using Async = pb::TrainLoopMaster::AsyncService;
-    methods_.emplace(queue, [](const grpc::ServerContext&) { return Ok(); });
+    methods_.emplace(queue, [](const Core&, const grpc::ServerContext&) { return Ok(); });
     methods_->Serve(service_, &Async::Requestreport_evaluation_metrics, Accept);
     methods_->Serve(service_, &Async::Requestreport_version, Accept);
   }

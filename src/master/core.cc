@@ -114,7 +114,15 @@ void Core::CloseReplica(ReplicaRef replica) {
   Parts parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec_, now_};
   for (const Incarnation incarnation : sessions_.Of(replica)) CloseSession(parts, incarnation);
   sync_.ReplicaGone(replica);
-  world_.HostGone(LocalAddress(replica));
+  const ReplicaKeeper::Replica* known = keeper_.Find(replica);
+  const bool has_host = known != nullptr && !known->host.empty();
+  world_.HostGone(has_host ? known->host : LocalAddress(replica));
+}
+
+std::string Core::HostOf(const job::ReplicaEvent& event) const {
+  if (!event.host.empty()) return event.host;
+  const ReplicaKeeper::Replica* replica = keeper_.Find(event.name);
+  return replica == nullptr ? "" : LocalAddress(replica->row.replica);
 }
 
 void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
@@ -123,7 +131,7 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       keeper_.OnPending(event.name, event.reason);
       break;
     case job::ReplicaEvent::Kind::kRunning:
-      keeper_.OnRunning(event.name, event.process_id, now_);
+      keeper_.OnRunning(event.name, event.process_id, HostOf(event), now_);
       if (state_ == JobState::kStarting) SetState(JobState::kRunning);
       break;
     case job::ReplicaEvent::Kind::kSynced:

@@ -86,6 +86,8 @@ class Core {
  private:
   void SetState(job::JobState state);
   void CloseReplica(ReplicaRef replica);
+  // Of a replica that runs: on this machine each has a loopback address of its own.
+  std::string HostOf(const job::ReplicaEvent& event) const;
   // Starts ending the job with `outcome`.
   void End(job::JobState outcome, std::string reason, std::vector<std::string> last_lines);
   void EndTraining();

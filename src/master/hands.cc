@@ -53,7 +53,7 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
   spec.env["WORKER_ID"] = std::to_string(job::WorkerIdOf(role, command.replica.id));
   spec.env["WORKER_TYPE"] = std::string(job::NameOf(role));
   spec.env["WORKER_NUM"] = std::to_string(command.num_workers);
-  spec.env["MY_POD_IP"] = LocalAddress(command.replica);
+  if (context.on_this_machine) spec.env["MY_POD_IP"] = LocalAddress(command.replica);
   spec.env["ELASTICDL_ENABLED"] = "true";
   spec.env["RELAUNCHED_POD"] = command.relaunched ? "true" : "false";
   spec.env["ELASTICDL_TOKEN_FILE"] = context.token_file;

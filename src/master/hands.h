@@ -20,6 +20,7 @@ namespace edl::master {
 struct ReplicaContext {
   std::string master_address;  // "127.0.0.1:23456"
   std::string token_file;
+  bool on_this_machine = true;                    // else the backend gives each its MY_POD_IP
   std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
 };
 

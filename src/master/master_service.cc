@@ -315,7 +315,7 @@ class MembershipStream final : private Loop::Event {
 
   void Open(Core& core) {
     state_ = State::kOpen;
-    Status status = source_.admit(context_);
+    Status status = source_.admit(core, context_);
     if (status.ok()) {
       // One stream is one watcher, so its address names it.
       status = core.our_door().Watch(Incarnation(in_.incarnation()), id(),
@@ -383,7 +383,9 @@ class MasterService final : public Service {
 
   void Listen(grpc::ServerCompletionQueue& queue) override {
     using Async = pb::Master::AsyncService;
-    const Admit admit = [this](const grpc::ServerContext& context) { return Admitted(context); };
+    const Admit admit = [this](const Core&, const grpc::ServerContext& context) {
+      return Admitted(context);
+    };
     watchers_.emplace(MembershipStream::Source{service_, admit, queue});
     MembershipStream::Await(*watchers_);
     methods_.emplace(queue, admit);

@@ -85,6 +85,10 @@ ReplicaKeeper::Slot& ReplicaKeeper::SlotOf(const Replica& replica) {
 
 void ReplicaKeeper::SetState(Replica& replica, ReplicaState state, const std::string& reason) {
   if (replica.row.state != state) ++membership_;
+  if (const auto host = hosts_.find(replica.host);
+      state != ReplicaState::kRunning && host != hosts_.end() && host->second == replica.row.name) {
+    hosts_.erase(host);
+  }
   replica.row.state = state;
   replica.row.reason = reason;
   ledger_.Put(replica.row);
@@ -146,7 +150,8 @@ void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason
   if (found->second.row.state == ReplicaState::kPending) found->second.row.reason = reason;
 }
 
-void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, Time now) {
+void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const std::string& host,
+                              Time now) {
   auto found = replicas_.find(name);
   if (found == replicas_.end()) {
     commands_.emplace_back(StopCommand{name, kStopGrace});
@@ -157,6 +162,8 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, Time 
   if (!IsActive(replica.row.state)) return;
   replica.running_since = now;
   replica.row.process_id = process_id;
+  replica.host = host;
+  hosts_[host] = name;
   SetState(replica, ReplicaState::kRunning, "");
 }
 

@@ -60,7 +60,8 @@ class ReplicaKeeper {
   // The backend told all it has: launches what was never started, takes the rest for killed.
   void OnSynced(Time now);
   void OnPending(const std::string& name, const std::string& reason);
-  void OnRunning(const std::string& name, int64_t process_id, Time now);
+  // `host`: its address.
+  void OnRunning(const std::string& name, int64_t process_id, const std::string& host, Time now);
   // The replica's part in the master (leases, locks) has been taken back by the caller.
   void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
 
@@ -100,6 +101,7 @@ class ReplicaKeeper {
   struct Replica {
     ReplicaRow row;
     Time running_since;
+    std::string host;          // while it runs, and after
     bool told = false;         // by the backend, since this master started
     bool from_ledger = false;  // launched in an earlier master life
     bool stop_asked = false;   // in this master life: its end is our doing
@@ -109,6 +111,8 @@ class ReplicaKeeper {
   const Replica* Find(ReplicaRef replica) const;
   std::vector<ReplicaRef> Running(job::Role role) const;
   int64_t relaunches() const { return relaunches_; }
+  // Whether a replica runs there.
+  bool IsHost(const std::string& host) const { return hosts_.contains(host); }
   // Rises whenever a replica starts or stops running.
   uint64_t membership_number() const { return membership_; }
 
@@ -142,6 +146,7 @@ class ReplicaKeeper {
   const job::JobSpec& spec_;  // outlives this
   std::map<SlotKey, Slot> slots_;
   std::map<std::string, Replica> replicas_;
+  std::map<std::string, std::string> hosts_;  // of running replicas, to their names
   std::map<job::Role, int64_t> next_id_;
   std::vector<Command> commands_;
   std::optional<Failure> failure_;

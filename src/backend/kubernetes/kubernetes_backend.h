@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/kubernetes/pod_life.h"
+#include "backend/kubernetes/pod_log.h"
+#include "backend/kubernetes/pod_maker.h"
+#include "backend/teller.h"
+#include "base/mutex.h"
+#include "kube/client.h"
+#include "kube/connection.h"
+#include "kube/informer.h"
+
+namespace edl::backend::kubernetes {
+
+// Runs replicas as pods of one job, owned by its master's pod, and gives each slot that others
+// reach a service of its own.
+//
+// What the cluster refuses for now (a quota, an API server that is away) stays Pending, with the
+// reason, and is tried again. What it refuses for good is Launch's answer.
+//
+// Thread-safe. Calls may be made from the watcher too.
+class KubernetesBackend final : public Backend {
+ public:
+  struct Options {
+    kube::OwnerReference master;
+    Restart restart = Restart::kNever;
+    std::chrono::milliseconds try_again_after{2'000};
+    // The master's own pod, whenever it changes: what users write there is for the master. On a
+    // thread of the backend.
+    std::function<void(const kube::Object& pod)> on_master_pod;
+  };
+
+  // `connection` outlives this.
+  KubernetesBackend(kube::Connection& connection, const kube::Timing& timing, PodMaker maker,
+                    Options options);
+  ~KubernetesBackend() override;
+
+  Status Launch(const job::ReplicaSpec& spec) override;
+  Status Stop(const std::string& name, std::chrono::milliseconds grace) override;
+  void Watch(std::function<void(const job::ReplicaEvent&)> on_event) override;
+  Status Acknowledge(const std::string& name) override;
+  Result<LogPiece> Logs(const std::string& name, int64_t offset, int64_t at_most) override;
+  Result<std::string> AddressOf(job::Role role, int index) override;
+
+ private:
+  struct Replica {
+    job::ReplicaEvent last;  // what a new watcher is told
+    bool told_running = false;
+    bool acknowledged = false;
+    std::optional<job::ReplicaSpec> unborn;  // refused for now
+  };
+
+  void OnPod(const kube::Object& pod);
+  void OnPodGone(const kube::Object& pod);
+  void OnSynced();
+  // The role of a pod that this job's master launched.
+  std::optional<job::Role> RoleOf(const kube::Object& pod) const;
+  void Tell(Replica& replica, job::ReplicaEvent event) REQUIRES(mutex_);
+  void TellExit(const std::string& name, Replica& replica, job::ExitCause cause) REQUIRES(mutex_);
+
+  // Ok: the pod is there, or was.
+  Status Create(const job::ReplicaSpec& spec);
+  Status PointServiceAt(const job::ReplicaSpec& spec);
+  void TryUnbornAgain(const std::stop_token& stop);
+  kube::ObjectKey KeyOf(const std::string& name) const { return {maker_.name_space(), name}; }
+
+  const kube::Timing timing_;
+  kube::Client client_;
+  const PodMaker maker_;
+  const Options options_;
+  Teller teller_;
+
+  Mutex mutex_;
+  std::map<std::string, Replica> replicas_ GUARDED_BY(mutex_);
+  bool synced_ GUARDED_BY(mutex_) = false;
+
+  Mutex log_mutex_;
+  std::map<std::string, PodLog> logs_ GUARDED_BY(log_mutex_);
+
+  std::unique_ptr<kube::Informer> informer_;
+  std::jthread follower_;
+  std::jthread retrier_;
+};
+
+}  // namespace edl::backend::kubernetes

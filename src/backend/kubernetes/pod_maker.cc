@@ -1,0 +1,254 @@
+#include "backend/kubernetes/pod_maker.h"
+
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "job/names.h"
+#include "kube/resource.h"
+
+namespace edl::backend::kubernetes {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kTokenVolume = "elasticdl-job";
+constexpr const char* kStateVolume = "elasticdl-state";
+
+// How long a pod may take to end by itself. A worker has nothing to save, and whoever preempts it
+// waits for its place; the others' ends cost a wait for the replacement too.
+int GraceSeconds(job::Role role) { return role == job::Role::kWorker ? 1 : 5; }
+
+// "disk" is the original's word for what Kubernetes calls ephemeral-storage.
+json AmountsOf(const job::Resources& resources) {
+  json out = json::object();
+  for (const auto& [name, amount] : resources.amounts) {
+    out[name == "disk" ? "ephemeral-storage" : name] = amount;
+  }
+  return out;
+}
+
+json ResourcesOf(const job::RoleResources& resources, int64_t memory_bytes) {
+  json out = {{"requests", AmountsOf(resources.request)}, {"limits", AmountsOf(resources.limit)}};
+  // After it ran out of memory a replica gets more than its flags say.
+  if (memory_bytes > resources.limit.memory_bytes && resources.limit.memory_bytes > 0) {
+    out["requests"]["memory"] = out["limits"]["memory"] = std::to_string(memory_bytes);
+  }
+  return out;
+}
+
+// Claims first, then host paths, each once however often it is mounted.
+void AddVolumes(const std::vector<job::Volume>& volumes, json& spec, json& container) {
+  std::map<std::string, std::string> names;  // by what is mounted
+  const auto add = [&](const std::string& key, json source) {
+    if (names.contains(key)) return;
+    const std::string name = fmt::format("volume-{}", names.size());
+    names[key] = name;
+    source["name"] = name;
+    spec["volumes"].push_back(std::move(source));
+  };
+  for (const job::Volume& volume : volumes) {
+    if (volume.claim_name.empty()) continue;
+    add("claim/" + volume.claim_name,
+        {{"persistentVolumeClaim", {{"claimName", volume.claim_name}, {"readOnly", false}}}});
+  }
+  for (const job::Volume& volume : volumes) {
+    if (volume.host_path.empty()) continue;
+    json source = {{"path", volume.host_path}};
+    if (!volume.type.empty()) source["type"] = volume.type;
+    add("path/" + volume.host_path, {{"hostPath", std::move(source)}});
+  }
+  for (const job::Volume& volume : volumes) {
+    const std::string& name = volume.claim_name.empty() ? names["path/" + volume.host_path]
+                                                        : names["claim/" + volume.claim_name];
+    json mount = {{"name", name}, {"mountPath", volume.mount_path}};
+    if (!volume.sub_path.empty()) mount["subPath"] = volume.sub_path;
+    container["volumeMounts"].push_back(std::move(mount));
+  }
+}
+
+void AddVariable(json& container, const std::string& name, const std::string& value) {
+  container["env"].push_back({{"name", name}, {"value", value}});
+}
+
+void AddFieldVariable(json& container, const std::string& name, const std::string& path) {
+  container["env"].push_back(
+      {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}});
+}
+
+void MountSecret(json& spec, json& container, json source) {
+  source["name"] = kTokenVolume;
+  spec["volumes"].push_back(std::move(source));
+  container["volumeMounts"].push_back(
+      {{"name", kTokenVolume}, {"mountPath", kJobMount}, {"readOnly", true}});
+}
+
+json OwnerJson(const kube::OwnerReference& owner) {
+  return {{"apiVersion", owner.api_version},
+          {"kind", owner.kind},
+          {"name", owner.name},
+          {"uid", owner.uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
+}
+
+}  // namespace
+
+PodMaker::PodMaker(job::JobSpec job, job::ClusterOptions options, std::string name_space)
+    : job_(std::move(job)), options_(std::move(options)), name_space_(std::move(name_space)) {}
+
+std::string PodMaker::Selector() const {
+  return fmt::format("{}={},{}={}", kAppLabel, kApp, kJobLabel, job_.job_name);
+}
+
+std::string PodMaker::AddressOf(job::Role role, int index) const {
+  return fmt::format("{}.{}.svc:{}", job::ReplicaName(job_.job_name, role, index), name_space_,
+                     role == job::Role::kPs ? kPsPort : kReplicaPort);
+}
+
+std::string PodMaker::MasterAddress() const {
+  return fmt::format("{}.{}.svc:{}", job::MasterName(job_.job_name), name_space_, kMasterPort);
+}
+
+bool PodMaker::HasService(job::Role role) const {
+  return job_.need_tf_config || role == job::Role::kPs;
+}
+
+json PodMaker::Metadata(const std::string& name, job::Role role, int index) const {
+  return {{"name", name},
+          {"namespace", name_space_},
+          {"labels",
+           {{kAppLabel, kApp},
+            {kJobLabel, job_.job_name},
+            {kRoleLabel, job::NameOf(role)},
+            {kIndexLabel, std::to_string(index)}}}};
+}
+
+json PodMaker::PodSpec(const std::string& name, job::Role role, int index) const {
+  json spec = {{"containers",
+                {{{"name", name},
+                  {"image", options_.images.at(role)},
+                  {"imagePullPolicy", options_.image_pull_policy},
+                  {"env", json::array()}}}},
+               {"restartPolicy", options_.restart_policy},
+               {"terminationGracePeriodSeconds", GraceSeconds(role)},
+               // Addresses of other services as variables would be thousands, and all stale.
+               {"enableServiceLinks", false}};
+  const std::string priority = options_.PriorityClassOf(role, index, job_.CountOf(role));
+  if (!priority.empty()) spec["priorityClassName"] = priority;
+  for (const std::string& secret : options_.pull_secrets) {
+    spec["imagePullSecrets"].push_back({{"name", secret}});
+  }
+  return spec;
+}
+
+kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
+                                  const kube::OwnerReference& master) const {
+  json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", Metadata(spec.name, spec.role, spec.index)},
+              {"spec", PodSpec(spec.name, spec.role, spec.index)}};
+  pod["metadata"]["labels"][std::string(kIdLabel)] = std::to_string(spec.id);
+  pod["metadata"]["ownerReferences"] = {OwnerJson(master)};
+  // A program of the user's has no business with the API server.
+  pod["spec"]["automountServiceAccountToken"] = false;
+  json& container = pod["spec"]["containers"][0];
+  container["command"] = spec.command;
+  container["resources"] = ResourcesOf(job_.resources.at(spec.role), spec.memory_limit_bytes);
+  AddFieldVariable(container, "MY_POD_IP", "status.podIP");
+  for (const auto& [name, value] : spec.env) AddVariable(container, name, value);
+  for (const job::SecretVariable& variable : options_.secret_variables) {
+    container["env"].push_back(
+        {{"name", variable.name},
+         {"valueFrom", {{"secretKeyRef", {{"name", variable.secret}, {"key", variable.key}}}}}});
+  }
+  AddVolumes(spec.volumes, pod["spec"], container);
+  MountSecret(pod["spec"], container,
+              {{"secret",
+                {{"secretName", job::MasterName(job_.job_name)},
+                 {"items", {{{"key", kTokenKey}, {"path", kTokenKey}}}}}}});
+  options_.cluster_spec.AdaptPod(spec.role, pod);
+  return kube::Object(std::move(pod));
+}
+
+kube::Object PodMaker::SlotService(const job::ReplicaSpec& spec,
+                                   const kube::OwnerReference& master) const {
+  const int port = spec.role == job::Role::kPs ? kPsPort : kReplicaPort;
+  return kube::Object(Service(job::ReplicaName(job_.job_name, spec.role, spec.index), spec.role,
+                              spec.index, port, {{kIdLabel, std::to_string(spec.id)}}, master));
+}
+
+json PodMaker::Service(const std::string& name, job::Role role, int index, int port,
+                       const json& selector, const kube::OwnerReference& owner) const {
+  json service = {
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", Metadata(name, role, index)},
+      {"spec",
+       {{"ports", {{{"port", port}, {"targetPort", port}}}},
+        {"selector",
+         {{kAppLabel, kApp}, {kJobLabel, job_.job_name}, {kRoleLabel, job::NameOf(role)}}}}}};
+  service["spec"]["selector"].update(selector);
+  service["metadata"]["ownerReferences"] = {OwnerJson(owner)};
+  options_.cluster_spec.AdaptService(service);
+  return service;
+}
+
+kube::Object PodMaker::MasterPod() const {
+  const std::string name = job::MasterName(job_.job_name);
+  json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", Metadata(name, job::Role::kMaster, 0)},
+              {"spec", PodSpec(name, job::Role::kMaster, 0)}};
+  if (!options_.service_account.empty()) {
+    pod["spec"]["serviceAccountName"] = options_.service_account;
+  }
+  json& container = pod["spec"]["containers"][0];
+  container["command"] = {"elasticdl", "supervise"};
+  container["args"] = {"master",
+                       "-f",
+                       fmt::format("{}/{}", kJobMount, kSpecKey),
+                       fmt::format("--job_dir={}", kStateMount),
+                       fmt::format("--secret_dir={}", kJobMount),
+                       fmt::format("--port={}", kMasterPort)};
+  container["ports"] = {{{"containerPort", kMasterPort}}};
+  container["resources"] = ResourcesOf(job_.resources.at(job::Role::kMaster), 0);
+  for (const auto& [variable, value] : job_.envs) AddVariable(container, variable, value);
+  AddFieldVariable(container, "MY_POD_IP", "status.podIP");
+  AddFieldVariable(container, "ELASTICDL_POD_NAME", "metadata.name");
+  AddFieldVariable(container, "ELASTICDL_POD_UID", "metadata.uid");
+  AddFieldVariable(container, "ELASTICDL_POD_NAMESPACE", "metadata.namespace");
+  AddVolumes(job_.volumes, pod["spec"], container);
+  json state = {{"name", kStateVolume}, {"mountPath", kStateMount}};
+  json source = {{"name", kStateVolume}, {"emptyDir", json::object()}};
+  for (const job::Volume& volume : job_.volumes) {
+    if (volume.claim_name.empty()) continue;
+    state["subPath"] = fmt::format(".elasticdl/{}", job_.job_name);
+    source = {{"name", kStateVolume},
+              {"persistentVolumeClaim", {{"claimName", volume.claim_name}}}};
+    break;
+  }
+  pod["spec"]["volumes"].push_back(std::move(source));
+  container["volumeMounts"].push_back(std::move(state));
+  MountSecret(pod["spec"], container, {{"secret", {{"secretName", name}}}});
+  options_.cluster_spec.AdaptPod(job::Role::kMaster, pod);
+  return kube::Object(std::move(pod));
+}
+
+kube::Object PodMaker::MasterService(const kube::OwnerReference& master) const {
+  return kube::Object(Service(job::MasterName(job_.job_name), job::Role::kMaster, 0, kMasterPort,
+                              json::object(), master));
+}
+
+kube::Object PodMaker::JobSecret(const std::string& spec_json, const std::string& token) const {
+  return kube::Object(
+      json{{"apiVersion", "v1"},
+           {"kind", "Secret"},
+           {"metadata", Metadata(job::MasterName(job_.job_name), job::Role::kMaster, 0)},
+           {"type", "Opaque"},
+           {"data", {{kSpecKey, EncodeBase64(spec_json)}, {kTokenKey, EncodeBase64(token)}}}});
+}
+
+}  // namespace edl::backend::kubernetes

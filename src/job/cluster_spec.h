@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+#include "job/role.h"
+
+namespace edl::job {
+
+// --cluster_spec_json: how pods and services are adapted to one cluster, beyond what flags say.
+//
+//   {"pod_spec": {"labels": {...}, "annotations": {...}, "affinity": {...}, "tolerations": [...],
+//                 "env": [...]},
+//    "worker_pod_spec": {...}, "service_spec": {...}}
+//
+// What is for one role comes after what is for all.
+class ClusterSpec {
+ public:
+  // Plain JSON, or its base64. Empty text changes nothing. InvalidArgument names the key.
+  static Result<ClusterSpec> Parse(std::string_view text);
+
+  // Labels and annotations are merged, the affinity is replaced, tolerations and variables (of
+  // every container) are appended.
+  void AdaptPod(Role role, nlohmann::json& pod) const;
+  void AdaptService(nlohmann::json& service) const;
+
+ private:
+  nlohmann::json all_;                    // of every pod
+  std::map<Role, nlohmann::json> roles_;  // of a role's pods
+  nlohmann::json service_;
+};
+
+}  // namespace edl::job
