@@ -2,27 +2,32 @@
 
 kubernetes_version=v1.34.2
 
+# Both at once: the images are mostly waiting for Debian's archive.
 build() {
-  build_programs
-  # Making images needs mounts and so on; a user without root gets the long part done.
+  local job jobs=()
+  build_programs & jobs+=($!)
+  # Making images needs mounts; a user without root gets the long part done.
   if [ "$(id -u)" = 0 ]; then
-    build_images
+    build_images & jobs+=($!)
   else
     say "the images are left out: they need root"
   fi
+  for job in "${jobs[@]}"; do
+    wait "$job" || fail 1 "the build failed"
+  done
 }
 
 build_programs() {
-  [ -d "$programs" ] && return
+  [ ! -d "$programs" ] || return 0
   local go
   go=$("$parts/find_go") || fail 1 "there is no Go of the version in requirements/go.txt here; run: tools/setup"
   mkdir -p "$cache"
   (
-    flock -n 9 || { say "waiting for another build of the same programs"; flock 9; }
+    flock -n 9 || { say "waiting for another build of the programs"; flock 9; }
     [ ! -d "$programs" ] || exit 0
     say "compiling Kubernetes $kubernetes_version, etcd, CoreDNS and kwok (once; about 15 minutes)"
-    rm -rf "$programs.new"
-    mkdir -p "$programs.new"
+    rm -rf "$cache/programs.new"
+    mkdir -p "$cache/programs.new"
     export GOWORK=off GOTOOLCHAIN=local GOMODCACHE=$cache/go/mod GOCACHE=$cache/go/build
     # Without cgo everywhere: none of these programs has C code of its own, and packages that
     # programs share are compiled once. Nobody debugs them, so no DWARF.
@@ -31,10 +36,10 @@ build_programs() {
     compile etcd "" -o etcd go.etcd.io/etcd/server/v3
     compile coredns "" .
     compile kwok "" tool
-    stages_of_kwok >"$programs.new/kwok-stages.yaml"
-    mv "$programs.new" "$programs"
+    stages_of_kwok >"$cache/programs.new/kwok-stages.yaml"
+    mv "$cache/programs.new" "$programs"
     say "compiled in $SECONDS s"
-  ) 9>"$programs.lock"
+  ) 9>"$cache/programs.lock"
 }
 
 compile() { # MODULE LINKER_FLAGS [-o NAME] PACKAGE...
@@ -44,7 +49,7 @@ compile() { # MODULE LINKER_FLAGS [-o NAME] PACKAGE...
     output=$2
     shift 2
   fi
-  (cd "$parts/$module" && nice -n 10 "$go" build -ldflags "-s -w $flags" -o "$programs.new/$output" "$@")
+  (cd "$parts/$module" && nice -n 10 "$go" build -ldflags "-s -w $flags" -o "$cache/programs.new/$output" "$@")
 }
 
 # The kubelet refuses to work with a control plane of version v0.0.0.

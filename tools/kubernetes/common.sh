@@ -48,8 +48,13 @@ need_root() {
     fail 77 "a cluster needs cgroups of version 1 below /sys/fs/cgroup, which this machine does not mount"
 }
 
+# Not after a reboot of this machine, which leaves only the folder.
+is_up() {
+  [ -e "$state/complete" ] && init_of cp >/dev/null
+}
+
 need_up() {
-  [ -e "$state/complete" ] || fail 3 "cluster $cluster is not up; start it with: tools/cluster up"
+  is_up || fail 3 "cluster $cluster is not up; start it with: tools/cluster up"
 }
 
 need_programs() { # PROGRAM...

@@ -1,4 +1,4 @@
-# Images: the stand-ins of ours that every cluster knows, and bringing more into one.
+# The images that every cluster knows, stand-ins of ours. Their cache is named after this file.
 
 # What a node has from the start, and the registry too:
 #   pause          the first process of a pod
@@ -10,17 +10,18 @@ build_images() {
   need_programs containerd ctr docker-registry skopeo mmdebstrap busybox
   mkdir -p "$cache"
   (
-    flock -n 9 || { say "waiting for another build of the same images"; flock 9; }
+    flock -n 9 || { say "waiting for another build of images"; flock 9; }
     [ ! -d "$images" ] || exit 0
     say "making images (once; about 2 minutes)"
-    rm -rf "$images.new"
-    mkdir -p "$images.new/work"
-    make_archives "$images.new/work"
-    fill_registry "$images.new" "$images.new/work"
-    fill_containerd "$images.new" "$images.new/work"
-    rm -rf "$images.new/work"
-    mv "$images.new" "$images"
-  ) 9>"$images.lock"
+    local new=$cache/images.new
+    rm -rf "$new"
+    mkdir -p "$new/work"
+    make_archives "$new/work"
+    fill_registry "$new" "$new/work"
+    fill_containerd "$new" "$new/work"
+    rm -rf "$new/work"
+    mv "$new" "$images"
+  ) 9>"$cache/images.lock"
 }
 
 make_archives() { # FOLDER
@@ -29,7 +30,6 @@ make_archives() { # FOLDER
   mkdir -p "$tree"/{bin,sbin,dev,usr/bin,usr/sbin,etc,root,var/run} "$work/archives"
   mkdir -m 1777 "$tree/tmp"
   cp "$(command -v busybox)" "$tree/bin/busybox"
-  # With its libraries: a static one cannot look up names.
   ldd "$tree/bin/busybox" | grep -o '/[^ ]*' | grep -v "^$tree" | xargs cp -L --parents -t "$tree"
   chroot "$tree" /bin/busybox --install -s
   echo 'root:x:0:0:root:/root:/bin/sh' >"$tree/etc/passwd"
@@ -42,11 +42,11 @@ make_archives() { # FOLDER
   echo '<h1>Welcome to nginx!</h1>' >"$tree/usr/share/nginx/html/index.html"
   $layer -C "$tree" -cf "$work/nginx.tar" .
 
-  mmdebstrap --quiet --variant=minbase \
+  TMPDIR=$work mmdebstrap --quiet --variant=minbase \
     --include=python3,ca-certificates,iproute2,procps \
     --include=libgrpc++1.51,libprotobuf32,libsqlite3-0,libyaml-cpp0.7,libfmt9,libcurl4 \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt=force-unsafe-io \
     bookworm "$work/python.tar" >"$work/mmdebstrap.log" 2>&1 </dev/null || {
     tail -20 "$work/mmdebstrap.log" >&2
     fail 1 "mmdebstrap could not make the python image; it needs Debian's archive, as apt does"
@@ -68,7 +68,7 @@ fill_registry() { # OUT WORK
   # A network of its own, where port 5000 is free; --kill-child ends the registry with the shell.
   unshare -n -p --fork --kill-child bash -c '
     set -euo pipefail
-    . "$0/common.sh"; . "$0/images.sh"
+    . "$0/common.sh"; . "$0/transfer.sh"
     ip link set lo up
     docker-registry serve "$1/registry.yml" >"$1/registry.log" 2>&1 &
     wait_for 20 "the registry" bash -c "</dev/tcp/127.0.0.1/5000"
@@ -114,93 +114,4 @@ TOML
     kill %1 # it closes its databases
     wait || true
   ' "$parts" "$2"
-}
-
-copy_containerd() { # NODE
-  local to=$state/$1/lib/containerd database
-  cp -al "$images/containerd" "$to"
-  # The databases are written in place: no links, but copies.
-  find "$to" -name '*.db' -print0 | while IFS= read -r -d '' database; do
-    cp --remove-destination "$images/containerd/${database#"$to"/}" "$database"
-  done
-}
-
-names_in() { # ARCHIVE
-  /usr/bin/python3 - "$1" <<'PYTHON'
-import json, sys, tarfile
-with tarfile.open(sys.argv[1]) as archive:
-    for image in json.load(archive.extractfile('manifest.json')):
-        print('\n'.join(image['RepoTags'] or []))
-PYTHON
-}
-
-# The path in a registry that a node asks for when it pulls NAME: the host is left out.
-path_in_registry() { # NAME
-  local name=$1 host=${1%%/*}
-  if [[ $name == */* && ($host == *.* || $host == *:* || $host == localhost) ]]; then
-    name=${name#*/}
-    [ "$host" = docker.io ] || { echo "$name"; return; }
-  fi
-  [[ $name == */* ]] || name=library/$name
-  echo "$name"
-}
-
-copy_image() { # SOURCE REGISTRY NAME
-  skopeo --insecure-policy copy --quiet --dest-tls-verify=false \
-    "$1" "docker://$2/$(path_in_registry "$3")" </dev/null
-}
-
-# skopeo's word for IMAGE: an archive, an image of buildah's store, or what is in skopeo's words.
-source_of() { # IMAGE
-  case $1 in
-    docker-archive:* | oci-archive:* | oci:* | dir:* | containers-storage:*) echo "$1" ;;
-    *.tar)
-      [ -f "$1" ] || fail 1 "there is no archive $1"
-      if tar -tf "$1" manifest.json >/dev/null 2>&1; then
-        echo "docker-archive:$1"
-      else
-        echo "oci-archive:$1"
-      fi ;;
-    *) echo "containers-storage:$1" ;;
-  esac
-}
-
-load() {
-  [ $# -eq 1 ] || fail 2 "usage: tools/cluster load IMAGE (an archive, or a name in buildah's store)"
-  need_programs skopeo
-  local archive source node pid pids=()
-  source=$(source_of "$1")
-  if [[ $source == docker-archive:* || $source == oci-archive:* ]]; then
-    archive=${source#*:}
-  else
-    archive=$state/load.$$.tar
-    skopeo --insecure-policy copy --quiet "$source" "docker-archive:$archive:$1" ||
-      fail 1 "cannot read image $1; 'buildah images' lists what there is"
-  fi
-  # By standard input: a node has a /run and a /var/lib of its own.
-  for node in $nodes; do
-    in_machine "$node" ctr -n k8s.io images import - <"$archive" &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do
-    wait "$pid" || fail 1 "a node could not import $1"
-  done
-  rm -f "$state/load.$$.tar"
-}
-
-push() {
-  [ $# -ge 1 ] && [ $# -le 2 ] || fail 2 "usage: tools/cluster push IMAGE [NAME]"
-  need_programs skopeo
-  local source name names
-  source=$(source_of "$1")
-  case $source in
-    docker-archive:*) names=${2:-$(names_in "$1")} ;;
-    containers-storage:*) names=${2:-$1} ;;
-    *) names=${2:?cluster: say under which NAME $1 shall be pushed} ;;
-  esac
-  for name in $names; do
-    copy_image "$source" "127.0.0.1:$(<"$state/registry.port")" "$name" ||
-      fail 1 "cannot push $1 as $name"
-    say "pushed $name"
-  done
 }

@@ -1,7 +1,9 @@
 # Up, down and status.
 
 up() {
-  local cpu=2 memory=8Gi code=0
+  local cpu memory=8Gi code=0
+  cpu=$(nproc)
+  [ "$cpu" -le 2 ] || cpu=2
   while [ $# -gt 0 ]; do
     case $1 in
       --node-cpu) cpu=${2:?cluster: --node-cpu needs a number} ;;
@@ -151,7 +153,7 @@ all_machines_run() {
 }
 
 status() {
-  if [ ! -e "$state/complete" ]; then
+  if ! is_up; then
     say "cluster $cluster is down"
     exit 3
   fi

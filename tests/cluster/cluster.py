@@ -1,0 +1,128 @@
+"""The cluster of tools/cluster, for tests: one a session, a namespace a test.
+
+A conftest.py gets the fixtures with `from cluster import cluster, namespace`.
+"""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional, Union
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "cluster"
+NEEDS_ROOT = 77  # the tool's exit code where this machine cannot have a cluster
+
+
+def wait_for(what: str, check: Callable[[], object], seconds: float = 60) -> object:
+    """Polls until `check` returns something true, and returns that."""
+    end = time.monotonic() + seconds
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.1)
+
+
+class Cluster:
+    """What a test may do to a cluster. `name` is for a second one beside the checkout's own."""
+
+    def __init__(self, name: Optional[str] = None) -> None:
+        self.env = dict(os.environ)
+        if name:
+            self.env["ELASTICDL_CLUSTER"] = name
+
+    def run(self, *arguments: str, timeout: float = 120,
+            stdin: Optional[str] = None) -> subprocess.CompletedProcess:
+        """tools/cluster with these arguments, whatever comes of it."""
+        return subprocess.run([str(TOOL), *arguments], env=self.env, text=True, timeout=timeout,
+                              input=stdin, capture_output=True, check=False)
+
+    def __call__(self, *arguments: str, timeout: float = 120, stdin: Optional[str] = None) -> str:
+        """tools/cluster with these arguments, which succeeds: its output."""
+        done = self.run(*arguments, timeout=timeout, stdin=stdin)
+        assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def kubeconfig(self) -> Path:
+        return Path(self("kubeconfig"))
+
+
+class Namespace:
+    """A place in a cluster that is a test's own; every kubectl is told to work there."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster, self.name = cluster, name
+        cluster("kubectl", "create", "namespace", name)
+        # A pod that comes before these is refused, or waits for its token.
+        wait_for("the namespace's service account", lambda: cluster.run(
+            "kubectl", "-n", name, "get", "sa/default", "cm/kube-root-ca.crt").returncode == 0)
+
+    def kubectl(self, *arguments: str, timeout: float = 120) -> str:
+        return self.cluster("kubectl", "-n", self.name, *arguments, timeout=timeout)
+
+    def apply(self, *manifests: Dict) -> None:
+        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+        self.cluster("kubectl", "-n", self.name, "apply", "-f", "-", stdin=items)
+
+    def get(self, kind: str, name: str) -> Optional[Dict]:
+        done = self.cluster.run("kubectl", "-n", self.name, "get", kind, name, "-o", "json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def phase(self, pod: str) -> Optional[str]:
+        found = self.get("pod", pod)
+        return found["status"].get("phase") if found else None
+
+    def wait_for_phase(self, pod: str, *phases: str, seconds: float = 60) -> str:
+        try:
+            return wait_for(f"pod {pod}", lambda: self.phase(pod) in phases and self.phase(pod),
+                            seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.kubectl('describe', 'pod', pod)}") from None
+
+    def delete(self) -> None:
+        self.cluster.run("kubectl", "delete", "namespace", self.name, "--wait=false")
+
+
+def pod(name: str, command: Union[str, List[str], None] = None, image: str = "busybox:1",
+        node: Optional[str] = None, cpu: str = "10m", **spec: object) -> Dict:
+    """A pod that runs once. `command` is a shell's, or a list."""
+    container: Dict = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent",
+                       "resources": {"requests": {"cpu": cpu}}}
+    if command:
+        container["command"] = ["sh", "-c", command] if isinstance(command, str) else command
+    if node:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+    container.update(spec.pop("container", {}))  # type: ignore[call-overload]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+            "spec": {"containers": [container], "restartPolicy": "Never",
+                     "terminationGracePeriodSeconds": 5, **spec}}
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The checkout's cluster. One that is up already is used, and left; else it ends with us."""
+    made = Cluster()
+    was_up = made.run("status").returncode == 0
+    # Compiling it takes a quarter of an hour, where nobody has done it yet.
+    done = made.run("up", timeout=3600)
+    if done.returncode == NEEDS_ROOT:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    yield made
+    if not was_up:
+        made("down")
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """A fresh namespace, named after the test."""
+    name = request.node.name.split("[")[0].replace("_", "-").lower()[:50].rstrip("-")
+    made = Namespace(cluster, f"{name}-{int(time.time() * 1000) % 100000}")
+    yield made
+    made.delete()
