@@ -30,15 +30,18 @@ Said Read(const std::string& text) {
   return said;
 }
 
-Code CodeOf(int http, const std::string& reason) {
+Code CodeOf(int http, const std::string& reason, const std::string& message) {
   switch (http) {
     case 400:
     case 422:
       return Code::kInvalidArgument;
     case 401:
       return Code::kUnauthenticated;
-    case 403:
-      return Code::kPermissionDenied;
+    case 403: {
+      // Only its words tell a full quota from a missing permission.
+      const bool quota = message.find("exceeded quota") != std::string::npos;
+      return quota ? Code::kResourceExhausted : Code::kPermissionDenied;
+    }
     case 404:
       return Code::kNotFound;
     case 409:
@@ -57,7 +60,8 @@ Code CodeOf(int http, const std::string& reason) {
 Status Make(int http, const Said& said) {
   std::string message = said.message;
   if (message.empty()) message = fmt::format("the API server answered {}", http);
-  return Status(CodeOf(http, said.reason), std::move(message));
+  const Code code = CodeOf(http, said.reason, message);
+  return Status(code, std::move(message));
 }
 
 }  // namespace

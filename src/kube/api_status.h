@@ -16,7 +16,8 @@ namespace edl::kube {
 //   OutOfRange          410, that version of the list is no longer kept: list again
 //   InvalidArgument     400, 422; the message has the fields
 //   Unauthenticated     401        PermissionDenied    403
-//   ResourceExhausted   429        DeadlineExceeded    504
+//   ResourceExhausted   429, and 403 for a quota that is full
+//   DeadlineExceeded    504
 //   Unavailable         any other 5xx
 // Ok for 2xx. The message is the server's own, which names the object.
 Status StatusOf(const Response& response);

@@ -58,6 +58,7 @@ struct LogOptions {
   bool previous = false;  // of the run before the last restart
   std::optional<int64_t> tail_lines;
   std::optional<std::chrono::seconds> since;
+  std::string since_time;  // RFC 3339, as the API writes it; cut to whole seconds by the server
   std::optional<int64_t> limit_bytes;
   bool timestamps = false;
 };

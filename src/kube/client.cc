@@ -65,6 +65,7 @@ std::string LogPath(const ObjectKey& pod, const LogOptions& options, bool follow
       .Add("previous", options.previous ? "true" : "")
       .Add("tailLines", TextOf(options.tail_lines))
       .Add("sinceSeconds", options.since ? fmt::format("{}", options.since->count()) : "")
+      .Add("sinceTime", options.since_time)
       .Add("limitBytes", TextOf(options.limit_bytes))
       .Add("timestamps", options.timestamps ? "true" : "");
   return PathOf(kPods, pod, "log") + query.text();
@@ -141,11 +142,13 @@ std::optional<Duration> Client::RetryIn(const Call& call, const Result<Response>
 Status Client::Explain(const Call& call, const Result<Response>& answer) const {
   Status status = answer.ok() ? StatusOf(*answer) : answer.status();
   if (status.ok() || status.code() == Code::kCancelled) return status;
-  const std::string in = call.key.name_space.empty() ? std::string() : " -n " + call.key.name_space;
-  const std::string way_out =
-      WayOut(status, config(), fmt::format("{} {}{}", call.verb, call.resource.plural, in));
-  return Status(status.code(), fmt::format("{} {} {}: {}{}", call.verb, call.resource.plural,
-                                           call.key, status.message(), way_out));
+  const ObjectKey& key = call.key;
+  std::string where = " " + fmt::format("{}", key);
+  if (key.name.empty()) where = key.name_space.empty() ? "" : " in " + key.name_space;
+  const std::string can_i = fmt::format("{} {}{}", call.verb, call.resource.plural,
+                                        key.name_space.empty() ? "" : " -n " + key.name_space);
+  return Status(status.code(), fmt::format("{} {}{}: {}{}", call.verb, call.resource.plural, where,
+                                           status.message(), WayOut(status, config(), can_i)));
 }
 
 Result<Response> Client::Send(const Call& call, const std::stop_token& stop) {
@@ -218,13 +221,23 @@ Result<ObjectList> Client::ListOnce(const Resource& resource, const std::string&
 
 Result<Object> Client::Create(const Resource& resource, const Object& object,
                               const std::stop_token& stop) {
+  return Post(resource, object, "", stop);
+}
+
+Result<Object> Client::CreateDryRun(const Resource& resource, const Object& object,
+                                    const std::stop_token& stop) {
+  return Post(resource, object, "?dryRun=All", stop);
+}
+
+Result<Object> Client::Post(const Resource& resource, const Object& object,
+                            const std::string& query, const std::stop_token& stop) {
   ObjectKey key = object.key();
   if (resource.namespaced && key.name_space.empty()) key.name_space = config().name_space;
   return SendForObject({.verb = "create",
                         .resource = resource,
                         .key = key,
                         .request = {.method = "POST",
-                                    .path = PathOf(resource, key.name_space),
+                                    .path = PathOf(resource, key.name_space) + query,
                                     .body = Dump(object.fields()),
                                     .timeout = options_.timeout,
                                     .once = key.name.empty()}},

@@ -72,6 +72,9 @@ class Client {
   // The object as the server has made it. Its namespace, if it has none, is the kubeconfig's.
   Result<Object> Create(const Resource& resource, const Object& object,
                         const std::stop_token& stop = {});
+  // As Create, up to the point where it would be kept: whether the server would take it.
+  Result<Object> CreateDryRun(const Resource& resource, const Object& object,
+                              const std::stop_token& stop = {});
   // Replaces the object, if it still is of the resource version that `object` has. Aborted: it is
   // not. The main object's status stays as it is.
   Result<Object> Update(const Resource& resource, const Object& object,
@@ -108,6 +111,8 @@ class Client {
 
   Result<Response> Send(const Call& call, const std::stop_token& stop);
   Result<Object> SendForObject(const Call& call, const std::stop_token& stop);
+  Result<Object> Post(const Resource& resource, const Object& object, const std::string& query,
+                      const std::stop_token& stop);
   Result<Object> Put(const Resource& resource, const Object& object, const std::string& subresource,
                      const std::stop_token& stop);
   Result<ObjectList> ListOnce(const Resource& resource, const std::string& name_space,

@@ -93,7 +93,8 @@ TEST_F(ClientTest, NamesTheObjectAndTheWayOut) {
   const Status stranger = client.Get(kPods, kKey).status();
   EXPECT_EQ(stranger.code(), Code::kUnauthenticated);
   EXPECT_THAT(stranger.message(), HasSubstr("credentials of the test"));
-  const Status gone = client.Get(kPods, kKey).status();
+  const Status gone = client.List(kPods, "ns").status();
+  EXPECT_THAT(gone.message(), HasSubstr("list pods in ns: "));
   EXPECT_EQ(gone.code(), Code::kUnavailable);
   EXPECT_THAT(gone.message(), HasSubstr("is the cluster of the test up"));
 }
@@ -232,6 +233,16 @@ TEST_F(ClientTest, WritesAndPatchesInTheServersWords) {
   EXPECT_EQ(requests_.at(3).target, "/api/v1/namespaces/ns/pods/p?fieldManager=me&force=true");
 }
 
+TEST_F(ClientTest, AsksWhetherAnObjectWouldBeTaken) {
+  Client client = Make();
+  acts_ = {Answer(403, Refusal(403, "Forbidden", "exceeded quota: cpu, used: 4"))};
+
+  EXPECT_EQ(client.CreateDryRun(kPods, Object(kPods, kKey)).status().code(),
+            Code::kResourceExhausted);
+
+  EXPECT_EQ(requests_.at(0).target, "/api/v1/namespaces/ns/pods?dryRun=All");
+}
+
 TEST_F(ClientTest, DeletesWhatIsThereAndIsContentWithNothing) {
   Client client = Make();
   acts_ = {Answer(202, kPod), Answer(404, ""), Answer(409, Refusal(409, "Conflict", "other uid"))};
@@ -264,7 +275,10 @@ TEST_F(ClientTest, ReadsAndFollowsLogs) {
   const auto log = client.Log(kKey, {.container = "c", .tail_lines = 3});
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_EQ(*log, "all of it\n");
-  auto stream = client.FollowLog(kKey, {.since = seconds(9), .limit_bytes = 7, .timestamps = true});
+  auto stream = client.FollowLog(kKey, {.since = seconds(9),
+                                        .since_time = "2026-11-15T10:00:00Z",
+                                        .limit_bytes = 7,
+                                        .timestamps = true});
   ASSERT_TRUE(stream.ok()) << stream.status();
   std::string followed;
   for (auto bytes = (*stream)->Read(); bytes.ok() && !bytes->empty(); bytes = (*stream)->Read()) {
@@ -274,8 +288,8 @@ TEST_F(ClientTest, ReadsAndFollowsLogs) {
   EXPECT_EQ(followed, "one\ntwo\n");
   EXPECT_EQ(requests_.at(0).target, "/api/v1/namespaces/ns/pods/p/log?container=c&tailLines=3");
   EXPECT_EQ(requests_.at(1).target,
-            "/api/v1/namespaces/ns/pods/p/log?follow=true&sinceSeconds=9&limitBytes=7&"
-            "timestamps=true");
+            "/api/v1/namespaces/ns/pods/p/log?follow=true&sinceSeconds=9&sinceTime=2026-11-"
+            "15T10%3A00%3A00Z&limitBytes=7&timestamps=true");
 }
 
 TEST_F(ClientTest, SaysWhyThereIsNoLog) {

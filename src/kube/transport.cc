@@ -38,6 +38,38 @@ curl_blob BlobOf(const std::string& content) {
   return {const_cast<char*>(content.data()), content.size(), CURL_BLOB_COPY};  // NOLINT
 }
 
+std::string Part(CURLU* url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return "";
+  std::string out(text);
+  curl_free(text);
+  return out;
+}
+
+// Where the server is, if its certificate has another name than its address.
+struct Place {
+  std::string url;         // under the name of the certificate
+  std::string connect_to;  // "name:port:address:port"; empty: where the url says
+  std::string host;        // the header that names the address
+};
+
+Place PlaceOf(const Config& config) {
+  Place place{.url = config.server};
+  if (config.tls_server_name.empty()) return place;
+  CURLU* url = curl_url();
+  if (curl_url_set(url, CURLUPART_URL, config.server.c_str(), 0) == CURLUE_OK) {
+    const std::string address = Part(url, CURLUPART_HOST);
+    const std::string port = Part(url, CURLUPART_PORT);
+    curl_url_set(url, CURLUPART_HOST, config.tls_server_name.c_str(), 0);
+    place.url = Part(url, CURLUPART_URL);
+    while (place.url.ends_with('/')) place.url.pop_back();
+    place.connect_to = fmt::format("{}:{}:{}:{}", config.tls_server_name, port, address, port);
+    place.host = fmt::format("Host: {}:{}", address, port);
+  }
+  curl_url_cleanup(url);
+  return place;
+}
+
 // One call on its way. Confined to the transport's thread between Begin and End.
 struct Transfer {
   Request request;
@@ -48,12 +80,14 @@ struct Transfer {
   std::array<char, CURL_ERROR_SIZE> error{};
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;
+  curl_slist* connect_to = nullptr;
   Clock::time_point heard_at;
   bool ended_by_reader = false;
 
   ~Transfer() {
     if (easy != nullptr) curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
+    curl_slist_free_all(connect_to);
   }
 };
 
@@ -91,7 +125,8 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
 // The thread that moves the bytes, over libcurl's multi interface.
 class Transport::Engine {
  public:
-  explicit Engine(const Config& config) : config_(config), multi_(curl_multi_init()) {
+  explicit Engine(const Config& config)
+      : config_(config), place_(PlaceOf(config)), multi_(curl_multi_init()) {
     curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     thread_ = std::thread([this] { Run(); });
   }
@@ -141,10 +176,17 @@ class Transport::Engine {
 
   // Until something may be due without a byte having come.
   int PatienceMs() const {
-    const bool watched = std::any_of(running_.begin(), running_.end(), [](const auto& transfer) {
-      return transfer->request.silence.count() > 0;
-    });
-    return watched ? 100 : 60'000;
+    using std::chrono::milliseconds;
+    milliseconds patience(60'000);
+    const Clock::time_point now = Clock::now();
+    for (const auto& transfer : running_) {
+      const milliseconds silence = transfer->request.silence;
+      if (silence.count() == 0) continue;
+      // Past the end, not at it.
+      const auto left = std::chrono::ceil<milliseconds>(transfer->heard_at + silence - now);
+      patience = std::clamp(left + milliseconds(1), milliseconds(1), patience);
+    }
+    return static_cast<int>(patience.count());
   }
 
   void Begin(std::shared_ptr<Transfer> transfer) {
@@ -158,7 +200,7 @@ class Transport::Engine {
   void SetUp(Transfer& transfer) {
     CURL* easy = transfer.easy;
     const Request& request = transfer.request;
-    curl_easy_setopt(easy, CURLOPT_URL, (config_.server + request.path).c_str());
+    curl_easy_setopt(easy, CURLOPT_URL, (place_.url + request.path).c_str());
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
     curl_easy_setopt(easy, CURLOPT_USERAGENT, fmt::format("elasticdl/{}", kVersion).c_str());
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer.error.data());
@@ -180,8 +222,13 @@ class Transport::Engine {
                        static_cast<curl_off_t>(request.body.size()));
       AddHeader(transfer, "Content-Type: " + request.content_type);
     }
-    AddHeader(transfer, "Accept: application/json");
+    AddHeader(transfer, "Accept: application/json, */*");
     AddHeader(transfer, "Expect:");  // no round trip before a body
+    if (!place_.connect_to.empty()) {
+      transfer.connect_to = curl_slist_append(nullptr, place_.connect_to.c_str());
+      curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to);
+      AddHeader(transfer, place_.host);
+    }
     for (const std::string& header : request.headers) AddHeader(transfer, header);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer.headers);
     SetUpConnection(easy);
@@ -273,6 +320,7 @@ class Transport::Engine {
   }
 
   const Config config_;
+  const Place place_;
   CURLM* const multi_;
   std::vector<std::shared_ptr<Transfer>>
       running_;  // the thread's and, until it is done, a caller's

@@ -45,6 +45,24 @@ TEST(Transport, CarriesARequestAndItsAnswer) {
   EXPECT_THAT(seen.headers["user-agent"], HasSubstr("elasticdl/"));
 }
 
+TEST(Transport, ReachesAServerWhoseCertificateHasAnotherName) {
+  ServedRequest seen;
+  HttpServer server([&](const ServedRequest& request, ServedConnection& connection) {
+    seen = request;
+    connection.Answer(200, "");
+  });
+  Config config = To(server);
+  config.server += "/prefix";
+  config.tls_server_name = "kubernetes.invalid";
+  Transport transport(config);
+
+  const auto response = transport.Call({.path = "/api?a=b"});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(seen.target, "/prefix/api?a=b");
+  EXPECT_EQ("http://" + seen.headers["host"], server.url());
+}
+
 TEST(Transport, UsesAConnectionAgain) {
   HttpServer server([](const ServedRequest&, ServedConnection& connection) {
     connection.Answer(404, "not there");

@@ -258,6 +258,10 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
     body["status"] = {{"allowed", true}};
     return {201, body};
   }
+  if (target.option("dryRun") == "All") {
+    ObjectStore copy = store_;
+    return copy.Create(target.collection, std::move(body));
+  }
   return store_.Create(target.collection, std::move(body));
 }
 
