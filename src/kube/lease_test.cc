@@ -1,0 +1,201 @@
+#include "kube/lease.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/json_fields.h"
+#include "kube/testing/api_server.h"
+#include "kube/testing/fake_timing.h"
+
+namespace edl::kube {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const ObjectKey kKey{.name_space = "ns", .name = "job"};
+
+class LeaseTest : public testing::Test {
+ protected:
+  LeaseHolder Holder(const std::string& identity) {
+    return LeaseHolder(connection_, fake_.timing(), {.key = kKey, .identity = identity});
+  }
+  nlohmann::json Spec() { return server_.Get(kLeases, kKey)->fields()["spec"]; }
+  // Done in the wait of that number, from 1.
+  void InWait(size_t number, std::function<void()> act) {
+    fake_.set_on_wait([this, number, act = std::move(act)] {
+      if (fake_.waits().size() == number) act();
+    });
+  }
+
+  ApiServer server_;
+  FakeTiming fake_;  // at 1970-01-02T00:00:00Z
+  Connection connection_{server_.config(), fake_.clock(), {}};
+  std::stop_source stop_;
+};
+
+TEST_F(LeaseTest, IsTakenWhereThereIsNone) {
+  LeaseHolder one = Holder("one");
+  EXPECT_FALSE(one.held());
+
+  ASSERT_TRUE(one.Acquire({}).ok());
+
+  EXPECT_TRUE(one.held());
+  EXPECT_EQ(Spec(), nlohmann::json::parse(R"({
+    "holderIdentity": "one", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+    "acquireTime": "1970-01-02T00:00:00.000000Z", "renewTime": "1970-01-02T00:00:00.000000Z"})"));
+  EXPECT_THAT(fake_.waits(), IsEmpty());
+}
+
+TEST_F(LeaseTest, IsKeptByRenewingIt) {
+  LeaseHolder one = Holder("one");
+  ASSERT_TRUE(one.Acquire({}).ok());
+  InWait(10, [this] { stop_.request_stop(); });
+
+  EXPECT_TRUE(one.Keep(stop_.get_token()).ok());
+
+  EXPECT_TRUE(one.held());
+  EXPECT_EQ(Spec()["renewTime"], "1970-01-02T00:00:18.000000Z");
+  EXPECT_EQ(Spec()["acquireTime"], "1970-01-02T00:00:00.000000Z");
+}
+
+TEST_F(LeaseTest, IsWaitedForUntilItsHolderHasShownNoLifeForItsDuration) {
+  LeaseHolder dead = Holder("dead");
+  ASSERT_TRUE(dead.Acquire({}).ok());
+  LeaseHolder next = Holder("next");
+  std::vector<std::string> waited_for;
+  fake_.set_on_wait([&] { EXPECT_FALSE(dead.held() && next.held()); });
+
+  const Status got =
+      next.Acquire({}, [&](const std::string& holder) { waited_for.push_back(holder); });
+
+  EXPECT_TRUE(got.ok()) << got;
+  EXPECT_THAT(waited_for, ElementsAre("dead"));
+  EXPECT_THAT(fake_.waits(), SizeIs(8)) << "of 2 s: the first after the 15 s";
+  EXPECT_EQ(Spec()["holderIdentity"], "next");
+  EXPECT_EQ(Spec()["leaseTransitions"], 1);
+}
+
+TEST_F(LeaseTest, IsNotTakenFromOneWhoseClockIsBehind) {
+  Object lease(kLeases, kKey);
+  lease.fields()["spec"] = {{"holderIdentity", "other"}, {"leaseDurationSeconds", 15}};
+  const auto renew = [&](int number) {
+    lease.fields()["spec"]["renewTime"] =
+        fmt::format("1969-12-31T00:00:{:02}.000000Z", number);  // a day ago
+    server_.Put(kLeases, lease);
+  };
+  renew(0);
+  LeaseHolder one = Holder("one");
+  fake_.set_on_wait([&] {
+    const size_t number = fake_.waits().size();
+    if (number <= 20) renew(static_cast<int>(number));
+    EXPECT_FALSE(one.held());
+  });
+
+  EXPECT_TRUE(one.Acquire({}).ok());
+
+  EXPECT_THAT(fake_.waits(), SizeIs(28)) << "20 renewals, and the 15 s after the last";
+}
+
+TEST_F(LeaseTest, IsTakenBackAtOnceByTheSameHolder) {
+  LeaseHolder before = Holder("pod");
+  ASSERT_TRUE(before.Acquire({}).ok());
+
+  LeaseHolder restarted = Holder("pod");
+  EXPECT_TRUE(restarted.Acquire({}).ok());
+
+  EXPECT_THAT(fake_.waits(), IsEmpty());
+  EXPECT_EQ(Spec()["leaseTransitions"], 0);
+}
+
+TEST_F(LeaseTest, IsLostWhenItCannotBeRenewed) {
+  LeaseHolder one = Holder("one");
+  ASSERT_TRUE(one.Acquire({}).ok());
+  server_.Inject({.times = 1000, .status = 500, .body = R"({"message":"etcd is away"})"});
+
+  const Status lost = one.Keep({});
+
+  EXPECT_EQ(lost.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(lost.message(), HasSubstr("not renewed for 10 s"));
+  EXPECT_THAT(lost.message(), HasSubstr("etcd is away"));
+  EXPECT_FALSE(one.held());
+  EXPECT_THAT(fake_.waits(), SizeIs(5)) << "of 2 s: before anybody else may have it";
+}
+
+TEST_F(LeaseTest, IsLostWhenAnotherHasIt) {
+  LeaseHolder one = Holder("one");
+  ASSERT_TRUE(one.Acquire({}).ok());
+  InWait(1, [this] {
+    Object lease(kLeases, kKey);
+    lease.fields()["spec"] = {{"holderIdentity", "other"}, {"leaseDurationSeconds", 15}};
+    server_.Put(kLeases, lease);
+  });
+
+  const Status lost = one.Keep({});
+
+  EXPECT_EQ(lost.code(), Code::kAborted);
+  EXPECT_THAT(lost.message(), HasSubstr("'other' has it"));
+  EXPECT_FALSE(one.held());
+}
+
+TEST_F(LeaseTest, SurvivesAnOutageThatIsShortEnough) {
+  LeaseHolder one = Holder("one");
+  ASSERT_TRUE(one.Acquire({}).ok());
+  server_.Inject({.times = 2, .status = 500});
+  server_.Inject({.kind = ApiServer::Fault::Kind::kBreak, .part = "PUT"});
+  InWait(8, [this] { stop_.request_stop(); });
+
+  EXPECT_TRUE(one.Keep(stop_.get_token()).ok());
+  EXPECT_TRUE(one.held());
+}
+
+TEST_F(LeaseTest, GoesToOneOfTwoThatAskAtOnce) {
+  LeaseHolder one = Holder("one");
+  server_.Inject({.part = "POST", .status = 409, .body = R"({"reason":"AlreadyExists"})"});
+  InWait(1, [this] {
+    Object lease(kLeases, kKey);
+    lease.fields()["spec"] = {{"holderIdentity", "other"}, {"leaseDurationSeconds", 15}};
+    server_.Put(kLeases, lease);
+  });
+
+  EXPECT_TRUE(one.Acquire({}).ok());
+
+  EXPECT_THAT(fake_.waits(), SizeIs(9)) << "one, and the 15 s";
+}
+
+TEST_F(LeaseTest, IsFreeAtOnceWhenGivenBack) {
+  LeaseHolder one = Holder("one");
+  ASSERT_TRUE(one.Acquire({}).ok());
+
+  EXPECT_TRUE(one.Release().ok());
+
+  EXPECT_FALSE(one.held());
+  EXPECT_EQ(Spec()["holderIdentity"], "");
+  LeaseHolder next = Holder("next");
+  EXPECT_TRUE(next.Acquire({}).ok());
+  EXPECT_THAT(fake_.waits(), IsEmpty());
+  EXPECT_TRUE(one.Release().ok());
+  EXPECT_EQ(Spec()["holderIdentity"], "next") << "what is not held is not given back";
+}
+
+TEST_F(LeaseTest, IsNotAskedForWhereItIsForbidden) {
+  server_.Inject({.status = 403, .body = R"({"message":"User \"u\" cannot get leases"})"});
+  LeaseHolder one = Holder("one");
+  EXPECT_EQ(one.Acquire({}).code(), Code::kPermissionDenied);
+}
+
+TEST_F(LeaseTest, StopsWaitingWhenTold) {
+  LeaseHolder dead = Holder("dead");
+  ASSERT_TRUE(dead.Acquire({}).ok());
+  InWait(2, [this] { stop_.request_stop(); });
+  EXPECT_EQ(Holder("one").Acquire(stop_.get_token()).code(), Code::kCancelled);
+}
+
+}  // namespace
+}  // namespace edl::kube
