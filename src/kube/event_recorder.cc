@@ -1,0 +1,141 @@
+#include "kube/event_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "kube/json_fields.h"
+#include "kube/text.h"
+
+namespace edl::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostMessageBytes = 1024;
+constexpr size_t kMostRemembered = 4096;
+
+// At most as long as the API allows, and not in the middle of a character.
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kMostMessageBytes) return text;
+  size_t end = kMostMessageBytes - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
+json ReferenceTo(const Object& object) {
+  json out = {{"kind", object.kind()}, {"name", object.name()}, {"uid", object.uid()}};
+  const std::string api_version = TextIn(object.fields(), "apiVersion");
+  if (!api_version.empty()) out["apiVersion"] = api_version;
+  if (!object.name_space().empty()) out["namespace"] = object.name_space();
+  if (!object.resource_version().empty()) out["resourceVersion"] = object.resource_version();
+  return out;
+}
+
+}  // namespace
+
+EventRecorder::EventRecorder(Connection& connection, const Timing& timing, Options options)
+    : options_(std::move(options)),
+      timing_(timing),
+      client_(connection, timing, {.tries = 3, .patience = std::chrono::seconds(10)}) {}
+
+bool EventRecorder::TooMany(const std::string& uid) {
+  if (limits_.size() > kMostRemembered) limits_.clear();
+  auto& limit = limits_[uid];
+  if (limit == nullptr) {
+    limit = std::make_unique<RateLimit>(1.0 / static_cast<double>(options_.refill.count()),
+                                        options_.burst, timing_.clock);
+  }
+  return !limit->TryTake();
+}
+
+void EventRecorder::Record(const Object& about, EventType type, const std::string& reason,
+                           const std::string& message) {
+  const WallTime now = timing_.clock.WallNow();
+  Key key{about.uid(), type, reason, Shortened(message)};
+  const MutexLock lock(mutex_);
+  if (TooMany(key.uid)) return;
+  const auto same = std::find_if(waiting_.begin(), waiting_.end(),
+                                 [&](const Waiting& waiting) { return waiting.key == key; });
+  if (same != waiting_.end()) {
+    ++same->count;
+    same->last = now;
+  } else if (waiting_.size() < options_.most_waiting) {
+    waiting_.push_back({std::move(key), ReferenceTo(about), 1, now, now});
+  }
+  changed_.NotifyAll();
+}
+
+void EventRecorder::Run(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    const MutexLock lock(mutex_);
+    changed_.NotifyAll();
+  });
+  while (!stop.stop_requested()) {
+    {
+      const MutexLock lock(mutex_);
+      while (waiting_.empty() && !stop.stop_requested()) changed_.Wait(mutex_);
+    }
+    Flush(stop);
+  }
+}
+
+void EventRecorder::Flush(const std::stop_token& stop) {
+  std::deque<Waiting> all;
+  const MutexLock sending(sending_);
+  {
+    const MutexLock lock(mutex_);
+    std::swap(all, waiting_);
+  }
+  for (const Waiting& waiting : all) {
+    if (stop.stop_requested()) return;
+    Send(waiting, stop);
+  }
+}
+
+void EventRecorder::Send(const Waiting& waiting, const std::stop_token& stop) {
+  if (sent_.size() > kMostRemembered) sent_.clear();
+  const auto known = sent_.find(waiting.key);
+  if (known != sent_.end()) {
+    if (Repeat(known->second, waiting, stop).ok()) return;
+    sent_.erase(known);  // the server forgets events after an hour
+  }
+  auto sent = Create(waiting, stop);
+  if (sent.ok()) {
+    sent_.emplace(waiting.key, std::move(*sent));
+  } else if (sent.status().code() != Code::kCancelled) {
+    LOG_WARNING("an event was lost ({}: {}): {}", waiting.key.reason, waiting.key.message,
+                sent.status().message());
+  }
+}
+
+Status EventRecorder::Repeat(Sent& sent, const Waiting& waiting, const std::stop_token& stop) {
+  const json patch = {{"count", sent.count + waiting.count},
+                      {"lastTimestamp", FormatTime(waiting.last)}};
+  EDL_RETURN_IF_ERROR(client_.Patch(kEvents, sent.event, patch, {}, stop).status());
+  sent.count += waiting.count;
+  return Ok();
+}
+
+Result<EventRecorder::Sent> EventRecorder::Create(const Waiting& waiting,
+                                                  const std::stop_token& stop) {
+  const std::string name_space = TextIn(waiting.about, "namespace");
+  const ObjectKey key{name_space.empty() ? "default" : name_space,
+                      fmt::format("{}.{:x}.{:x}", TextIn(waiting.about, "name"),
+                                  timing_.clock.WallNow().time_since_epoch().count(), ++number_)};
+  Object event(kEvents, key);
+  event.fields().update({{"involvedObject", waiting.about},
+                         {"type", waiting.key.type == EventType::kWarning ? "Warning" : "Normal"},
+                         {"reason", waiting.key.reason},
+                         {"message", waiting.key.message},
+                         {"source", {{"component", options_.component}}},
+                         {"reportingComponent", options_.component},
+                         {"reportingInstance", options_.instance},
+                         {"firstTimestamp", FormatTime(waiting.first)},
+                         {"lastTimestamp", FormatTime(waiting.last)},
+                         {"count", waiting.count}});
+  EDL_RETURN_IF_ERROR(client_.Create(kEvents, event, stop).status());
+  return Sent{key, waiting.count};
+}
+
+}  // namespace edl::kube
