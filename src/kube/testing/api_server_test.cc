@@ -1,0 +1,27 @@
+#include "kube/testing/api_server.h"
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "kube/testing/conformance.h"
+
+namespace edl::kube {
+namespace {
+
+class InThisProcess final : public ConformanceServer {
+ public:
+  Config config() override { return server_.config(); }
+  std::string name_space() override { return "suite"; }
+
+ private:
+  ApiServer server_;
+};
+
+INSTANTIATE_TEST_SUITE_P(InThisProcess, KubeConformance, testing::Values(MakeServer([] {
+                           return std::make_unique<InThisProcess>();
+                         })));
+
+}  // namespace
+}  // namespace edl::kube
