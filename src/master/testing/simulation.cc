@@ -65,10 +65,10 @@ class Simulation {
     size_t buffer = 0;                         // how many it cannot report before the end
     bool ended = false;
     bool leaving = false;
-    // At the old door: such a call is with the master.
+    // At the old door: such a call is with the master, by its number; 0: none.
     bool registering = false;
-    bool fetching = false;
-    uint64_t reporting = 0;              // the number of the call; 0: none
+    uint64_t fetching = 0;
+    uint64_t reporting = 0;
     std::function<void()> report_broke;  // what it does when the call fails
   };
   using WorkerPtr = std::shared_ptr<Worker>;  // the simulation's and its pending events'
@@ -126,8 +126,8 @@ class Simulation {
   void DeliverExchange(const WorkerPtr& worker, const ExchangeRequest& request);
   void OnExchange(const WorkerPtr& worker, uint64_t number, const Result<ExchangeReply>& reply);
   void Fetch(const WorkerPtr& worker);
-  void OnFetched(const WorkerPtr& worker, const std::optional<LeasedShard>& shard);
-  void OnFetchError(const WorkerPtr& worker);
+  void OnFetched(const WorkerPtr& worker, uint64_t call, const std::optional<LeasedShard>& shard);
+  void OnFetchError(const WorkerPtr& worker, uint64_t call);
   // Reports all but the last `keep` that were trained.
   void ReportOldDoor(const WorkerPtr& worker, size_t keep, std::function<void()> then);
   void Train(const WorkerPtr& worker, const LeasedShard& shard);
@@ -252,8 +252,9 @@ void Simulation::CrashMaster() {
     if (worker->alive && worker->reporting != 0) {
       AtWorker(worker, seconds(15), worker->report_broke);
     }
-    if (worker->alive && worker->fetching && worker->in_hand.empty() && !worker->ended) {
-      AtWorker(worker, Between(1, 20), [this, worker = worker] { OnFetchError(worker); });
+    if (worker->alive && worker->fetching != 0) {
+      AtWorker(worker, Between(1, 20),
+               [this, worker = worker, call = worker->fetching] { OnFetchError(worker, call); });
     }
   }
   At(Between(5, 900), [this] { StartMaster(); });
@@ -659,8 +660,9 @@ void Simulation::Train(const WorkerPtr& worker, const LeasedShard& shard) {
 void Simulation::Fetch(const WorkerPtr& worker) {
   const uint64_t call = ++calls_;
   const uint64_t life = master_life_;
+  worker->fetching = call;
   if (core_ == nullptr) {
-    AtWorker(worker, Between(1, 20), [this, worker] { OnFetchError(worker); });
+    AtWorker(worker, Between(1, 20), [this, worker, call] { OnFetchError(worker, call); });
     return;
   }
   // Near the end a lost grant costs a round of its own, so only earlier ones are lost here; and
@@ -668,11 +670,10 @@ void Simulation::Fetch(const WorkerPtr& worker) {
   const Dataset* dataset = core_->dispatcher().Find(kDataset);
   const bool lost = !plan_.quits_on_error && dataset != nullptr && dataset->HasMore() &&
                     dataset->row().leftover_at < 0 && Lose();
-  worker->fetching = true;
   AtMaster([this, worker, call, life, lost](Core& core) {
     core.old_door().Fetch(
         call, worker->replica, kDataset,
-        [this, worker, life, lost](const Result<std::optional<LeasedShard>>& shard) {
+        [this, worker, call, life, lost](const Result<std::optional<LeasedShard>>& shard) {
           Note(fmt::format("{} fetch: {}{}{}", worker->name,
                            !shard.ok()          ? "error"
                            : shard->has_value() ? fmt::format("task {}", (*shard)->task)
@@ -680,33 +681,32 @@ void Simulation::Fetch(const WorkerPtr& worker) {
                            lost ? " lost" : "", life != master_life_ ? " of a dead master" : ""));
           if (life != master_life_) return;
           if (lost || !shard.ok()) {
-            AtWorker(worker, Between(1, 30), [this, worker] { OnFetchError(worker); });
+            AtWorker(worker, Between(1, 30), [this, worker, call] { OnFetchError(worker, call); });
             return;
           }
           AtWorker(worker, Between(1, 30),
-                   [this, worker, shard = *shard] { OnFetched(worker, shard); });
+                   [this, worker, call, shard = *shard] { OnFetched(worker, call, shard); });
         });
   });
 }
 
-void Simulation::OnFetchError(const WorkerPtr& worker) {
-  worker->fetching = false;
-  if (worker->ended || worker->leaving || !worker->in_hand.empty()) return;
+void Simulation::OnFetchError(const WorkerPtr& worker, uint64_t call) {
+  if (worker->fetching != call) return;
   if (plan_.quits_on_error) {
-    OnFetched(worker, std::nullopt);
-  } else {
-    AtWorker(worker, seconds(15), [this, worker] {
-      if (!worker->ended && worker->in_hand.empty()) Fetch(worker);
-    });
+    OnFetched(worker, call, std::nullopt);
+    return;
   }
+  worker->fetching = 0;
+  AtWorker(worker, seconds(15), [this, worker] { Fetch(worker); });
 }
 
-void Simulation::OnFetched(const WorkerPtr& worker, const std::optional<LeasedShard>& shard) {
-  worker->fetching = false;
-  if (worker->leaving) return;
+void Simulation::OnFetched(const WorkerPtr& worker, uint64_t call,
+                           const std::optional<LeasedShard>& shard) {
+  if (worker->fetching != call) return;  // the connection broke before
+  worker->fetching = 0;
   if (shard) {
     worker->in_hand.push_back(*shard);
-    if (worker->in_hand.size() == 1) Train(worker, *shard);
+    Train(worker, *shard);
     return;
   }
   worker->ended = true;
