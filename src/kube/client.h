@@ -79,7 +79,7 @@ class Client {
   // not. The main object's status stays as it is.
   Result<Object> Update(const Resource& resource, const Object& object,
                         const std::stop_token& stop = {});
-  // Replaces only the status.
+  // Replaces the status, and for most kinds labels and annotations too; never the spec.
   Result<Object> UpdateStatus(const Resource& resource, const Object& object,
                               const std::stop_token& stop = {});
   Result<Object> Patch(const Resource& resource, const ObjectKey& key, const nlohmann::json& patch,

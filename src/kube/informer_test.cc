@@ -241,6 +241,20 @@ TEST_F(InformerTest, WatchesOnAfterWhatPasses) {
   EXPECT_THAT(fake_.waits(), SizeIs(4));
 }
 
+TEST_F(InformerTest, WatchesOnAtOnceWhereAGoodConnectionBroke) {
+  OnceWatching([this] {
+    fake_.clock().Advance(options_.short_watch);
+    server_.BreakWatches();
+  });
+  const auto other = PutDuringWatch(2, Pod("second"));
+  then_["added second"] = [this] { Stop(); };
+
+  Run();
+
+  EXPECT_THAT(told_, ElementsAre("synced", "added first", "trouble UNAVAILABLE", "added second"));
+  EXPECT_THAT(fake_.waits(), IsEmpty());
+}
+
 TEST_F(InformerTest, DoesNotFollowAServerThatEndsAllWatchesAtOnce) {
   server_.Inject({.part = kWatches, .times = 3, .status = 200});
   OnceWatching([this] { Stop(); });

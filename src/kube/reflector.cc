@@ -75,8 +75,10 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
 
 Reflector::Next Reflector::AfterFailure(const Status& failure, Duration lasted) const {
   switch (failure.code()) {
-    case Code::kCancelled:
     case Code::kUnavailable:
+      // A connection that was good until now breaks for reasons that are over by then.
+      return lasted >= options_.short_watch ? Next::kWatch : Next::kWatchLater;
+    case Code::kCancelled:
     case Code::kResourceExhausted:
       return Next::kWatchLater;
     case Code::kOutOfRange:

@@ -277,12 +277,16 @@ class Transport::Engine {
     }
   }
 
+  // For people, so without the query.
+  std::string Asked(const Request& request) const {
+    return fmt::format("{} {}{}", request.method, config_.server,
+                       request.path.substr(0, request.path.find('?')));
+  }
+
   Status StatusOf(const Transfer& transfer, CURLcode code) const {
     if (code == CURLE_OK || transfer.ended_by_reader) return Ok();
     const char* why = transfer.error[0] != '\0' ? transfer.error.data() : curl_easy_strerror(code);
-    const std::string message =
-        fmt::format("{} {}{}: {}", transfer.request.method, config_.server,
-                    transfer.request.path.substr(0, transfer.request.path.find('?')), why);
+    const std::string message = fmt::format("{}: {}", Asked(transfer.request), why);
     curl_off_t connected = 0;  // microseconds
     curl_easy_getinfo(transfer.easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
     if (code == CURLE_OPERATION_TIMEDOUT && connected > 0) {
@@ -303,8 +307,8 @@ class Transport::Engine {
       if (transfer->stop.stop_requested()) {
         End(transfer, Cancelled("the call was given up"));
       } else if (silence.count() > 0 && now - transfer->heard_at > silence) {
-        End(transfer, Unavailable("{} {}{}: silent for {} ms", transfer->request.method,
-                                  config_.server, transfer->request.path, silence.count()));
+        End(transfer,
+            Unavailable("{}: silent for {} ms", Asked(transfer->request), silence.count()));
       }
     }
   }

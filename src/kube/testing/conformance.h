@@ -207,11 +207,11 @@ TEST_P(KubeConformance, KeepsStatusApart) {
   EXPECT_EQ(TextIn(FieldAt(pod.fields(), {"status"}), "phase"), "Pending");
 
   pod.fields()["status"]["phase"] = "Running";
-  pod.set_label("color", "red");
+  pod.fields()["spec"]["activeDeadlineSeconds"] = 1000;
   const auto running = client_.UpdateStatus(kPods, pod);
   ASSERT_TRUE(running.ok()) << running.status();
   EXPECT_EQ(TextIn(FieldAt(running->fields(), {"status"}), "phase"), "Running");
-  EXPECT_EQ(running->label("color"), std::nullopt);
+  EXPECT_FALSE(running->fields()["spec"].contains("activeDeadlineSeconds"));
 
   Object again = *running;
   again.fields()["status"]["phase"] = "Failed";

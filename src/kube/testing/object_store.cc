@@ -101,12 +101,10 @@ bool Waits(const Collection& collection, const json& object) {
 // What a client may not change, or changes elsewhere, is as it was.
 void KeepOwn(const json& before, json& object, std::string_view subresource) {
   if (subresource == "status") {
-    const json status = FieldAt(object, {"status"});
-    object = before;
-    object["status"] = status;
-    return;
+    if (before.contains("spec")) object["spec"] = before["spec"];
+  } else if (before.contains("status")) {
+    object["status"] = before["status"];
   }
-  if (before.contains("status")) object["status"] = before["status"];
   for (const char* name : {"uid", "creationTimestamp", "deletionTimestamp", "namespace",
                            "deletionGracePeriodSeconds"}) {
     const json& value = FieldAt(before, {"metadata", name});
