@@ -89,7 +89,7 @@ up_inside() {
   start_registry
   start_relay registry "$cluster_address:5000"
 
-  wait_for_api 60 || exit 1
+  wait_for_api 120 || exit 1
   start_controllers
   for node in $nodes; do
     start_kubelet "$node"
@@ -98,10 +98,10 @@ up_inside() {
   start_dns
   first_objects
   for node in $nodes; do
-    wait_for 60 "node $node (see $state/$node/kubelet.log)" node_ready "$node" || exit 1
+    wait_for 120 "node $node (see $state/$node/kubelet.log)" node_ready "$node" || exit 1
   done
   # Without these a pod is refused, or waits for its token.
-  wait_for 60 "the default service account (see $state/cp/kube-controller-manager.log)" \
+  wait_for 120 "the default service account (see $state/cp/kube-controller-manager.log)" \
     kubectl get serviceaccount/default configmap/kube-root-ca.crt || exit 1
   wait_for 30 "cluster DNS (see $state/cp/coredns.log)" dns_ready || exit 1
   touch "$state/complete"

@@ -46,8 +46,10 @@ TOML
   start "$node" containerd -c "$folder/containerd.toml"
 }
 
+# Once containerd answers: a kubelet that does not find it ends, and nobody starts it again.
 start_kubelet() { # NODE
   local node=$1 folder=$state/$1 reserved
+  wait_for 60 "containerd (see $folder/containerd.log)" in_machine "$node" ctr version || exit 1
   reserved=$(<"$state/reserved")
   cat >"$folder/kubelet.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1

@@ -46,12 +46,12 @@ api_kill() {
 api_start() {
   ! pid_of cp kube-apiserver >/dev/null || fail 1 "the API server runs already"
   start_api_server
-  wait_for_api 60 || exit 1
+  wait_for_api 120 || exit 1
   say "the API server is ready"
 }
 
-# Watches that would go on from an older revision get 410 Gone, once the API server's own cache is
-# gone too: so compact between api-kill and api-start to see that.
+# Who asks for an older revision gets 410 Gone; a watch does so only when the API server's own cache is
+# gone too, so compact between api-kill and api-start.
 compact() {
   in_machine cp /usr/bin/python3 -c '
 import json, urllib.request
