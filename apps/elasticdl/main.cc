@@ -12,8 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "apps/elasticdl/cluster_jobs.h"
 #include "apps/elasticdl/local_jobs.h"
 #include "apps/elasticdl/master.h"
+#include "apps/elasticdl/supervise.h"
 #include "base/clock.h"
 #include "cli/verbs.h"
 
@@ -83,6 +85,10 @@ int RunCommandLine(int argc, char** argv) {
                          .terminal = MakeTerminal(),
                          .variable = [](const char* name) { return std::getenv(name); },
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
+                         .cluster =
+                             [&clock](const std::string& name_space, bool force_file) {
+                               return ConnectClusterJobs(clock, name_space, force_file);
+                             },
                          .catch_signals = CatchSignals};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return cli::Main(platform, arguments);
@@ -95,6 +101,10 @@ int main(int argc, char** argv) {
   // Not a verb for people: what the agent of a job starts.
   if (argc > 1 && std::string_view(argv[1]) == "master") {
     return edl::apps::RunMaster(argc - 2, argv + 2);
+  }
+  // Nor this one: what a master's pod starts.
+  if (argc > 1 && std::string_view(argv[1]) == "supervise") {
+    return edl::apps::Supervise(edl::apps::ThisProgram(argv[0]), {argv + 2, argv + argc});
   }
   return edl::apps::RunCommandLine(argc, argv);
 }

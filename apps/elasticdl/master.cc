@@ -2,17 +2,21 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <unistd.h>
 
+#include "apps/elasticdl/cluster_master.h"
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
+#include "job/cluster_options.h"
 #include "job/job_file.h"
 #include "job/job_spec.h"
 #include "job/train_flags.h"
@@ -49,9 +53,11 @@ int ExitCodeOf(job::JobState state) {
 
 struct Setting {
   job::JobSpec job;
+  std::optional<job::ClusterOptions> cluster;  // none: this machine
   std::filesystem::path folder;
-  std::string address;
+  std::filesystem::path token_file;
   std::string token;
+  std::string port;
 };
 
 Result<Setting> ReadSetting(int argc, char** argv) {
@@ -60,65 +66,136 @@ Result<Setting> ReadSetting(int argc, char** argv) {
                        job::ParseWithJobFile(job::MasterFlags(), arguments));
   Setting setting;
   EDL_ASSIGN_OR_RETURN(setting.job, job::MakeJobSpec(flags));
+  if (setting.job.backend == job::BackendKind::kKubernetes) {
+    EDL_ASSIGN_OR_RETURN(setting.cluster, job::MakeClusterOptions(flags));
+  }
   setting.folder = flags.Text("job_dir");
   if (setting.folder.empty()) {
     return InvalidArgument("the master needs --job_dir: it is started by `elasticdl train`");
   }
-  setting.address = "127.0.0.1:" + flags.Text("port");
-  EDL_ASSIGN_OR_RETURN(setting.token, ReadFile(setting.folder / "token"));
+  const std::filesystem::path secrets = flags.Text("secret_dir");
+  setting.token_file = (secrets.empty() ? setting.folder : secrets) / "token";
+  EDL_ASSIGN_OR_RETURN(setting.token, ReadFile(setting.token_file));
   while (!setting.token.empty() && setting.token.back() == '\n') setting.token.pop_back();
+  setting.port = flags.Text("port");
   return setting;
 }
 
-Result<job::JobState> Run(const Setting& setting) {
-  EDL_ASSIGN_OR_RETURN(master::Ledger ledger,
-                       master::Ledger::Open((setting.folder / "ledger.sqlite").string()));
-  EDL_ASSIGN_OR_RETURN(const auto backend, backend::local::LocalBackend::Connect(setting.folder));
-  const SystemClock clock;
-  std::random_device random;
-  master::Core core(ledger, setting.job, (uint64_t{random()} << 32) | random());
-  core.set_process_id(getpid());
-  EDL_RETURN_IF_ERROR(core.Load(clock.Now(), clock.WallNow()));
-  EDL_RETURN_IF_ERROR(core.Commit());
+// A master at work: the core, its loop and server, and the hands that reach the backend.
+class Master {
+ public:
+  Master(const Setting& setting, const Clock& clock) : setting_(setting), clock_(clock) {}
 
-  master::Hands hands(*backend, setting.job,
-                      {.master_address = setting.address,
-                       .token_file = (setting.folder / "token").string(),
-                       .master_env = Environment()});
-  const std::filesystem::path status_file = setting.folder / "status.json";
-  master::Loop loop(
-      core, clock,
-      {.commands = [&](std::vector<master::Command> commands) { hands.Do(std::move(commands)); },
-       .view =
-           [&](const job::JobView& view) {
-             const Status written = WriteFileAtomically(status_file, view.ToJson());
-             if (!written.ok()) LOG_WARNING("{}", written.message());
-           },
-       .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
-  EDL_ASSIGN_OR_RETURN(const auto server,
-                       master::Server::Start(setting.address, setting.token, setting.job, core));
-  hands.Start(
-      [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
-        loop.Post([event, last_lines = std::move(last_lines)](master::Core& core) {
-          core.OnReplicaEvent(event, last_lines);
+  // Returns only what keeps it from starting: the process ends with the job.
+  Status Run() {
+    const std::map<std::string, std::string> environment = Environment();
+    if (setting_.cluster.has_value()) {
+      EDL_ASSIGN_OR_RETURN(
+          cluster_, ClusterMaster::Make(setting_.job, *setting_.cluster, clock_, environment));
+      EDL_RETURN_IF_ERROR(cluster_->AcquireLedger());
+    }
+    EDL_ASSIGN_OR_RETURN(master::Ledger ledger,
+                         master::Ledger::Open((setting_.folder / "ledger.sqlite").string()));
+    std::unique_ptr<backend::Backend> local;
+    if (cluster_ == nullptr) {
+      EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(setting_.folder));
+    }
+    backend::Backend& backend = cluster_ != nullptr ? cluster_->backend() : *local;
+    std::random_device random;
+    master::Core core(ledger, setting_.job, (uint64_t{random()} << 32) | random());
+    core.set_process_id(getpid());
+    EDL_RETURN_IF_ERROR(core.Load(clock_.Now(), clock_.WallNow()));
+    EDL_RETURN_IF_ERROR(core.Commit());
+
+    const std::string address = (cluster_ != nullptr ? "0.0.0.0:" : "127.0.0.1:") + setting_.port;
+    master::Hands hands(
+        backend, setting_.job,
+        {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
+         .token_file = setting_.token_file.string(),
+         .on_this_machine = cluster_ == nullptr,
+         .master_env = environment});
+    master::Loop loop(
+        core, clock_,
+        {.commands = [&](std::vector<master::Command> commands) { hands.Do(std::move(commands)); },
+         .view = [&](const job::JobView& view) { Show(view); },
+         .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
+    EDL_ASSIGN_OR_RETURN(const auto server,
+                         master::Server::Start(address, setting_.token, setting_.job, core));
+    hands.Start(
+        [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
+          OnEvent(event);
+          loop.Post([event, last_lines = std::move(last_lines)](master::Core& core) {
+            core.OnReplicaEvent(event, last_lines);
+          });
+        },
+        [&](const std::string& replica, std::string text) {
+          loop.Post(
+              [replica, text = std::move(text)](master::Core& core) { core.OnLog(replica, text); });
         });
-      },
-      [&](const std::string& replica, std::string text) {
-        loop.Post(
-            [replica, text = std::move(text)](master::Core& core) { core.OnLog(replica, text); });
-      });
-  const Status ran = loop.Run(server->queue());
-  if (!ran.ok()) {
-    LOG_ERROR(
-        "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
-        "and go on with `elasticdl train --resume`",
-        ran.message());
-    _exit(kBadConfiguration);
+    if (cluster_ != nullptr) Obey(loop);
+    const Status ran = loop.Run(server->queue());
+    if (!ran.ok()) {
+      LOG_ERROR(
+          "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
+          "and go on with `elasticdl train --resume`",
+          ran.message());
+      _exit(kBadConfiguration);
+    }
+    if (cluster_ != nullptr) {
+      cluster_->End(core.View().reason, core.state() == job::JobState::kSucceeded);
+    }
+    // Calls that are still held end with the process: nobody is left to take their answers, and
+    // waiting for them would only delay the end.
+    _exit(ExitCodeOf(core.state()));
   }
-  // Calls that are still held end with the process: nobody is left to take their answers, and
-  // waiting for them would only delay the end.
-  _exit(ExitCodeOf(core.state()));
-}
+
+ private:
+  // Published clients are known by their hosts, which the backend has to tell first; a call that
+  // comes sooner waits in the server's queue.
+  static constexpr std::chrono::seconds kSyncPatience{10};
+
+  void Show(const job::JobView& view) {
+    const std::string json = view.ToJson();
+    const Status written = WriteFileAtomically(setting_.folder / "status.json", json);
+    if (!written.ok()) LOG_WARNING("{}", written.message());
+    if (cluster_ != nullptr) cluster_->Show(json);
+  }
+
+  void OnEvent(const job::ReplicaEvent& event) {
+    if (cluster_ == nullptr) return;
+    cluster_->Note(event);
+    if (event.kind != job::ReplicaEvent::Kind::kSynced) return;
+    const MutexLock lock(mutex_);
+    synced_ = true;
+    changed_.NotifyAll();
+  }
+
+  void Obey(master::Loop& loop) {
+    cluster_->Obey(
+        [&](const std::string& reason) {
+          loop.Post([reason](master::Core& core) { core.Stop(reason); });
+        },
+        [&](int workers) {
+          loop.Post([workers](master::Core& core) {
+            const Status scaled = core.Scale(workers);
+            if (!scaled.ok()) LOG_WARNING("{} workers: {}", workers, scaled.message());
+          });
+        });
+    const auto deadline = std::chrono::steady_clock::now() + kSyncPatience;
+    const MutexLock lock(mutex_);
+    while (!synced_) {
+      if (!changed_.WaitUntil(mutex_, deadline)) break;
+    }
+    if (!synced_) LOG_WARNING("the API server does not say which pods there are; going on anyway");
+  }
+
+  const Setting& setting_;
+  const Clock& clock_;
+  std::unique_ptr<ClusterMaster> cluster_;  // null: this machine
+  Mutex mutex_;
+  CondVar changed_;
+  bool synced_ GUARDED_BY(mutex_) = false;
+};
 
 }  // namespace
 
@@ -129,8 +206,9 @@ int RunMaster(int argc, char** argv) {
     return kBadConfiguration;
   }
   SetLogLevel(setting->job.log_level);
-  const auto ended = Run(*setting);
-  LOG_ERROR("the master cannot start: {}", ended.status().message());
+  const SystemClock clock;
+  const Status ended = Master(*setting, clock).Run();
+  LOG_ERROR("the master cannot start: {}", ended.message());
   return kBadConfiguration;
 }
 

@@ -1,22 +1,26 @@
-#include "cli/job_store.h"
+#include "cli/place.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
+namespace {
+
+Status Delete(Platform& platform, const Place& place) {
+  EDL_ASSIGN_OR_RETURN(const Look look, LookAt(platform, place));
+  if (look.standing == Standing::kRunning) {
+    return FailedPrecondition("job {0} is running; stop it first with `elasticdl stop {0}`",
+                              place.name);
+  }
+  if (place.folder.has_value()) return JobStore(platform.home).Remove(*place.folder);
+  return place.cluster->Delete(place.name);
+}
+
+}  // namespace
 
 int DeleteJob(Platform& platform, const FlagValues& flags) {
-  const JobStore store(platform.home);
-  const Result<JobFolder> folder = store.Find(flags.arguments().front());
-  if (!folder.ok()) return Fail(platform, folder.status());
-  const Result<bool> running = platform.local.is_running(folder->path());
-  if (!running.ok()) return Fail(platform, running.status());
-  if (*running) {
-    return Fail(platform,
-                FailedPrecondition("job {0} is running; stop it first with `elasticdl stop {0}`",
-                                   folder->name()));
-  }
-  const std::string name = folder->name();
-  if (Status status = store.Remove(*folder); !status.ok()) return Fail(platform, status);
-  platform.out << fmt::format("job {} is deleted\n", name);
+  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
+  if (!place.ok()) return Fail(platform, place.status());
+  if (Status status = Delete(platform, *place); !status.ok()) return Fail(platform, status);
+  platform.out << fmt::format("job {} is deleted\n", place->name);
   platform.out.flush();
   return kExitOk;
 }

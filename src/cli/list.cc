@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/format.h"
-#include "cli/look.h"
+#include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 
@@ -28,10 +28,32 @@ std::string AsText(const std::vector<Look>& looks) {
   return Columns(rows);
 }
 
+// Jobs of this machine, then of the cluster.
+Result<std::vector<Look>> Gather(Platform& platform, const FlagValues& flags) {
+  const std::string& backend = flags.String("backend");
+  std::vector<Look> looks;
+  if (backend != "kubernetes") {
+    EDL_ASSIGN_OR_RETURN(looks, LookAtAll(platform));
+  }
+  if (backend == "local") return looks;
+  const auto cluster = FindCluster(platform, flags);
+  const bool must = backend == "kubernetes";
+  if (!must && cluster.status().code() == Code::kNotFound) return looks;
+  const Result<std::vector<backend::ClusterJob>> jobs =
+      cluster.ok() ? (*cluster)->List() : cluster.status();
+  if (!jobs.ok()) {
+    if (must) return jobs.status();
+    platform.err << "elasticdl: without the cluster's jobs: " << jobs.status().message() << "\n";
+    return looks;
+  }
+  for (const backend::ClusterJob& job : *jobs) looks.push_back(LookOf(job));
+  return looks;
+}
+
 }  // namespace
 
 int ListJobs(Platform& platform, const FlagValues& flags) {
-  const Result<std::vector<Look>> looks = LookAtAll(platform);
+  const Result<std::vector<Look>> looks = Gather(platform, flags);
   if (!looks.ok()) return Fail(platform, looks.status());
   if (flags.String("output") == "json") {
     nlohmann::json out = nlohmann::json::array();

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 
-#include "cli/job_store.h"
+#include "cli/place.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
@@ -85,11 +85,60 @@ class Printer {
   std::map<std::string, Progress> progress_;
 };
 
+// A pod by its name, "worker-0" or "master".
+Result<std::string> ChoosePod(const Place& place, const std::string& wanted) {
+  EDL_ASSIGN_OR_RETURN(const std::vector<std::string> pods, place.cluster->Pods(place.name));
+  const std::string prefix = place.name + "-edljob-";
+  std::vector<std::string> labels;
+  for (const std::string& pod : pods) {
+    const bool replica = pod.starts_with(prefix);
+    const std::string label = replica ? pod.substr(prefix.size()) : "master";
+    if (pod == wanted || label == wanted) return pod;
+    labels.push_back(label);
+  }
+  if (labels.empty()) return NotFound("job {} has no pods any more", place.name);
+  return NotFound("job {} has no replica {}; there are {}", place.name, wanted,
+                  fmt::join(labels, ", "));
+}
+
+int ShowClusterLogs(Platform& platform, const Place& place, const FlagValues& flags) {
+  const bool one = flags.arguments().size() > 1;
+  if (!one && flags.Bool("follow")) {
+    return Fail(platform, InvalidArgument("say whose log to follow: elasticdl logs {} REPLICA -f",
+                                          place.name));
+  }
+  std::vector<std::string> pods;
+  if (one) {
+    const Result<std::string> pod = ChoosePod(place, flags.arguments().at(1));
+    if (!pod.ok()) return Fail(platform, pod.status());
+    pods = {*pod};
+  } else {
+    Result<std::vector<std::string>> all = place.cluster->Pods(place.name);
+    if (!all.ok()) return Fail(platform, all.status());
+    pods = *std::move(all);
+  }
+  for (const std::string& pod : pods) {
+    if (!one) platform.out << "==> " << pod << "\n";
+    const Status read =
+        place.cluster->ReadLog(pod, flags.Bool("follow"), [&](std::string_view text) {
+          platform.out << text;
+          platform.out.flush();
+          return true;
+        });
+    if (!read.ok() && one) return Fail(platform, read);
+    if (!read.ok()) platform.out << read.message() << "\n";
+  }
+  platform.out.flush();
+  return kExitOk;
+}
+
 }  // namespace
 
 int ShowLogs(Platform& platform, const FlagValues& flags) {
-  const Result<JobFolder> folder = JobStore(platform.home).Find(flags.arguments().front());
-  if (!folder.ok()) return Fail(platform, folder.status());
+  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
+  if (!place.ok()) return Fail(platform, place.status());
+  if (!place->folder.has_value()) return ShowClusterLogs(platform, *place, flags);
+  const std::optional<JobFolder>& folder = place->folder;
   const bool labelled = flags.arguments().size() < 2;
   std::string chosen;
   if (!labelled) {

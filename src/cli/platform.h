@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cluster_jobs.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -72,6 +73,11 @@ struct Platform {
   Terminal terminal;
   std::function<const char*(const char*)> variable;  // of the environment
   LocalJobs local;
+  // The jobs of the cluster that is configured, in this namespace or, for "", in the kubeconfig's;
+  // `force_file`: by the kubeconfig even in a pod. NotFound: no cluster is configured.
+  std::function<Result<std::unique_ptr<backend::ClusterJobs>>(const std::string& name_space,
+                                                              bool force_file)>
+      cluster;
   // From now on SIGINT, SIGTERM and SIGHUP arrive at this descriptor, as signalfd writes them.
   std::function<Result<FileDescriptor>()> catch_signals;
 };

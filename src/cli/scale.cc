@@ -1,7 +1,7 @@
 #include <chrono>
 
 #include "cli/format.h"
-#include "cli/job_store.h"
+#include "cli/place.h"
 #include "cli/verbs.h"
 #include "client/master_client.h"
 
@@ -20,6 +20,13 @@ Status Scale(Platform& platform, const JobFolder& folder, int num_workers) {
       .Within(fmt::format("job {} was not scaled", folder.name()));
 }
 
+Status ScaleOnCluster(const Place& place, int num_workers) {
+  EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, place.cluster->Find(place.name));
+  if (!job.running) return FailedPrecondition("job {} does not run", place.name);
+  return place.cluster->Scale(place.name, num_workers)
+      .Within(fmt::format("job {} was not scaled", place.name));
+}
+
 }  // namespace
 
 int ScaleJob(Platform& platform, const FlagValues& flags) {
@@ -28,12 +35,14 @@ int ScaleJob(Platform& platform, const FlagValues& flags) {
                                           "--num_workers=N",
                                           flags.arguments().front()));
   }
-  const Result<JobFolder> folder = JobStore(platform.home).Find(flags.arguments().front());
-  if (!folder.ok()) return Fail(platform, folder.status());
+  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
+  if (!place.ok()) return Fail(platform, place.status());
   const int64_t num_workers = flags.Int("num_workers");
-  const Status status = Scale(platform, *folder, static_cast<int>(num_workers));
+  const Status status = place->folder.has_value()
+                            ? Scale(platform, *place->folder, static_cast<int>(num_workers))
+                            : ScaleOnCluster(*place, static_cast<int>(num_workers));
   if (!status.ok()) return Fail(platform, status);
-  platform.out << fmt::format("job {} shall have {}\n", folder->name(),
+  platform.out << fmt::format("job {} shall have {}\n", place->name,
                               Plural(num_workers, "worker", "workers"));
   platform.out.flush();
   return kExitOk;

@@ -1,16 +1,20 @@
 #include <chrono>
 
-#include "cli/look.h"
+#include "cli/place.h"
 #include "cli/summary.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 
 namespace edl::cli {
 
 int ShowStatus(Platform& platform, const FlagValues& flags) {
   if (flags.arguments().empty()) return ListJobs(platform, flags);
-  const Result<JobFolder> folder = JobStore(platform.home).Find(flags.arguments().front());
-  if (!folder.ok()) return Fail(platform, folder.status());
-  const Result<Look> look = LookAt(platform, *folder);
+  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
+  if (!place.ok()) return Fail(platform, place.status());
+  if (flags.Bool("follow")) {
+    return WatchJob(platform, place->name, [&] { return LookAt(platform, *place); });
+  }
+  const Result<Look> look = LookAt(platform, *place);
   if (!look.ok()) return Fail(platform, look.status());
   if (flags.String("output") == "json") {
     platform.out << look->ToJson() << "\n";

@@ -3,9 +3,10 @@
 #include <poll.h>
 
 #include "cli/format.h"
-#include "cli/look.h"
+#include "cli/place.h"
 #include "cli/verbs.h"
 #include "client/master_client.h"
+#include "job/names.h"
 
 namespace edl::cli {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::chrono::milliseconds kAskDeadline = 3s;
 // What a master gets to stop its replicas before the agent is told to end everything.
 constexpr Duration kPatience = 30s;
 constexpr int kPollMillis = 20;
+constexpr int kClusterPollMillis = 300;
 
 Status AskMaster(const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
@@ -53,22 +55,38 @@ Status Stop(Platform& platform, const JobFolder& folder) {
                           folder.name());
 }
 
+Status StopOnCluster(Platform& platform, const Place& place) {
+  EDL_RETURN_IF_ERROR(place.cluster->Stop(place.name, "stopped by the user (elasticdl stop)"));
+  const Time deadline = platform.clock.Now() + 2 * kPatience;
+  while (platform.clock.Now() < deadline) {
+    EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, place.cluster->Find(place.name));
+    if (!job.running) return Ok();
+    poll(nullptr, 0, kClusterPollMillis);
+  }
+  return DeadlineExceeded(
+      "job {0} still runs after {1}; see `elasticdl status {0}`, or end it with `kubectl delete "
+      "pod {2}`",
+      place.name, Span(std::chrono::duration<double>(2 * kPatience).count()),
+      job::MasterName(place.name));
+}
+
 }  // namespace
 
 int StopJob(Platform& platform, const FlagValues& flags) {
-  const Result<JobFolder> folder = JobStore(platform.home).Find(flags.arguments().front());
-  if (!folder.ok()) return Fail(platform, folder.status());
-  const Result<Look> before = LookAt(platform, *folder);
+  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
+  if (!place.ok()) return Fail(platform, place.status());
+  const Result<Look> before = LookAt(platform, *place);
   if (!before.ok()) return Fail(platform, before.status());
   if (before->standing != Standing::kRunning) {
-    platform.out << fmt::format("job {} does not run: {}\n", folder->name(), before->state());
+    platform.out << fmt::format("job {} does not run: {}\n", place->name, before->state());
     platform.out.flush();
     return kExitOk;
   }
-  if (Status status = Stop(platform, *folder); !status.ok()) return Fail(platform, status);
-  const Result<Look> after = LookAt(platform, *folder);
-  platform.out << fmt::format("job {}: {}\n", folder->name(),
-                              after.ok() ? after->state() : "ended");
+  const Status stopped =
+      place->folder.has_value() ? Stop(platform, *place->folder) : StopOnCluster(platform, *place);
+  if (!stopped.ok()) return Fail(platform, stopped);
+  const Result<Look> after = LookAt(platform, *place);
+  platform.out << fmt::format("job {}: {}\n", place->name, after.ok() ? after->state() : "ended");
   platform.out.flush();
   return kExitOk;
 }

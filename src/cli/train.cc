@@ -9,6 +9,7 @@
 #include "cli/format.h"
 #include "cli/job_store.h"
 #include "cli/look.h"
+#include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
 #include "job/job_file.h"
 #include "job/job_spec.h"
@@ -18,7 +19,20 @@ namespace edl::cli {
 namespace {
 
 // What belongs to one call of `train` and not to the job.
-constexpr std::string_view kOfThisCall[] = {"detach", "resume", "dry_run"};
+constexpr std::string_view kOfThisCall[] = {"detach", "resume", "dry_run", "wait"};
+
+// What was said when a job of this machine was started. Ok if there is none: it may be elsewhere.
+Status SetAsBefore(Platform& platform, const std::string& job, FlagValues& flags) {
+  const Result<JobFolder> folder = JobStore(platform.home).Find(job);
+  if (folder.status().code() == Code::kNotFound) return Ok();
+  if (!folder.ok()) return folder.status();
+  EDL_ASSIGN_OR_RETURN(const std::string spec, folder->ReadSpec());
+  EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, spec).Within(folder->spec().string()));
+  for (const std::string_view flag : kOfThisCall) {
+    EDL_RETURN_IF_ERROR(flags.Set(flag, "false", FlagSource::kFile));
+  }
+  return Ok();
+}
 
 // All that was said about the job: by the command line, the file that it names, the folder of the
 // job to resume, the environment.
@@ -35,12 +49,7 @@ Result<FlagValues> Gather(Platform& platform, const FlagValues& given) {
   const std::string job =
       given.given("job_name") ? given.String("job_name") : named.String("job_name");
   if (given.Bool("resume") && !job.empty()) {
-    EDL_ASSIGN_OR_RETURN(const JobFolder folder, JobStore(platform.home).Find(job));
-    EDL_ASSIGN_OR_RETURN(const std::string spec, folder.ReadSpec());
-    EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, spec).Within(folder.spec().string()));
-    for (const std::string_view flag : kOfThisCall) {
-      EDL_RETURN_IF_ERROR(flags.Set(flag, "false", FlagSource::kFile));
-    }
+    EDL_RETURN_IF_ERROR(SetAsBefore(platform, job, flags));
   }
   EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, file).Within(path));
   for (const FlagSpec& spec : given.table().specs()) {
@@ -52,14 +61,9 @@ Result<FlagValues> Gather(Platform& platform, const FlagValues& given) {
 
 // Whether this machine can run it.
 Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
-  if (spec.backend == job::BackendKind::kKubernetes) {
-    return InvalidArgument(
-        "--backend=kubernetes: this version runs jobs on this machine only; leave the flag out or "
-        "give --backend=local");
-  }
   if (!flags.String("yaml").empty()) {
     return InvalidArgument(
-        "--yaml={} asks for a Kubernetes pod, which this version cannot write; --dry_run prints "
+        "--yaml={} asks for a Kubernetes pod, and this job is for this machine; --dry_run prints "
         "the job as it was understood",
         flags.String("yaml"));
   }
@@ -166,7 +170,8 @@ Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
   return folder;
 }
 
-int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec) {
+int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
+          const std::string& why) {
   const Folder made = spec.resume ? Folder::kExisted : Folder::kMade;
   const Result<JobFolder> folder =
       spec.resume ? ReopenFolder(platform, flags, spec) : MakeFolder(platform, flags, spec);
@@ -185,10 +190,9 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec)
     return Fail(platform,
                 running.status().Within(fmt::format("job {} was not started", spec.job_name)));
   }
-  platform.out << fmt::format(
-      "job {} runs on this machine{}; its folder is {}\n", spec.job_name,
-      spec.backend == job::BackendKind::kAuto ? " (--backend=auto: this version has no other)" : "",
-      folder->path().string());
+  platform.out << fmt::format("job {} runs on this machine{}; its folder is {}\n", spec.job_name,
+                              spec.backend == job::BackendKind::kAuto ? why : "",
+                              folder->path().string());
   platform.out.flush();
   return spec.detach ? LeaveRunning(platform, **running, *folder, made)
                      : Follow(platform, **running, *folder, made);
@@ -197,8 +201,17 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec)
 }  // namespace
 
 int Train(Platform& platform, const FlagValues& given) {
-  const Result<FlagValues> flags = Gather(platform, given);
+  Result<FlagValues> flags = Gather(platform, given);
   if (!flags.ok()) return Fail(platform, flags.status());
+  std::string why;
+  const Result<std::unique_ptr<backend::ClusterJobs>> cluster =
+      ChooseCluster(platform, *flags, why);
+  if (!cluster.ok()) return Fail(platform, cluster.status());
+  if (*cluster != nullptr) return TrainOnCluster(platform, **cluster, *std::move(flags));
+  if (const std::string& job = flags->String("job_name"); flags->Bool("resume") && !job.empty()) {
+    const Result<JobFolder> folder = JobStore(platform.home).Find(job);
+    if (!folder.ok()) return Fail(platform, folder.status());
+  }
   const Result<job::JobSpec> spec = job::MakeJobSpec(*flags);
   if (!spec.ok()) return Fail(platform, spec.status());
   if (Status status = CheckLocal(*flags, *spec); !status.ok()) return Fail(platform, status);
@@ -208,7 +221,7 @@ int Train(Platform& platform, const FlagValues& given) {
     return kExitOk;
   }
   SayWhatHasNoEffect(platform, *flags);
-  return Start(platform, *flags, *spec);
+  return Start(platform, *flags, *spec, why);
 }
 
 }  // namespace edl::cli

@@ -88,7 +88,7 @@ TEST(Train, TakesFlagsFromAFileAndLetsTheCommandLineWin) {
   FakePlatform fake;
   fake.variables["ELASTICDL_BACKEND"] = "local";
   std::ofstream(fake.home() / "job.yaml")
-      << "job_name: iris\njob_command: sleep\nnum_workers: 3\nenvs: {TOKEN: secret}\n";
+      << "job_name: iris\njob_command: sleep\nnum_workers: 3\nenvs: {TOKEN: hidden-word}\n";
 
   ASSERT_EQ(fake.Run({"train", "-f", (fake.home() / "job.yaml").string(), "--num_workers=4",
                       "--dry_run"}),
@@ -101,7 +101,7 @@ TEST(Train, TakesFlagsFromAFileAndLetsTheCommandLineWin) {
   EXPECT_EQ(job["flags"]["backend"]["source"], "environment");
   EXPECT_EQ(job["flags"]["num_epochs"]["source"], "default");
   EXPECT_EQ(job["flags"]["envs"]["value"], "TOKEN=***");
-  EXPECT_THAT(fake.out(), Not(HasSubstr("secret")));
+  EXPECT_THAT(fake.out(), Not(HasSubstr("hidden-word")));
   EXPECT_THAT(fake.started, SizeIs(0));
   EXPECT_FALSE(fs::exists(fake.home() / "jobs"));
 }

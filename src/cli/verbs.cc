@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "cli/place.h"
 #include "job/train_flags.h"
 
 namespace edl::cli {
@@ -26,23 +27,49 @@ const FlagTable& OutputFlags() {
   return table;
 }
 
+// Those of a verb that looks for jobs, and its own.
+std::vector<FlagSpec> WithPlace(std::vector<FlagSpec> own) {
+  for (FlagSpec& spec : PlaceFlags()) own.push_back(std::move(spec));
+  return own;
+}
+
+const FlagTable& JobFlags() {
+  static const FlagTable table(WithPlace({}));
+  return table;
+}
+
+const FlagTable& ListFlags() {
+  static const FlagTable table(WithPlace({OutputFlag()}));
+  return table;
+}
+
+const FlagTable& StatusFlags() {
+  static const FlagTable table(WithPlace({OutputFlag(),
+                                          {.name = "follow",
+                                           .type = FlagType::kSwitch,
+                                           .default_value = "false",
+                                           .help = "Show progress until the job has ended.",
+                                           .letter = 'f'}}));
+  return table;
+}
+
 const FlagTable& LogsFlags() {
-  static const FlagTable table({{.name = "follow",
-                                 .type = FlagType::kSwitch,
-                                 .default_value = "false",
-                                 .help = "Go on until the job has ended.",
-                                 .letter = 'f'}});
+  static const FlagTable table(WithPlace({{.name = "follow",
+                                           .type = FlagType::kSwitch,
+                                           .default_value = "false",
+                                           .help = "Go on until the job has ended.",
+                                           .letter = 'f'}}));
   return table;
 }
 
 const FlagTable& ScaleFlags() {
-  static const FlagTable table({{.name = "num_workers",
-                                 .type = FlagType::kInt,
-                                 .default_value = "-1",
-                                 .help = "How many workers there shall be.",
-                                 .value_name = "N",
-                                 .at_least = 0,
-                                 .at_most = 100'000}});
+  static const FlagTable table(WithPlace({{.name = "num_workers",
+                                           .type = FlagType::kInt,
+                                           .default_value = "-1",
+                                           .help = "How many workers there shall be.",
+                                           .value_name = "N",
+                                           .at_least = 0,
+                                           .at_most = 100'000}}));
   return table;
 }
 
@@ -107,17 +134,19 @@ const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> verbs = {
       {"train", "--job_name=NAME --job_command=COMMAND [flags]", "Run a training job.",
        &job::TrainFlags(), 0, 0, Train},
-      {"status", "[JOB]", "Show how a job, or every job, is doing.", &OutputFlags(), 0, 1,
+      {"status", "[JOB] [-f]", "Show how a job, or every job, is doing.", &StatusFlags(), 0, 1,
        ShowStatus, true},
-      {"list", "", "List all jobs.", &OutputFlags(), 0, 0, ListJobs},
+      {"list", "", "List all jobs.", &ListFlags(), 0, 0, ListJobs},
       {"logs", "JOB [REPLICA] [-f]",
        "Print what replicas wrote; REPLICA may be worker-0, master or agent.", &LogsFlags(), 1, 2,
        ShowLogs, true},
-      {"stop", "JOB", "Stop a running job.", &NoFlags(), 1, 1, StopJob, true},
-      {"delete", "JOB", "Delete a job that has ended, with its logs.", &NoFlags(), 1, 1, DeleteJob,
+      {"stop", "JOB", "Stop a running job.", &JobFlags(), 1, 1, StopJob, true},
+      {"delete", "JOB", "Delete a job that has ended, with its logs.", &JobFlags(), 1, 1, DeleteJob,
        true},
       {"scale", "JOB --num_workers=N", "Change the number of workers of a running job.",
        &ScaleFlags(), 1, 1, ScaleJob, true},
+      {"events", "JOB", "Print what happened to a job's pods, in the cluster's words.",
+       &ListFlags(), 1, 1, ShowEvents, true},
       {"ledger", "JOB", "Print all that the master wrote down, as JSON.", &NoFlags(), 1, 1,
        ShowLedger, true},
       {"version", "", "Print the version.", &OutputFlags(), 0, 0, ShowVersion},

@@ -37,6 +37,7 @@ int ShowLogs(Platform& platform, const FlagValues& flags);
 int StopJob(Platform& platform, const FlagValues& flags);
 int DeleteJob(Platform& platform, const FlagValues& flags);
 int ScaleJob(Platform& platform, const FlagValues& flags);
+int ShowEvents(Platform& platform, const FlagValues& flags);
 int ShowLedger(Platform& platform, const FlagValues& flags);
 int ShowVersion(Platform& platform, const FlagValues& flags);
 int ShowCompletion(Platform& platform, const FlagValues& flags);

@@ -46,7 +46,11 @@ Result<RoleResources> ReadRole(const FlagValues& flags, Role role) {
     return InvalidArgument("--{}={} is below --{}={}", limit, flags.String(limit), request,
                            flags.String(request));
   }
-  if (has_limit || flags.given(request)) out.memory_limit_bytes = out.limit.memory_bytes;
+  // On Kubernetes a default limits too, and only what limits can be raised.
+  const bool in_cluster = flags.String("backend") == kBackends[2];
+  if (has_limit || flags.given(request) || in_cluster) {
+    out.memory_limit_bytes = out.limit.memory_bytes;
+  }
   return out;
 }
 

@@ -64,7 +64,7 @@ KubernetesBackend::KubernetesBackend(kube::Connection& connection, const kube::T
       kube::Scope{kube::kPods, maker_.name_space(), {.labels = maker_.Selector(), .fields = {}}},
       timing_, std::move(calls));
   follower_ = std::jthread([this](const std::stop_token& stop) { informer_->Run(stop); });
-  retrier_ = std::jthread([this](const std::stop_token& stop) { TryUnbornAgain(stop); });
+  retrier_ = std::jthread([this](const std::stop_token& stop) { Retry(stop); });
 }
 
 KubernetesBackend::~KubernetesBackend() {
@@ -82,8 +82,14 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
     place->second.last = {.name = spec.name, .kind = Kind::kPending};
   }
   Status created = Create(spec);
-  if (created.ok()) return Ok();
   const MutexLock lock(mutex_);
+  if (created.ok()) {
+    Replica& replica = replicas_[spec.name];
+    if (!replica.seen && replica.last.kind == Kind::kPending) {
+      replica.unseen_since = timing_.clock.Now();
+    }
+    return Ok();
+  }
   if (!MayPass(created)) {
     replicas_.erase(spec.name);
     return created;
@@ -115,31 +121,59 @@ Status KubernetesBackend::PointServiceAt(const job::ReplicaSpec& spec) {
   return client_.Patch(kube::kServices, service.key(), patch).status();
 }
 
-void KubernetesBackend::TryUnbornAgain(const std::stop_token& stop) {
+void KubernetesBackend::Retry(const std::stop_token& stop) {
   while (timing_.wait(options_.try_again_after, stop)) {
-    std::vector<job::ReplicaSpec> unborn;
-    {
-      const MutexLock lock(mutex_);
-      for (const auto& [name, replica] : replicas_) {
-        if (replica.unborn.has_value()) unborn.push_back(*replica.unborn);
+    TryUnbornAgain(stop);
+    LookForUnseen(stop);
+  }
+}
+
+void KubernetesBackend::TryUnbornAgain(const std::stop_token& stop) {
+  std::vector<job::ReplicaSpec> unborn;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, replica] : replicas_) {
+      if (replica.unborn.has_value()) unborn.push_back(*replica.unborn);
+    }
+  }
+  for (const job::ReplicaSpec& spec : unborn) {
+    if (stop.stop_requested()) return;
+    const Status created = Create(spec);
+    const MutexLock lock(mutex_);
+    Replica& replica = replicas_[spec.name];
+    if (!replica.unborn.has_value()) continue;  // stopped meanwhile
+    if (created.ok()) {
+      replica.unborn.reset();
+      replica.unseen_since = timing_.clock.Now();
+    } else if (!MayPass(created)) {
+      TellExit(spec.name, replica,
+               {.kind = job::ExitCause::Kind::kNotLaunched,
+                .message = "could not be launched: " + created.message()});
+    } else if (replica.last.reason != created.message()) {
+      Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
+    }
+  }
+}
+
+void KubernetesBackend::LookForUnseen(const std::stop_token& stop) {
+  std::vector<std::string> unseen;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, replica] : replicas_) {
+      if (replica.unseen_since.has_value() &&
+          timing_.clock.Now() - *replica.unseen_since >= options_.look_after) {
+        unseen.push_back(name);
       }
     }
-    for (const job::ReplicaSpec& spec : unborn) {
-      if (stop.stop_requested()) return;
-      const Status created = Create(spec);
-      const MutexLock lock(mutex_);
-      Replica& replica = replicas_[spec.name];
-      if (!replica.unborn.has_value()) continue;  // stopped meanwhile
-      if (created.ok()) {
-        replica.unborn.reset();
-      } else if (MayPass(created)) {
-        Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
-      } else {
-        TellExit(spec.name, replica,
-                 {.kind = job::ExitCause::Kind::kNotLaunched,
-                  .message = "could not be launched: " + created.message()});
-      }
-    }
+  }
+  for (const std::string& name : unseen) {
+    if (stop.stop_requested()) return;
+    if (client_.Get(kube::kPods, KeyOf(name)).status().code() != Code::kNotFound) continue;
+    const MutexLock lock(mutex_);
+    Replica& replica = replicas_[name];
+    if (!replica.unseen_since.has_value()) continue;
+    TellExit(name, replica,
+             {.kind = job::ExitCause::Kind::kKilled, .message = "its pod was deleted"});
   }
 }
 
@@ -197,6 +231,7 @@ void KubernetesBackend::Tell(Replica& replica, job::ReplicaEvent event) {
 
 void KubernetesBackend::TellExit(const std::string& name, Replica& replica, job::ExitCause cause) {
   replica.unborn.reset();
+  replica.unseen_since.reset();
   Tell(replica, {.name = name, .kind = Kind::kExited, .cause = std::move(cause)});
 }
 
@@ -209,7 +244,7 @@ std::optional<job::Role> KubernetesBackend::RoleOf(const kube::Object& pod) cons
 
 void KubernetesBackend::OnPod(const kube::Object& pod) {
   if (pod.uid() == options_.master.uid) {
-    if (options_.on_master_pod) options_.on_master_pod(pod);
+    OnMasterPod(pod);
     return;
   }
   const std::optional<job::Role> role = RoleOf(pod);
@@ -220,6 +255,8 @@ void KubernetesBackend::OnPod(const kube::Object& pod) {
   {
     const MutexLock lock(mutex_);
     Replica& replica = replicas_[name];
+    replica.seen = true;
+    replica.unseen_since.reset();
     if (replica.last.kind == Kind::kExited) return;  // the rest of its way out
     replica.unborn.reset();
     const bool runs = life.kind == Kind::kRunning;
@@ -238,6 +275,26 @@ void KubernetesBackend::OnPod(const kube::Object& pod) {
   // Should the node come back, what runs on it is not the replica any more.
   const Status gone = client_.Delete(kube::kPods, KeyOf(name), {.uid = pod.uid()});
   if (!gone.ok()) LOG_WARNING("{}", gone.message());
+}
+
+void KubernetesBackend::WatchMaster(std::function<void(const kube::Object&)> on_pod) {
+  std::optional<kube::Object> known;
+  {
+    const MutexLock lock(mutex_);
+    known = master_pod_;
+    on_master_pod_ = on_pod;
+  }
+  if (known.has_value()) on_pod(*known);
+}
+
+void KubernetesBackend::OnMasterPod(const kube::Object& pod) {
+  std::function<void(const kube::Object&)> on_pod;
+  {
+    const MutexLock lock(mutex_);
+    master_pod_ = pod;
+    on_pod = on_master_pod_;
+  }
+  if (on_pod) on_pod(pod);
 }
 
 void KubernetesBackend::OnPodGone(const kube::Object& pod) {

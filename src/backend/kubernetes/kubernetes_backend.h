@@ -33,15 +33,18 @@ class KubernetesBackend final : public Backend {
     kube::OwnerReference master;
     Restart restart = Restart::kNever;
     std::chrono::milliseconds try_again_after{2'000};
-    // The master's own pod, whenever it changes: what users write there is for the master. On a
-    // thread of the backend.
-    std::function<void(const kube::Object& pod)> on_master_pod;
+    // A pod that was created and is not seen for so long is looked for.
+    std::chrono::milliseconds look_after{10'000};
   };
 
   // `connection` outlives this.
   KubernetesBackend(kube::Connection& connection, const kube::Timing& timing, PodMaker maker,
                     Options options);
   ~KubernetesBackend() override;
+
+  // Calls `on_pod` with the master's own pod, if it is known, and whenever it changes, on threads
+  // of the caller and of the backend: what users write there is for the master. Once.
+  void WatchMaster(std::function<void(const kube::Object& pod)> on_pod);
 
   Status Launch(const job::ReplicaSpec& spec) override;
   Status Stop(const std::string& name, std::chrono::milliseconds grace) override;
@@ -53,12 +56,15 @@ class KubernetesBackend final : public Backend {
  private:
   struct Replica {
     job::ReplicaEvent last;  // what a new watcher is told
+    bool seen = false;       // its pod, by the informer
     bool told_running = false;
     bool acknowledged = false;
     std::optional<job::ReplicaSpec> unborn;  // refused for now
+    std::optional<Time> unseen_since;        // created, and the informer has not seen it yet
   };
 
   void OnPod(const kube::Object& pod);
+  void OnMasterPod(const kube::Object& pod);
   void OnPodGone(const kube::Object& pod);
   void OnSynced();
   // The role of a pod that this job's master launched.
@@ -69,7 +75,10 @@ class KubernetesBackend final : public Backend {
   // Ok: the pod is there, or was.
   Status Create(const job::ReplicaSpec& spec);
   Status PointServiceAt(const job::ReplicaSpec& spec);
+  void Retry(const std::stop_token& stop);
   void TryUnbornAgain(const std::stop_token& stop);
+  // A pod may come and go while nobody watches.
+  void LookForUnseen(const std::stop_token& stop);
   kube::ObjectKey KeyOf(const std::string& name) const { return {maker_.name_space(), name}; }
 
   const kube::Timing timing_;
@@ -81,6 +90,8 @@ class KubernetesBackend final : public Backend {
   Mutex mutex_;
   std::map<std::string, Replica> replicas_ GUARDED_BY(mutex_);
   bool synced_ GUARDED_BY(mutex_) = false;
+  std::function<void(const kube::Object&)> on_master_pod_ GUARDED_BY(mutex_);
+  std::optional<kube::Object> master_pod_ GUARDED_BY(mutex_);
 
   Mutex log_mutex_;
   std::map<std::string, PodLog> logs_ GUARDED_BY(log_mutex_);

@@ -69,8 +69,16 @@ void AddVolumes(const std::vector<job::Volume>& volumes, json& spec, json& conta
   }
 }
 
+// Kubernetes reads $(NAME) in commands and values, and takes $$ for $; a user's text is to arrive
+// as it is.
+std::string Verbatim(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '$' ? "$$" : std::string(1, c);
+  return out;
+}
+
 void AddVariable(json& container, const std::string& name, const std::string& value) {
-  container["env"].push_back({{"name", name}, {"value", value}});
+  container["env"].push_back({{"name", name}, {"value", Verbatim(value)}});
 }
 
 void AddFieldVariable(json& container, const std::string& name, const std::string& path) {
@@ -155,7 +163,7 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
   // A program of the user's has no business with the API server.
   pod["spec"]["automountServiceAccountToken"] = false;
   json& container = pod["spec"]["containers"][0];
-  container["command"] = spec.command;
+  for (const std::string& word : spec.command) container["command"].push_back(Verbatim(word));
   container["resources"] = ResourcesOf(job_.resources.at(spec.role), spec.memory_limit_bytes);
   AddFieldVariable(container, "MY_POD_IP", "status.podIP");
   for (const auto& [name, value] : spec.env) AddVariable(container, name, value);
@@ -181,7 +189,8 @@ kube::Object PodMaker::SlotService(const job::ReplicaSpec& spec,
 }
 
 json PodMaker::Service(const std::string& name, job::Role role, int index, int port,
-                       const json& selector, const kube::OwnerReference& owner) const {
+                       const json& selector,
+                       const std::optional<kube::OwnerReference>& owner) const {
   json service = {
       {"apiVersion", "v1"},
       {"kind", "Service"},
@@ -191,7 +200,7 @@ json PodMaker::Service(const std::string& name, job::Role role, int index, int p
         {"selector",
          {{kAppLabel, kApp}, {kJobLabel, job_.job_name}, {kRoleLabel, job::NameOf(role)}}}}}};
   service["spec"]["selector"].update(selector);
-  service["metadata"]["ownerReferences"] = {OwnerJson(owner)};
+  if (owner.has_value()) service["metadata"]["ownerReferences"] = {OwnerJson(*owner)};
   options_.cluster_spec.AdaptService(service);
   return service;
 }
@@ -237,7 +246,7 @@ kube::Object PodMaker::MasterPod() const {
   return kube::Object(std::move(pod));
 }
 
-kube::Object PodMaker::MasterService(const kube::OwnerReference& master) const {
+kube::Object PodMaker::MasterService(const std::optional<kube::OwnerReference>& master) const {
   return kube::Object(Service(job::MasterName(job_.job_name), job::Role::kMaster, 0, kMasterPort,
                               json::object(), master));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,10 +50,11 @@ class PodMaker {
   // Whether the replicas of this role are reached by others.
   bool HasService(job::Role role) const;
 
-  // The master's pod. `command` runs in it; its ledger lies on the job's first claim, if it has
+  // The master's pod. Its ledger lies on the job's first claim, if it has
   // one.
   kube::Object MasterPod() const;
-  kube::Object MasterService(const kube::OwnerReference& master) const;
+  // Without an owner where the pod is not there yet.
+  kube::Object MasterService(const std::optional<kube::OwnerReference>& master) const;
   // What the master needs to know, and what replicas show it.
   kube::Object JobSecret(const std::string& spec_json, const std::string& token) const;
 
@@ -60,7 +62,8 @@ class PodMaker {
   nlohmann::json Metadata(const std::string& name, job::Role role, int index) const;
   nlohmann::json PodSpec(const std::string& name, job::Role role, int index) const;
   nlohmann::json Service(const std::string& name, job::Role role, int index, int port,
-                         const nlohmann::json& selector, const kube::OwnerReference& owner) const;
+                         const nlohmann::json& selector,
+                         const std::optional<kube::OwnerReference>& owner) const;
 
   const job::JobSpec job_;
   const job::ClusterOptions options_;

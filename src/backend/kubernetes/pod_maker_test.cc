@@ -76,6 +76,15 @@ TEST(PodMaker, MakesAReplicasPod) {
   EXPECT_THAT(Names(container["env"]), Contains("MY_POD_IP"));
 }
 
+TEST(PodMaker, LetsKubernetesReplaceNothingInAUsersText) {
+  job::ReplicaSpec spec = Worker();
+  spec.command = {"/bin/bash", "-c", "echo $$ $(date) $HOME"};
+  spec.env = {{"PRICE", "$(A)$"}};
+  const json container = Maker().ReplicaPod(spec, kMaster).fields()["spec"]["containers"][0];
+  EXPECT_EQ(container["command"][2], "echo $$$$ $$(date) $$HOME");
+  EXPECT_THAT(container["env"], Contains(json{{"name", "PRICE"}, {"value", "$$(A)$$"}}));
+}
+
 TEST(PodMaker, ShowsAReplicaNothingOfTheJobsSecretButItsToken) {
   const json pod = Maker().ReplicaPod(Worker(), kMaster).fields();
   EXPECT_EQ(pod["spec"]["volumes"][0]["secret"]["items"],

@@ -70,6 +70,10 @@ FakePlatform::FakePlatform()
     const auto value = variables.find(name);
     return value == variables.end() ? nullptr : value->second.c_str();
   };
+  platform_.cluster = [](const std::string&,
+                         bool) -> Result<std::unique_ptr<backend::ClusterJobs>> {
+    return NotFound("no cluster is configured");
+  };
   platform_.catch_signals = [this]() -> Result<FileDescriptor> {
     std::array<int, 2> ends{};
     CHECK(pipe(ends.data()) == 0, "no pipe for signals");

@@ -1,0 +1,44 @@
+#include "apps/elasticdl/cluster_jobs.h"
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "backend/kubernetes/kubernetes_jobs.h"
+#include "kube/config.h"
+#include "kube/connection.h"
+#include "kube/timing.h"
+
+namespace edl::apps {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<backend::ClusterJobs>> ConnectClusterJobs(const Clock& clock,
+                                                                 const std::string& name_space,
+                                                                 bool force_file) {
+  kube::ConfigSources sources{.kubeconfig = Variable("KUBECONFIG"), .home = Variable("HOME")};
+  if (!force_file) {
+    sources.service_host = Variable("KUBERNETES_SERVICE_HOST");
+    sources.service_port = Variable("KUBERNETES_SERVICE_PORT");
+  }
+  EDL_ASSIGN_OR_RETURN(kube::Config config, kube::LoadConfig(sources));
+  if (!name_space.empty()) config.name_space = name_space;
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  const std::string where = config.name_space;
+  auto connection =
+      std::make_unique<kube::Connection>(std::move(config), clock, std::move(environment));
+  return std::unique_ptr<backend::ClusterJobs>(
+      std::make_unique<backend::kubernetes::KubernetesJobs>(std::move(connection),
+                                                            kube::RealTiming(clock), where));
+}
+
+}  // namespace edl::apps

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "backend/kubernetes/kubernetes_backend.h"
+#include "backend/kubernetes/status_board.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "job/cluster_options.h"
+#include "job/job_spec.h"
+#include "job/replica.h"
+#include "kube/connection.h"
+#include "kube/event_recorder.h"
+#include "kube/lease.h"
+
+namespace edl::apps {
+
+// What a master in a pod has around it: its cluster, its right to the ledger, its replicas as pods,
+// the board on which it shows the job, and what users tell it.
+class ClusterMaster {
+ public:
+  // `environment` says which pod this is.
+  static Result<std::unique_ptr<ClusterMaster>> Make(
+      const job::JobSpec& job, const job::ClusterOptions& options, const Clock& clock,
+      const std::map<std::string, std::string>& environment);
+  ~ClusterMaster();
+
+  // Blocks until no other master can write to the ledger on the job's claim, and ends this process
+  // when that may have changed. Nothing to do where the ledger is the pod's own.
+  Status AcquireLedger();
+
+  backend::kubernetes::KubernetesBackend& backend() { return *backend_; }
+  std::string master_address() const { return maker_.MasterAddress(); }
+
+  // What users ask for by annotations of the master's pod.
+  void Obey(std::function<void(std::string reason)> stop, std::function<void(int workers)> scale);
+  // For `kubectl describe`: what keeps a replica from running.
+  void Note(const job::ReplicaEvent& event);
+  void Show(std::string status_json) { board_->Show(std::move(status_json)); }
+  // The job has ended: lets what is said be heard, and gives the ledger back.
+  void End(const std::string& reason, bool succeeded);
+
+ private:
+  ClusterMaster(const job::JobSpec& job, const job::ClusterOptions& options, const Clock& clock,
+                kube::Config config, kube::Object pod);
+
+  const kube::Object pod_;  // the master's, as far as it can be named
+  const bool shares_ledger_;
+  kube::Connection connection_;
+  const kube::Timing timing_;
+  const backend::kubernetes::PodMaker maker_;
+  kube::LeaseHolder lease_;
+  kube::EventRecorder recorder_;
+  std::unique_ptr<backend::kubernetes::StatusBoard> board_;
+  std::unique_ptr<backend::kubernetes::KubernetesBackend> backend_;
+  std::jthread lease_keeper_;
+  std::jthread recorder_thread_;
+};
+
+}  // namespace edl::apps

@@ -1,0 +1,197 @@
+#include "backend/kubernetes/kubernetes_backend.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/testing/event_recorder.h"
+#include "job/train_flags.h"
+#include "kube/resource.h"
+#include "kube/testing/api_server.h"
+
+namespace edl::backend::kubernetes {
+namespace {
+
+using Kind = job::ReplicaEvent::Kind;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr const char* kWorker = "iris-edljob-worker-0";
+const kube::ObjectKey kWorkerKey{"ml", kWorker};
+constexpr const char* kForbidden = R"({"kind": "Status", "code": 403, "reason": "Forbidden",
+                                       "message": "pods is forbidden: exceeded quota: small"})";
+
+// The whole suite runs in a real cluster (testing/conformance_main.cc); here is what that one
+// cannot be made to do.
+class KubernetesBackendTest : public testing::Test {
+ protected:
+  KubernetesBackendTest() {
+    kube::Object master(kube::kPods, {"ml", "elasticdl-iris-master"});
+    master_ = server_.Put(kube::kPods, master).AsOwner();
+  }
+
+  void Start(std::map<std::string, std::string> given = {}) {
+    FlagValues flags(job::TrainFlags());
+    given.insert({{"job_name", "iris"}, {"job_command", "train"}, {"image_name", "elasticdl:1"}});
+    for (const auto& [flag, value] : given) {
+      EXPECT_EQ(flags.Set(flag, value, FlagSource::kCommandLine), Ok());
+    }
+    backend_.emplace(connection_, kube::RealTiming(clock_),
+                     PodMaker(*job::MakeJobSpec(flags), *job::MakeClusterOptions(flags), "ml"),
+                     KubernetesBackend::Options{.master = master_,
+                                                .try_again_after = std::chrono::milliseconds(20),
+                                                .look_after = std::chrono::milliseconds(20)});
+    backend_->Watch(recorder_.Watcher());
+    ASSERT_TRUE(recorder_.Await(Kind::kSynced).has_value());
+  }
+
+  static job::ReplicaSpec Worker(int64_t id = 0) {
+    return {.name = "iris-edljob-worker-" + std::to_string(id),
+            .role = job::Role::kWorker,
+            .id = id,
+            .command = {"train"}};
+  }
+
+  // The kubelet's word on the worker's pod.
+  void SetStatus(const std::string& status, const std::string& metadata = "{}") {
+    kube::Object pod = server_.Get(kube::kPods, kWorkerKey).value();
+    pod.fields()["status"] = json::parse(status);
+    pod.metadata().update(json::parse(metadata));
+    server_.Put(kube::kPods, pod);
+  }
+
+  kube::ApiServer server_;
+  SystemClock clock_;
+  kube::Connection connection_{server_.config(), clock_, {}};
+  kube::OwnerReference master_;
+  EventRecorder recorder_;
+  std::optional<KubernetesBackend> backend_;
+};
+
+TEST_F(KubernetesBackendTest, KeepsWhatAQuotaRefusesPendingAndTriesAgain) {
+  Start();
+  server_.Inject(
+      {.part = "POST /api/v1/namespaces/ml/pods", .times = 2, .status = 403, .body = kForbidden});
+
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+
+  const auto pending = recorder_.Await(Kind::kPending, kWorker);
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_THAT(pending->reason, HasSubstr("exceeded quota: small"));
+  server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 3);
+}
+
+TEST_F(KubernetesBackendTest, SaysWhatTheClusterRefusesForGood) {
+  Start();
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
+                  .status = 403,
+                  .body = R"({"kind": "Status", "code": 403, "reason": "Forbidden",
+                              "message": "no PriorityClass with name high was found"})"});
+  const Status launched = backend_->Launch(Worker());
+  EXPECT_EQ(launched.code(), Code::kPermissionDenied);
+  EXPECT_THAT(launched.message(), HasSubstr("no PriorityClass with name high was found"));
+}
+
+TEST_F(KubernetesBackendTest, StopsWhatWasNeverBorn) {
+  Start();
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
+                  .times = 1'000'000,
+                  .status = 403,
+                  .body = kForbidden});
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+  ASSERT_TRUE(recorder_.Await(Kind::kPending, kWorker).has_value());
+
+  ASSERT_EQ(backend_->Stop(kWorker, std::chrono::seconds(1)), Ok());
+
+  const auto exited = recorder_.Await(Kind::kExited, kWorker);
+  ASSERT_TRUE(exited.has_value());
+  EXPECT_EQ(exited->cause.kind, job::ExitCause::Kind::kKilled);
+}
+
+TEST_F(KubernetesBackendTest, LeavesPodsOfAnEarlierJobAlone) {
+  kube::Object old(kube::kPods, kWorkerKey);
+  old.set_label("app", "elasticdl");
+  old.set_label("elasticdl-job-name", "iris");
+  old.set_label("elasticdl-replica-type", "worker");
+  old.AddOwner({.api_version = "v1", .kind = "Pod", .name = "m", .uid = "another"});
+  server_.Put(kube::kPods, old);
+  Start();
+
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+
+  const auto pending = recorder_.Await(Kind::kPending, kWorker);
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_THAT(pending->reason, HasSubstr("of an earlier job is still there"));
+  server_.Remove(kube::kPods, kWorkerKey);
+  server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 2);
+}
+
+TEST_F(KubernetesBackendTest, PointsTheSlotsServiceAtWhoFillsIt) {
+  Start({{"need_tf_config", "true"}});
+  ASSERT_EQ(backend_->Launch(Worker(0)), Ok());
+  ASSERT_EQ(backend_->Launch(Worker(4)), Ok());  // the same slot again
+
+  const auto service = server_.Get(kube::kServices, kWorkerKey);
+  ASSERT_TRUE(service.ok()) << service.status();
+  EXPECT_EQ(service->fields()["spec"]["selector"]["elasticdl-replica-id"], "4");
+}
+
+TEST_F(KubernetesBackendTest, DeletesThePodOfALostNode) {
+  Start();
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+  SetStatus(R"({"phase": "Running", "podIP": "10.0.0.7",
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
+                                       "state": {"running": {}}}]})");
+  const auto running = recorder_.Await(Kind::kRunning, kWorker);
+  ASSERT_TRUE(running.has_value());
+  EXPECT_EQ(running->host, "10.0.0.7");
+
+  SetStatus(R"({"phase": "Running", "podIP": "10.0.0.7",
+                "conditions": [{"type": "Ready", "status": "False"}],
+                "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
+                                       "state": {"running": {}}}]})");
+
+  const auto exited = recorder_.Await(Kind::kExited, kWorker);
+  ASSERT_TRUE(exited.has_value());
+  EXPECT_THAT(exited->cause.message, HasSubstr("is lost"));
+  server_.AwaitRequests("DELETE /api/v1/namespaces/ml/pods/iris-edljob-worker-0", 1);
+}
+
+TEST_F(KubernetesBackendTest, TellsAPodThatWentUnseenAsKilled) {
+  Start();
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+
+  server_.RemoveUnseen(kube::kPods, kWorkerKey);
+  server_.ExpireWatches();
+
+  const auto exited = recorder_.Await(Kind::kExited, kWorker);
+  ASSERT_TRUE(exited.has_value());
+  EXPECT_EQ(exited->cause.kind, job::ExitCause::Kind::kKilled);
+}
+
+TEST_F(KubernetesBackendTest, ShowsWhatUsersWriteToTheMastersPod) {
+  Start();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string seen;
+  backend_->WatchMaster([&](const kube::Object& pod) {
+    const std::lock_guard lock(mutex);
+    const auto notes = pod.annotations();
+    if (notes.contains("note")) seen = notes.at("note");
+    changed.notify_all();
+  });
+
+  kube::Object master = server_.Get(kube::kPods, {"ml", "elasticdl-iris-master"}).value();
+  master.set_label("app", "elasticdl");
+  master.set_label("elasticdl-job-name", "iris");
+  master.set_annotation("note", "hello");
+  server_.Put(kube::kPods, master);
+
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(changed.wait_for(lock, EventRecorder::kPatience, [&] { return seen == "hello"; }));
+}
+
+}  // namespace
+}  // namespace edl::backend::kubernetes

@@ -1,0 +1,150 @@
+#include "backend/kubernetes/kubernetes_jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/base64.h"
+#include "job/train_flags.h"
+#include "kube/resource.h"
+#include "kube/testing/api_server.h"
+
+namespace edl::backend::kubernetes {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const kube::ObjectKey kMaster{"ml", "elasticdl-iris-master"};
+
+class KubernetesJobsTest : public testing::Test {
+ protected:
+  static Submission Iris(const std::string& spec = R"({"job_name": "iris"})") {
+    FlagValues flags(job::TrainFlags());
+    for (const auto& [flag, value] : std::map<std::string, std::string>{
+             {"job_name", "iris"}, {"job_command", "train"}, {"image_name", "elasticdl:1"}}) {
+      EXPECT_EQ(flags.Set(flag, value, FlagSource::kCommandLine), Ok());
+    }
+    return {.job = *job::MakeJobSpec(flags),
+            .options = *job::MakeClusterOptions(flags),
+            .spec_json = spec,
+            .status_json = R"({"name": "iris"})"};
+  }
+
+  bool IsThere(const kube::Resource& resource) { return server_.Get(resource, kMaster).ok(); }
+
+  kube::ApiServer server_;
+  SystemClock clock_;
+  KubernetesJobs jobs_{
+      std::make_unique<kube::Connection>(server_.config(), clock_, std::vector<std::string>{}),
+      kube::RealTiming(clock_), "ml"};
+};
+
+TEST_F(KubernetesJobsTest, SubmitsAllThatAMasterNeeds) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+
+  const auto pod = server_.Get(kube::kPods, kMaster);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  const auto service = server_.Get(kube::kServices, kMaster);
+  ASSERT_TRUE(service.ok()) << service.status();
+  EXPECT_EQ(service->owners().front().uid, pod->uid());
+  const auto secret = server_.Get(kube::kSecrets, kMaster);
+  ASSERT_TRUE(secret.ok()) << secret.status();
+  EXPECT_EQ(DecodeBase64(secret->fields()["data"]["token"].get<std::string>())->size(), 32u);
+  EXPECT_EQ(jobs_.SpecOf("iris").value(), R"({"job_name": "iris"})");
+}
+
+TEST_F(KubernetesJobsTest, RefusesANameThatIsTaken) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  const Status again = jobs_.Submit(Iris());
+  EXPECT_EQ(again.code(), Code::kAlreadyExists);
+  EXPECT_THAT(again.message(), HasSubstr("there is a job iris in namespace ml"));
+}
+
+TEST_F(KubernetesJobsTest, LeavesNothingOfWhatItCouldNotSubmit) {
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
+                  .status = 403,
+                  .body = R"({"kind": "Status", "code": 403, "reason": "Forbidden",
+                              "message": "pods is forbidden: no PriorityClass high"})"});
+
+  const Status submitted = jobs_.Submit(Iris());
+
+  EXPECT_EQ(submitted.code(), Code::kPermissionDenied);
+  EXPECT_THAT(submitted.message(), HasSubstr("no PriorityClass high"));
+  for (const kube::Resource& resource :
+       {kube::kPods, kube::kServices, kube::kSecrets, kube::kConfigMaps}) {
+    EXPECT_FALSE(IsThere(resource)) << resource.plural;
+  }
+}
+
+TEST_F(KubernetesJobsTest, FindsAJobAndSaysWhatKeepsItsMaster) {
+  EXPECT_EQ(jobs_.Find("iris").status().code(), Code::kNotFound);
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  EXPECT_TRUE(jobs_.Find("iris")->running);
+  EXPECT_EQ(jobs_.Find("iris")->status_json, R"({"name": "iris"})");
+
+  kube::Object pod = server_.Get(kube::kPods, kMaster).value();
+  pod.fields()["status"] = json::parse(R"({"phase": "Pending", "containerStatuses": [
+      {"name": "m", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]})");
+  server_.Put(kube::kPods, pod);
+
+  EXPECT_EQ(jobs_.Find("iris")->trouble, "its master waits: ErrImagePull: not found");
+  const auto all = jobs_.List();
+  ASSERT_EQ(all->size(), 1u);
+  EXPECT_EQ(all->front().name, "iris");
+}
+
+TEST_F(KubernetesJobsTest, GoesOnWithAJobWhoseMasterIsGone) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  EXPECT_EQ(jobs_.Resume(Iris()).code(), Code::kFailedPrecondition);
+  server_.Remove(kube::kPods, kMaster);
+  EXPECT_FALSE(jobs_.Find("iris")->running);
+  const kube::Object token = server_.Get(kube::kSecrets, kMaster).value();
+
+  ASSERT_EQ(jobs_.Resume(Iris(R"({"job_name": "iris", "num_workers": 3})")), Ok());
+
+  EXPECT_TRUE(jobs_.Find("iris")->running);
+  EXPECT_THAT(jobs_.SpecOf("iris").value(), HasSubstr("num_workers"));
+  EXPECT_EQ(server_.Get(kube::kSecrets, kMaster)->fields()["data"]["token"],
+            token.fields()["data"]["token"]);
+}
+
+TEST_F(KubernetesJobsTest, TellsTheMasterByItsPod) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  ASSERT_EQ(jobs_.Scale("iris", 7), Ok());
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+  const kube::Object::Labels notes = server_.Get(kube::kPods, kMaster)->annotations();
+  EXPECT_EQ(notes.at("elasticdl.org/num-workers"), "7");
+  EXPECT_EQ(notes.at("elasticdl.org/stop"), "enough");
+}
+
+TEST_F(KubernetesJobsTest, DeletesAllOfAJob) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  ASSERT_EQ(jobs_.Delete("iris"), Ok());
+  EXPECT_EQ(jobs_.Find("iris").status().code(), Code::kNotFound);
+  EXPECT_EQ(jobs_.Delete("iris"), Ok());
+}
+
+TEST_F(KubernetesJobsTest, ReadsLogsOfItsPods) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  server_.SetLog(kMaster, "one\ntwo\n");
+  std::string text;
+  ASSERT_EQ(jobs_.ReadLog(kMaster.name, false,
+                          [&](std::string_view piece) {
+                            text += piece;
+                            return true;
+                          }),
+            Ok());
+  EXPECT_EQ(text, "one\ntwo\n");
+  EXPECT_THAT(jobs_.Pods("iris").value(), ElementsAre("elasticdl-iris-master"));
+}
+
+TEST_F(KubernetesJobsTest, WritesManifests) {
+  const std::string yaml = jobs_.Manifests(Iris());
+  EXPECT_THAT(yaml, HasSubstr("kind: \"Pod\""));
+  EXPECT_THAT(yaml, HasSubstr("---\n"));
+  EXPECT_THAT(yaml, HasSubstr("name: \"elasticdl-iris-master\""));
+}
+
+}  // namespace
+}  // namespace edl::backend::kubernetes

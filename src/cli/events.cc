@@ -1,0 +1,52 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/format.h"
+#include "cli/place.h"
+#include "cli/verbs.h"
+
+namespace edl::cli {
+namespace {
+
+std::string AsText(const std::vector<backend::ClusterEvent>& events) {
+  if (events.empty()) return "The cluster remembers no events.\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}};
+  for (const backend::ClusterEvent& event : events) {
+    const std::string times = event.count > 1 ? fmt::format(" (x{})", event.count) : "";
+    rows.push_back(
+        {event.when, event.type, event.reason, event.object, Harmless(event.message) + times});
+  }
+  return Columns(rows);
+}
+
+std::string AsJson(const std::vector<backend::ClusterEvent>& events) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const backend::ClusterEvent& event : events) {
+    out.push_back({{"when", event.when},
+                   {"type", event.type},
+                   {"reason", event.reason},
+                   {"object", event.object},
+                   {"message", event.message},
+                   {"count", event.count}});
+  }
+  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int ShowEvents(Platform& platform, const FlagValues& flags) {
+  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
+  if (!place.ok()) return Fail(platform, place.status());
+  if (place->folder.has_value()) {
+    return Fail(platform, FailedPrecondition("job {0} runs on this machine, where what happens is "
+                                             "told by `elasticdl logs {0} master`",
+                                             place->name));
+  }
+  const auto events = place->cluster->Events(place->name);
+  if (!events.ok()) return Fail(platform, events.status());
+  platform.out << (flags.String("output") == "json" ? AsJson(*events) : AsText(*events));
+  platform.out.flush();
+  return kExitOk;
+}
+
+}  // namespace edl::cli

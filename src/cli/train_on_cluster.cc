@@ -1,0 +1,147 @@
+#include "cli/train_on_cluster.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/file.h"
+#include "cli/dry_run.h"
+#include "cli/place.h"
+#include "cli/verbs.h"
+#include "cli/watch.h"
+#include "job/cluster_options.h"
+#include "job/job_file.h"
+#include "job/job_spec.h"
+#include "job/names.h"
+#include "job/train_flags.h"
+
+namespace edl::cli {
+namespace {
+
+double WallSeconds(const Platform& platform) {
+  return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
+}
+
+// The flags that the master reads: where it runs is no longer a question.
+Status Settle(FlagValues& flags) {
+  for (const auto& [flag, value] :
+       {std::pair("backend", "kubernetes"), std::pair("detach", "false"),
+        std::pair("resume", "false"), std::pair("dry_run", "false"), std::pair("wait", "false")}) {
+    EDL_RETURN_IF_ERROR(flags.Set(flag, value, FlagSource::kCommandLine));
+  }
+  return Ok();
+}
+
+Result<backend::Submission> MakeSubmission(const Platform& platform, const FlagValues& given) {
+  FlagValues flags = given;
+  EDL_RETURN_IF_ERROR(Settle(flags));
+  backend::Submission submission;
+  EDL_ASSIGN_OR_RETURN(submission.job, job::MakeJobSpec(flags));
+  EDL_ASSIGN_OR_RETURN(submission.options, job::MakeClusterOptions(flags));
+  submission.spec_json = job::ToJobFile(flags);
+  submission.status_json =
+      job::JobView{.name = submission.job.job_name, .started_at = WallSeconds(platform)}.ToJson();
+  return submission;
+}
+
+// Why the name is not free, and what to do.
+Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
+  EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(name));
+  const Look look = LookOf(job);
+  if (look.standing == Standing::kRunning) {
+    return AlreadyExists(
+        "job {0} is running in {1}; see `elasticdl status {0}`, or stop it with `elasticdl stop "
+        "{0}`",
+        name, cluster.Where());
+  }
+  return AlreadyExists(
+      "there was a job {0} in {1}, which {2}; remove it with `elasticdl delete {0}`{3}", name,
+      cluster.Where(), look.standing == Standing::kInterrupted ? "was interrupted" : look.state(),
+      look.view.state == job::JobState::kSucceeded ? "" : ", or go on with it by adding --resume");
+}
+
+Status Submit(backend::ClusterJobs& cluster, const backend::Submission& submission, bool resume) {
+  const std::string& name = submission.job.job_name;
+  Status done = resume ? cluster.Resume(submission) : cluster.Submit(submission);
+  if (done.code() == Code::kAlreadyExists) return Taken(cluster, name);
+  if (resume && done.code() == Code::kFailedPrecondition) return Taken(cluster, name);
+  return std::move(done).Within(fmt::format("job {} was not submitted", name));
+}
+
+// What was submitted before, with what is said now over it.
+Result<FlagValues> AsBefore(backend::ClusterJobs& cluster, const FlagValues& now) {
+  EDL_ASSIGN_OR_RETURN(const std::string spec, cluster.SpecOf(now.String("job_name")));
+  FlagValues flags(job::TrainFlags());
+  EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, spec));
+  for (const FlagSpec& flag : now.table().specs()) {
+    if (!now.given(flag.name)) continue;
+    EDL_RETURN_IF_ERROR(flags.Set(flag.name, now.Text(flag.name), now.source(flag.name)));
+  }
+  return flags;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<backend::ClusterJobs>> ChooseCluster(Platform& platform,
+                                                            const FlagValues& flags,
+                                                            std::string& why) {
+  const std::string& backend = flags.String("backend");
+  if (backend == "local") return std::unique_ptr<backend::ClusterJobs>();
+  const bool automatic = backend == "auto";
+  const std::string& job = flags.String("job_name");
+  const bool elsewhere =  // a job that this machine knows nothing of
+      flags.Bool("resume") && JobStore(platform.home).Find(job).status().code() == Code::kNotFound;
+  if (automatic && flags.String("image_name").empty() && !elsewhere) {
+    why = " (--backend=auto: there is no --image_name, which a cluster needs)";
+    return std::unique_ptr<backend::ClusterJobs>();
+  }
+  Result<std::unique_ptr<backend::ClusterJobs>> cluster = FindCluster(platform, flags);
+  if (automatic && cluster.status().code() == Code::kNotFound) {
+    why = " (--backend=auto: no cluster is configured)";
+    return std::unique_ptr<backend::ClusterJobs>();
+  }
+  if (automatic && elsewhere && cluster.ok() &&
+      (*cluster)->Find(job).status().code() == Code::kNotFound) {
+    return std::unique_ptr<backend::ClusterJobs>();
+  }
+  return cluster;
+}
+
+int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues flags) {
+  const bool resume = flags.Bool("resume");
+  const bool dry_run = flags.Bool("dry_run");
+  if (resume) {
+    Result<FlagValues> before = AsBefore(cluster, flags);
+    if (!before.ok()) return Fail(platform, before.status());
+    flags = *std::move(before);
+  }
+  const Result<backend::Submission> submission = MakeSubmission(platform, flags);
+  if (!submission.ok()) return Fail(platform, submission.status());
+  const std::string name = submission->job.job_name;
+  if (dry_run) {
+    platform.out << DryRun(flags, submission->job);
+    platform.out.flush();
+    return kExitOk;
+  }
+  if (const std::string& file = flags.String("yaml"); !file.empty()) {
+    const Status written = WriteFileAtomically(file, cluster.Manifests(*submission));
+    if (!written.ok()) return Fail(platform, written);
+    platform.out << fmt::format("ElasticDL job {} YAML has been dumped into file {}.\n", name,
+                                file);
+    platform.out.flush();
+    return kExitOk;
+  }
+  const Status submitted = Submit(cluster, *submission, resume);
+  if (!submitted.ok()) return Fail(platform, submitted);
+  platform.out << fmt::format(
+      "ElasticDL job {0} was successfully submitted. The master pod is: {1}.\n"
+      "It runs in {2}; see `elasticdl status -f {0}`\n",
+      name, job::MasterName(name), cluster.Where());
+  platform.out.flush();
+  if (!flags.Bool("wait")) return kExitOk;
+  return WatchJob(platform, name, [&]() -> Result<Look> {
+    EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(name));
+    return LookOf(job);
+  });
+}
+
+}  // namespace edl::cli
