@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "job/names.h"
 #include "master/core.h"
+#include "master/testing/simulation_plan.h"
 
 namespace edl::master {
 namespace {
@@ -22,24 +23,8 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kDataset = "records";
 constexpr seconds kFaultsUntil{90};
 constexpr seconds kGiveUpAfter{7200};
-
-// What a schedule is made of, drawn from its seed.
-struct Plan {
-  int workers = 2;
-  bool chief = false;
-  DatasetSpec data;
-  double kill_rate = 0;    // per worker and second
-  double freeze_rate = 0;  // per worker and second
-  double crash_rate = 0;   // of the master, per second
-  double stall_rate = 0;   // of the master, per second
-  double loss = 0;         // of a message
-  double repeat = 0;       // of a request
-  bool old_door_mixed = false;
-  bool quits_on_error = false;  // old door: takes an error for the end, as elasticdl_api 1.0.0
-};
 
 class Simulation {
  public:
@@ -156,33 +141,6 @@ class Simulation {
   std::map<ShardKey, int> trainings_;               // how often each shard was wholly trained
   std::map<ShardKey, std::set<LeaseId>> leases_;    // all that a shard ever had
 };
-
-Plan MakePlan(std::mt19937_64& random) {
-  const auto pick = [&](int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
-  };
-  const auto real = [&](double most) {
-    return pick(0, 2) == 0 ? 0.0 : std::uniform_real_distribution<double>(0, most)(random);
-  };
-  Plan plan;
-  plan.workers = pick(1, 3);
-  plan.chief = pick(0, 1) == 1;
-  plan.data = {.name = kDataset,
-               .size = pick(20, 120),
-               .batch_size = pick(2, 7),
-               .batches_per_shard = pick(1, 3),
-               .epochs = pick(1, 2),
-               .order = static_cast<Order>(pick(0, 2))};
-  plan.kill_rate = real(0.08);
-  plan.freeze_rate = real(0.05);
-  plan.crash_rate = real(0.1);
-  plan.stall_rate = real(0.03);
-  plan.loss = real(0.2);
-  plan.repeat = real(0.2);
-  plan.old_door_mixed = pick(0, 1) == 1;
-  plan.quits_on_error = pick(0, 3) == 0;
-  return plan;
-}
 
 Simulation::Simulation(uint64_t seed, Mutant mutant)
     : seed_(seed), mutant_(mutant), random_(seed), plan_(MakePlan(random_)) {
@@ -313,7 +271,7 @@ void Simulation::Tick() {
 
 void Simulation::CheckInvariants() {
   std::set<std::pair<uint32_t, ShardKey>> leased;
-  const Dataset* dataset = core_->dispatcher().Find(kDataset);
+  const Dataset* dataset = core_->dispatcher().Find(Plan::kDataset);
   for (const auto& [id, lease] : core_->dispatcher().leases()) {
     leases_[lease.row.key].insert(id);
     if (!leased.emplace(0, lease.row.key).second) {
@@ -547,7 +505,7 @@ void Simulation::Ask(const WorkerPtr& worker) {
   ExchangeRequest request{.incarnation = worker->incarnation,
                           .number = worker->next_number++,
                           .received = worker->received,
-                          .dataset = kDataset,
+                          .dataset = Plan::kDataset,
                           .lease_at_most = static_cast<uint32_t>(Between(1, 3).count()),
                           .wait = milliseconds(8000)};
   const size_t keep = worker->ended ? 0 : worker->buffer;
@@ -667,12 +625,12 @@ void Simulation::Fetch(const WorkerPtr& worker) {
   }
   // Near the end a lost grant costs a round of its own, so only earlier ones are lost here; and
   // a client that quits on any error cannot be told from one that has had enough.
-  const Dataset* dataset = core_->dispatcher().Find(kDataset);
+  const Dataset* dataset = core_->dispatcher().Find(Plan::kDataset);
   const bool lost = !plan_.quits_on_error && dataset != nullptr && dataset->HasMore() &&
                     dataset->row().leftover_at < 0 && Lose();
   AtMaster([this, worker, call, life, lost](Core& core) {
     core.old_door().Fetch(
-        call, worker->replica, kDataset,
+        call, worker->replica, Plan::kDataset,
         [this, worker, call, life, lost](const Result<std::optional<LeasedShard>>& shard) {
           Note(fmt::format("{} fetch: {}{}{}", worker->name,
                            !shard.ok()          ? "error"
@@ -736,7 +694,7 @@ void Simulation::ReportOldDoor(const WorkerPtr& worker, size_t keep, std::functi
   }
   Note(fmt::format("{} reports task {}", worker->name, shard.task));
   AtMaster([this, worker, keep, then, call, shard](Core& core) {
-    core.old_door().ReportTask(kDataset, shard.task, "");
+    core.old_door().ReportTask(Plan::kDataset, shard.task, "");
     core.outbox().Add([this, worker, keep, then, call] {
       AtWorker(worker, Between(1, 5), [this, worker, keep, then, call] {
         if (worker->reporting != call) return;  // the connection broke before
@@ -768,11 +726,11 @@ SimulationResult Simulation::Run() {
                      core_ == nullptr ? "nothing" : job::NameOf(core_->state()),
                      core_ == nullptr ? "" : core_->View().reason));
   }
-  if (!failed_ && core_->dispatcher().Find(kDataset) == nullptr) {
+  if (!failed_ && core_->dispatcher().Find(Plan::kDataset) == nullptr) {
     Fail("the job succeeded, and nobody ever registered its dataset");
   }
   if (!failed_) {
-    const Dataset* dataset = core_->dispatcher().Find(kDataset);
+    const Dataset* dataset = core_->dispatcher().Find(Plan::kDataset);
     const job::DatasetView view = dataset->View();
     const bool quiet =
         result_.kills + result_.freezes + result_.lost_messages + result_.master_crashes == 0;

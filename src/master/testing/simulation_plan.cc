@@ -1,0 +1,32 @@
+#include "master/testing/simulation_plan.h"
+
+namespace edl::master {
+
+Plan MakePlan(std::mt19937_64& random) {
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const auto real = [&](double most) {
+    return pick(0, 2) == 0 ? 0.0 : std::uniform_real_distribution<double>(0, most)(random);
+  };
+  Plan plan;
+  plan.workers = pick(1, 3);
+  plan.chief = pick(0, 1) == 1;
+  plan.data = {.name = Plan::kDataset,
+               .size = pick(20, 120),
+               .batch_size = pick(2, 7),
+               .batches_per_shard = pick(1, 3),
+               .epochs = pick(1, 2),
+               .order = static_cast<Order>(pick(0, 2))};
+  plan.kill_rate = real(0.08);
+  plan.freeze_rate = real(0.05);
+  plan.crash_rate = real(0.1);
+  plan.stall_rate = real(0.03);
+  plan.loss = real(0.2);
+  plan.repeat = real(0.2);
+  plan.old_door_mixed = pick(0, 1) == 1;
+  plan.quits_on_error = pick(0, 3) == 0;
+  return plan;
+}
+
+}  // namespace edl::master
