@@ -9,6 +9,7 @@
 
 #include "backend/kubernetes/yaml.h"
 #include "base/base64.h"
+#include "job/job_view.h"
 #include "job/names.h"
 #include "kube/json_fields.h"
 #include "kube/pod.h"
@@ -209,7 +210,20 @@ Status KubernetesJobs::Annotate(const std::string& job, std::string_view name,
 }
 
 Status KubernetesJobs::Stop(const std::string& job, const std::string& reason) {
+  EDL_ASSIGN_OR_RETURN(const kube::Object pod, client_.Get(kube::kPods, MasterKey(job)));
+  if (kube::PodStateOf(pod).phase == kube::PodPhase::kPending) return StopUnborn(job, pod, reason);
   return Annotate(job, kStopAnnotation, reason);
+}
+
+Status KubernetesJobs::StopUnborn(const std::string& job, const kube::Object& pod,
+                                  const std::string& reason) {
+  EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
+  EDL_ASSIGN_OR_RETURN(const kube::Object map, client_.Get(kube::kConfigMaps, MasterKey(job)));
+  EDL_ASSIGN_OR_RETURN(job::JobView view, job::JobView::FromJson(JobOf(map, nullptr).status_json));
+  view.state = job::JobState::kStopped;
+  view.reason = reason;
+  const json patch = {{"data", {{kStatusKey, view.ToJson()}}}};
+  return client_.Patch(kube::kConfigMaps, MasterKey(job), patch).status();
 }
 
 Status KubernetesJobs::Scale(const std::string& job, int num_workers) {

@@ -49,6 +49,8 @@ class KubernetesJobs final : public ClusterJobs {
   // Nothing of the last master's life is left.
   Status AwaitGone(const kube::ObjectKey& master);
   Status Annotate(const std::string& job, std::string_view name, const std::string& value);
+  // A master that does not run yet obeys nobody.
+  Status StopUnborn(const std::string& job, const kube::Object& pod, const std::string& reason);
   void RemoveAll(const std::string& job);
 
   const std::unique_ptr<kube::Connection> connection_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
+#include "job/job_view.h"
 #include "job/train_flags.h"
 #include "kube/resource.h"
 #include "kube/testing/api_server.h"
@@ -15,6 +16,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+const std::string kStatus = job::JobView{.name = "iris"}.ToJson();
 const kube::ObjectKey kMaster{"ml", "elasticdl-iris-master"};
 
 class KubernetesJobsTest : public testing::Test {
@@ -28,7 +30,13 @@ class KubernetesJobsTest : public testing::Test {
     return {.job = *job::MakeJobSpec(flags),
             .options = *job::MakeClusterOptions(flags),
             .spec_json = spec,
-            .status_json = R"({"name": "iris"})"};
+            .status_json = kStatus};
+  }
+
+  void SetPhase(const std::string& phase) {
+    kube::Object pod = server_.Get(kube::kPods, kMaster).value();
+    pod.fields()["status"] = {{"phase", phase}};
+    server_.Put(kube::kPods, pod);
   }
 
   bool IsThere(const kube::Resource& resource) { return server_.Get(resource, kMaster).ok(); }
@@ -81,7 +89,7 @@ TEST_F(KubernetesJobsTest, FindsAJobAndSaysWhatKeepsItsMaster) {
   EXPECT_EQ(jobs_.Find("iris").status().code(), Code::kNotFound);
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   EXPECT_TRUE(jobs_.Find("iris")->running);
-  EXPECT_EQ(jobs_.Find("iris")->status_json, R"({"name": "iris"})");
+  EXPECT_EQ(jobs_.Find("iris")->status_json, kStatus);
 
   kube::Object pod = server_.Get(kube::kPods, kMaster).value();
   pod.fields()["status"] = json::parse(R"({"phase": "Pending", "containerStatuses": [
@@ -111,11 +119,22 @@ TEST_F(KubernetesJobsTest, GoesOnWithAJobWhoseMasterIsGone) {
 
 TEST_F(KubernetesJobsTest, TellsTheMasterByItsPod) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Running");
   ASSERT_EQ(jobs_.Scale("iris", 7), Ok());
   ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
   const kube::Object::Labels notes = server_.Get(kube::kPods, kMaster)->annotations();
   EXPECT_EQ(notes.at("elasticdl.org/num-workers"), "7");
   EXPECT_EQ(notes.at("elasticdl.org/stop"), "enough");
+}
+
+TEST_F(KubernetesJobsTest, StopsAJobWhoseMasterDoesNotRunYet) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Pending");
+
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+
+  EXPECT_FALSE(IsThere(kube::kPods));
+  EXPECT_THAT(jobs_.Find("iris")->status_json, HasSubstr("stopped"));
 }
 
 TEST_F(KubernetesJobsTest, DeletesAllOfAJob) {

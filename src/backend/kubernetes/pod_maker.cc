@@ -1,5 +1,6 @@
 #include "backend/kubernetes/pod_maker.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -229,18 +230,20 @@ kube::Object PodMaker::MasterPod() const {
   AddFieldVariable(container, "ELASTICDL_POD_NAME", "metadata.name");
   AddFieldVariable(container, "ELASTICDL_POD_UID", "metadata.uid");
   AddFieldVariable(container, "ELASTICDL_POD_NAMESPACE", "metadata.namespace");
-  AddVolumes(job_.volumes, pod["spec"], container);
-  json state = {{"name", kStateVolume}, {"mountPath", kStateMount}};
-  json source = {{"name", kStateVolume}, {"emptyDir", json::object()}};
-  for (const job::Volume& volume : job_.volumes) {
-    if (volume.claim_name.empty()) continue;
-    state["subPath"] = fmt::format(".elasticdl/{}", job_.job_name);
-    source = {{"name", kStateVolume},
-              {"persistentVolumeClaim", {{"claimName", volume.claim_name}}}};
-    break;
+  std::vector<job::Volume> volumes = job_.volumes;
+  const auto claim = std::find_if(volumes.begin(), volumes.end(), [](const job::Volume& volume) {
+    return !volume.claim_name.empty();
+  });
+  if (claim != volumes.end()) {
+    // One more mount of the same volume: a pod with two volumes of one claim never starts.
+    volumes.push_back({.claim_name = claim->claim_name,
+                       .mount_path = std::string(kStateMount),
+                       .sub_path = fmt::format(".elasticdl/{}", job_.job_name)});
+  } else {
+    pod["spec"]["volumes"].push_back({{"name", kStateVolume}, {"emptyDir", json::object()}});
+    container["volumeMounts"].push_back({{"name", kStateVolume}, {"mountPath", kStateMount}});
   }
-  pod["spec"]["volumes"].push_back(std::move(source));
-  container["volumeMounts"].push_back(std::move(state));
+  AddVolumes(volumes, pod["spec"], container);
   MountSecret(pod["spec"], container, {{"secret", {{"secretName", name}}}});
   options_.cluster_spec.AdaptPod(job::Role::kMaster, pod);
   return kube::Object(std::move(pod));

@@ -164,9 +164,10 @@ TEST(PodMaker, MakesTheMastersPod) {
 TEST(PodMaker, KeepsTheLedgerOnTheJobsClaim) {
   const json pod = Maker({{"volume", "claim_name=c,mount_path=/data"}}).MasterPod().fields();
   const json& mounts = pod["spec"]["containers"][0]["volumeMounts"];
-  EXPECT_THAT(mounts, Contains(json{{"name", "elasticdl-state"},
+  EXPECT_THAT(mounts, Contains(json{{"name", "volume-0"},
                                     {"mountPath", "/var/lib/elasticdl"},
                                     {"subPath", ".elasticdl/iris"}}));
+  EXPECT_EQ(pod["spec"]["volumes"].size(), 2) << "the claim once, and the job's secret";
 }
 
 TEST(PodMaker, HidesTheJobInASecret) {

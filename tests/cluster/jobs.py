@@ -1,0 +1,146 @@
+"""Jobs of ours in the test cluster: submitted, watched and judged as a user does it."""
+
+import json
+import os
+import signal
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Dict, List, Optional, Set
+
+from cluster import ROOT, Cluster, Namespace, wait_for
+
+BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
+IMAGE = "elasticdl:test"
+PROGRAM = "/repo/tests/e2e/programs/record_logger.py"
+# A ps that has nothing to do but to be there, and says goodbye.
+IDLE_PS = 'if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wait; fi; '
+
+
+def load_image(cluster: Cluster, folder: Path) -> None:
+    """Our binary on top of the python image: what a job of these tests runs from."""
+    tree = folder / "usr/local/bin"
+    tree.mkdir(parents=True)
+    subprocess.run(["strip", "-o", str(tree / "elasticdl"), str(BINARY)], check=True)
+    archive = folder / "image.tar"
+    registry = cluster("registry")
+    buildah = ["buildah", "--storage-driver", "vfs", "--root", str(folder / "store"),
+               "--runroot", str(folder / "run")]
+    made = subprocess.run([*buildah, "from", "--quiet", "--tls-verify=false",
+                           f"docker://{registry}/library/python:3.11"],
+                          check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run([*buildah, "copy", "--quiet", made, str(folder / "usr"), "/usr"], check=True)
+    subprocess.run([*buildah, "commit", "--quiet", made,
+                    f"docker-archive:{archive}:docker.io/library/{IMAGE}"], check=True)
+    cluster("load", str(archive))
+
+
+class Job:
+    """One job in a namespace."""
+
+    def __init__(self, namespace: Namespace, name: str, out: Path) -> None:
+        self.namespace, self.name, self.out = namespace, name, out
+        self.env = {**os.environ, "KUBECONFIG": str(namespace.cluster.kubeconfig())}
+
+    def cli(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+        done = subprocess.run(
+            [str(BINARY), *arguments, "--backend=kubernetes", f"--namespace={self.namespace.name}"],
+            env=self.env, text=True, capture_output=True, check=False, timeout=180)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def submit(self, size: int, record_us: int, *more: str, command: Optional[str] = None,
+               volume: str = "") -> str:
+        mounts = [f"host_path={sysconfig.get_path('purelib')},"
+                  "mount_path=/usr/local/lib/python3.11/dist-packages",
+                  f"host_path={ROOT},mount_path=/repo", f"host_path={self.out},mount_path=/out"]
+        command = command or (f"{IDLE_PS}exec python3 {PROGRAM} --size {size} --log-dir /out "
+                              f"--record-us {record_us}")
+        return self.cli(
+            "train", f"--job_name={self.name}", f"--image_name={IMAGE}",
+            "--image_pull_policy=Never", f"--job_command={command}",
+            "--master_resource_request=cpu=0.1,memory=128Mi",
+            "--worker_resource_request=cpu=0.2,memory=128Mi",
+            "--ps_resource_request=cpu=0.1,memory=64Mi",
+            "--envs=PYTHONPATH=/repo,PYTHONUNBUFFERED=1",
+            "--volume=" + ";".join(mounts + ([volume] if volume else [])), *more).stdout
+
+    def pods(self) -> Dict[str, dict]:
+        listed = json.loads(self.namespace.kubectl(
+            "get", "pods", "-l", f"elasticdl-job-name={self.name}", "-o", "json"))
+        return {item["metadata"]["name"]: item for item in listed["items"]}
+
+    def shown(self) -> Dict[str, str]:
+        """Short names, and what `kubectl get pods` has under STATUS."""
+        states = {}
+        for name, pod in self.pods().items():
+            short = name.replace(f"{self.name}-edljob-", "").replace(f"elasticdl-{self.name}-", "")
+            leaving = pod["metadata"].get("deletionTimestamp")
+            states[short] = "Terminating" if leaving else pod["status"]["phase"]
+        return states
+
+    def workers(self, state: str) -> Set[str]:
+        return {name for name, shown in self.shown().items()
+                if name.startswith("worker-") and shown == state}
+
+    def wait_for_workers(self, wanted: Set[str], seconds: float = 60) -> None:
+        wait_for(f"{sorted(wanted)} to run; there are {self.shown()}",
+                 lambda: self.workers("Running") == wanted, seconds)
+
+    def status(self) -> dict:
+        return json.loads(self.cli("status", self.name, "--output=json").stdout)
+
+    def records_done(self) -> int:
+        datasets = self.status()["datasets"]
+        return datasets[0]["records_done"] if datasets else 0
+
+    def wait_for_records(self, more: int, seconds: float = 60) -> None:
+        wanted = self.records_done() + more
+        wait_for(f"{wanted} records done", lambda: self.records_done() >= wanted, seconds)
+
+    def wait_for_end(self, seconds: float = 120) -> dict:
+        def ended() -> Optional[dict]:
+            view = self.status()
+            return view if view["state"] not in ("starting", "running", "finishing") else None
+        return wait_for(f"job {self.name} to end", ended, seconds)
+
+    def assert_all_done(self, size: int, seconds: float = 120) -> dict:
+        view = self.wait_for_end(seconds)
+        master = self.namespace.cluster.run("kubectl", "-n", self.namespace.name, "logs",
+                                            f"elasticdl-{self.name}-master").stdout
+        assert view["state"] == "succeeded", f"{view}\n{master[-3000:]}"
+        dataset = view["datasets"][0]
+        assert dataset["records_done"] == dataset["records_total"] == size, dataset
+        assert dataset["records_not_trained"] == 0
+        assert {record for _, record in self.seen()} == set(range(size))
+        return view
+
+    def seen(self) -> List[tuple]:
+        """(replica, record) of all that the program wrote down."""
+        found = []
+        for path in self.out.glob("*.log"):
+            replica = path.stem.rsplit("-", 1)[0]
+            found += [(replica, int(line.split()[3])) for line in path.read_text().splitlines()]
+        return found
+
+    def processes(self, pod: str, words: str) -> List[int]:
+        """Processes in a pod, by their ids on this machine, with these words in the command."""
+        uid = self.pods()[pod]["metadata"]["uid"]
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                groups = (entry / "cgroup").read_text()
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if uid in groups and words in command:
+                found.append(int(entry.name))
+        return found
+
+    def kill_master_process(self) -> None:
+        """SIGKILL to the master itself; its supervisor lives."""
+        pod = f"elasticdl-{self.name}-master"
+        (master,) = wait_for("the master", lambda: self.processes(pod, "elasticdl master -f"))
+        os.kill(master, signal.SIGKILL)
