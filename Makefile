@@ -88,6 +88,13 @@ test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in
 	@$(step) "build (release)" $(call build,release,elasticdl mutants python_descriptor)
 	@$(step) "tier 2: local jobs" $(pytest) -v -rP tests/e2e $(ARGS)
 
+# Not part of `make test` yet: compiling the cluster takes a fresh machine over its hour.
+.PHONY: test-cluster
+test-cluster: ## Tier 3, as root: a real Kubernetes cluster on this machine, and jobs in it
+	@$(step) "build the cluster" tools/cluster build
+	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor kube_conformance backend_kubernetes_conformance)
+	@$(step) "tier 3: cluster" $(pytest) -v -rP tests/cluster $(ARGS)
+
 .PHONY: test-fuzz
 test-fuzz: ## Replay the fuzz corpora, then 10 s a target
 	@$(step) "build (fuzz)" $(call build,fuzz,fuzzers)
@@ -104,6 +111,7 @@ fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the cor
 .PHONY: nightly
 nightly: test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
 	@$(step) "long simulation" tools/nightly $(BUILD)
+	@$(MAKE) --no-print-directory test-cluster
 	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v -rP tests/e2e
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 
