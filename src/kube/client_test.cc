@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/mutex.h"
 #include "kube/testing/fake_timing.h"
 #include "kube/testing/http_server.h"
 
@@ -42,16 +43,35 @@ const ObjectKey kKey{.name_space = "ns", .name = "p"};
 class ClientTest : public testing::Test {
  protected:
   Client Make(ClientOptions options = {}) { return Client(connection_, fake_.timing(), options); }
+  // What it does next.
+  void Will(std::deque<Act> acts) {
+    const MutexLock lock(mutex_);
+    acts_ = std::move(acts);
+  }
+  size_t Left() {
+    const MutexLock lock(mutex_);
+    return acts_.size();
+  }
+  ServedRequest Asked(size_t number) {
+    const MutexLock lock(mutex_);
+    return requests_.at(number);
+  }
+  // The next act, for a request.
+  Act Take(const ServedRequest& request) {
+    const MutexLock lock(mutex_);
+    requests_.push_back(request);
+    if (acts_.empty()) return Answer(404, Refusal(404, "NotFound", "not there"));
+    Act act = std::move(acts_.front());
+    acts_.pop_front();
+    return act;
+  }
 
   FakeTiming fake_;
-  std::deque<Act> acts_;                 // filled before a call
-  std::vector<ServedRequest> requests_;  // read after it
+  Mutex mutex_;
+  std::deque<Act> acts_ GUARDED_BY(mutex_);
+  std::vector<ServedRequest> requests_ GUARDED_BY(mutex_);
   HttpServer server_{[this](const ServedRequest& request, ServedConnection& connection) {
-    requests_.push_back(request);
-    if (acts_.empty()) return connection.Answer(404, Refusal(404, "NotFound", "not there"));
-    const Act act = acts_.front();
-    acts_.pop_front();
-    act(connection);
+    Take(request)(connection);
   }};
   Connection connection_{
       Config{.server = server_.url(), .name_space = "mine", .source = "the test"},
@@ -61,7 +81,7 @@ class ClientTest : public testing::Test {
 
 TEST_F(ClientTest, AsksWhereTheServerHasAnObject) {
   Client client = Make();
-  acts_ = {Answer(200, kPod), Answer(200, "{}"), Answer(200, "{}")};
+  Will({Answer(200, kPod), Answer(200, "{}"), Answer(200, "{}")});
 
   const auto pod = client.Get(kPods, kKey);
   ASSERT_TRUE(pod.ok()) << pod.status();
@@ -69,19 +89,17 @@ TEST_F(ClientTest, AsksWhereTheServerHasAnObject) {
   EXPECT_TRUE(client.Get(kLeases, kKey).ok());
   EXPECT_TRUE(client.Get(kPriorityClasses, {.name = "high"}).ok());
 
-  EXPECT_EQ(requests_.at(0).target, "/api/v1/namespaces/ns/pods/p");
-  EXPECT_EQ(requests_.at(1).target, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/p");
-  EXPECT_EQ(requests_.at(2).target, "/apis/scheduling.k8s.io/v1/priorityclasses/high");
+  EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/ns/pods/p");
+  EXPECT_EQ(Asked(1).target, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/p");
+  EXPECT_EQ(Asked(2).target, "/apis/scheduling.k8s.io/v1/priorityclasses/high");
 }
 
 TEST_F(ClientTest, NamesTheObjectAndTheWayOut) {
   Client client = Make({.tries = 1});
-  acts_ = {Answer(403, Refusal(403, "Forbidden", "User \"u\" cannot get resource \"pods\"")),
-           Answer(403, Refusal(403, "Forbidden", "no PriorityClass with name x was found")),
-           Answer(401, Refusal(401, "Unauthorized", "Unauthorized")),
-           Answer(401, Refusal(401, "Unauthorized", "Unauthorized")),
-           Break(),
-           Break()};
+  Will({Answer(403, Refusal(403, "Forbidden", "User \"u\" cannot get resource \"pods\"")),
+        Answer(403, Refusal(403, "Forbidden", "no PriorityClass with name x was found")),
+        Answer(401, Refusal(401, "Unauthorized", "Unauthorized")),
+        Answer(401, Refusal(401, "Unauthorized", "Unauthorized")), Break(), Break()});
 
   const Status denied = client.Get(kPods, kKey).status();
   EXPECT_EQ(denied.code(), Code::kPermissionDenied);
@@ -101,10 +119,10 @@ TEST_F(ClientTest, NamesTheObjectAndTheWayOut) {
 
 TEST_F(ClientTest, ReadsAListInPages) {
   Client client = Make({.page_size = 2});
-  acts_ = {Answer(200, R"({"metadata":{"resourceVersion":"7","continue":"a/b"},
+  Will({Answer(200, R"({"metadata":{"resourceVersion":"7","continue":"a/b"},
                            "items":[{"metadata":{"name":"p0"}},{"metadata":{"name":"p1"}}]})"),
-           Answer(200, R"({"metadata":{"resourceVersion":"7"},
-                           "items":[{"metadata":{"name":"p2"}}]})")};
+        Answer(200, R"({"metadata":{"resourceVersion":"7"},
+                           "items":[{"metadata":{"name":"p2"}}]})")});
 
   const auto list = client.List(kPods, "ns", {.labels = "app=a,b!=c", .fields = "spec.nodeName=n"});
 
@@ -113,37 +131,37 @@ TEST_F(ClientTest, ReadsAListInPages) {
   ASSERT_THAT(list->items, SizeIs(3));
   EXPECT_EQ(list->items[2].name(), "p2");
   EXPECT_EQ(list->items[2].kind(), "Pod");
-  EXPECT_EQ(requests_.at(0).target,
+  EXPECT_EQ(Asked(0).target,
             "/api/v1/namespaces/ns/pods?labelSelector=app%3Da%2Cb%21%3Dc&fieldSelector=spec."
             "nodeName%3Dn&limit=2");
-  EXPECT_THAT(requests_.at(1).target, HasSubstr("&continue=a%2Fb"));
+  EXPECT_THAT(Asked(1).target, HasSubstr("&continue=a%2Fb"));
 }
 
 TEST_F(ClientTest, BeginsAListAgainWhenItsPagesAreTooOld) {
   Client client = Make();
   const std::string expired = Refusal(410, "Expired", "the continue token is too old");
-  acts_ = {Answer(200, R"({"metadata":{"continue":"x"},"items":[{"metadata":{"name":"old"}}]})"),
-           Answer(410, expired),
-           Answer(200, R"({"metadata":{},"items":[{"metadata":{"name":"new"}}]})")};
+  Will({Answer(200, R"({"metadata":{"continue":"x"},"items":[{"metadata":{"name":"old"}}]})"),
+        Answer(410, expired),
+        Answer(200, R"({"metadata":{},"items":[{"metadata":{"name":"new"}}]})")});
 
   const auto list = client.List(kPods, "");
 
   ASSERT_TRUE(list.ok()) << list.status();
   ASSERT_THAT(list->items, SizeIs(1));
   EXPECT_EQ(list->items[0].name(), "new");
-  EXPECT_EQ(requests_.at(2).target, "/api/v1/pods?limit=500");
+  EXPECT_EQ(Asked(2).target, "/api/v1/pods?limit=500");
 }
 
 TEST_F(ClientTest, WaitsAsLongAsTheServerAsks) {
   Client client = Make();
-  acts_ = {Answer(429, "", "Retry-After: 2\r\n"), Answer(503, "", "Retry-After: 1\r\n"),
-           Answer(201, kPod)};
+  Will({Answer(429, "", "Retry-After: 2\r\n"), Answer(503, "", "Retry-After: 1\r\n"),
+        Answer(201, kPod)});
 
   const auto created = client.Create(kPods, *Object::Parse(R"({"metadata":{"generateName":"p"}})"));
 
   EXPECT_TRUE(created.ok()) << created.status();
   EXPECT_THAT(fake_.waits(), ElementsAre(seconds(2), seconds(1)));
-  EXPECT_EQ(requests_.at(0).target, "/api/v1/namespaces/mine/pods");
+  EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/mine/pods");
 }
 
 // A second Break where the connection is not new: libcurl itself sends again on a new one.
@@ -151,20 +169,20 @@ TEST_F(ClientTest, RepeatsOnABrokenConnectionWhatDoesNoHarm) {
   Client client = Make();
   fake_.set_chance(1);
 
-  acts_ = {Break(), Break(), Answer(200, kPod)};
+  Will({Break(), Break(), Answer(200, kPod)});
   EXPECT_TRUE(client.Get(kPods, kKey).ok());
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(100), milliseconds(200)));
 
-  acts_ = {Break(), Answer(409, Refusal(409, "AlreadyExists", "it is there"))};
+  Will({Break(), Answer(409, Refusal(409, "AlreadyExists", "it is there"))});
   EXPECT_EQ(client.Create(kPods, Object(kPods, kKey)).status().code(), Code::kAlreadyExists);
 
-  acts_ = {Break(), Answer(201, kPod)};
+  Will({Break(), Answer(201, kPod)});
   const auto nameless =
       client.Create(kPods, *Object::Parse(R"({"metadata":{"generateName":"p"}})"));
   EXPECT_EQ(nameless.status().code(), Code::kUnavailable);
-  EXPECT_THAT(acts_, SizeIs(1));
+  EXPECT_EQ(Left(), 1);
 
-  acts_ = {Break(), Answer(200, kPod)};
+  Will({Break(), Answer(200, kPod)});
   EXPECT_EQ(client.Patch(kPods, kKey, json::array(), {.type = PatchType::kJson}).status().code(),
             Code::kUnavailable);
   EXPECT_TRUE(client.Patch(kPods, kKey, json::object()).ok());
@@ -173,44 +191,44 @@ TEST_F(ClientTest, RepeatsOnABrokenConnectionWhatDoesNoHarm) {
 TEST_F(ClientTest, DoesNotRepeatARefusalOfTheCallItself) {
   Client client = Make();
   for (const int status : {400, 403, 404, 409, 422, 500}) {
-    acts_ = {Answer(status, ""), Answer(200, kPod)};
+    Will({Answer(status, ""), Answer(200, kPod)});
     EXPECT_FALSE(client.Update(kPods, Object(kPods, kKey)).ok()) << status;
-    EXPECT_THAT(acts_, SizeIs(1)) << status;
+    EXPECT_EQ(Left(), 1) << status;
   }
   EXPECT_THAT(fake_.waits(), IsEmpty());
 }
 
 TEST_F(ClientTest, GivesUpAfterSoManyTriesOrSoLong) {
   Client few = Make({.tries = 3});
-  acts_ = {Answer(500, ""), Answer(500, ""), Answer(500, ""), Answer(200, kPod)};
+  Will({Answer(500, ""), Answer(500, ""), Answer(500, ""), Answer(200, kPod)});
   EXPECT_EQ(few.Get(kPods, kKey).status().code(), Code::kUnavailable);
-  EXPECT_THAT(acts_, SizeIs(1));
+  EXPECT_EQ(Left(), 1);
 
   Client impatient = Make({.patience = seconds(25)});
-  acts_ = {Answer(503, "", "Retry-After: 20\r\n"), Answer(503, "", "Retry-After: 20\r\n"),
-           Answer(200, kPod)};
+  Will({Answer(503, "", "Retry-After: 20\r\n"), Answer(503, "", "Retry-After: 20\r\n"),
+        Answer(200, kPod)});
   EXPECT_EQ(impatient.Get(kPods, kKey).status().code(), Code::kUnavailable);
-  EXPECT_THAT(acts_, SizeIs(1));
+  EXPECT_EQ(Left(), 1);
 }
 
 TEST_F(ClientTest, StopsWaitingWhenTold) {
   Client client = Make();
   std::stop_source stop;
   fake_.set_on_wait([&] { stop.request_stop(); });
-  acts_ = {Answer(503, "", "Retry-After: 1\r\n"), Answer(200, kPod)};
+  Will({Answer(503, "", "Retry-After: 1\r\n"), Answer(200, kPod)});
   EXPECT_EQ(client.Get(kPods, kKey, stop.get_token()).status().code(), Code::kCancelled);
 }
 
 TEST_F(ClientTest, KeepsToItsRate) {
   Client client = Make({.calls_per_second = 10, .burst = 1});
-  acts_ = {Answer(200, kPod), Answer(200, kPod), Answer(200, kPod)};
+  Will({Answer(200, kPod), Answer(200, kPod), Answer(200, kPod)});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(client.Get(kPods, kKey).ok());
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(100), milliseconds(100)));
 }
 
 TEST_F(ClientTest, WritesAndPatchesInTheServersWords) {
   Client client = Make();
-  acts_ = {Answer(200, kPod), Answer(200, kPod), Answer(200, kPod), Answer(200, kPod)};
+  Will({Answer(200, kPod), Answer(200, kPod), Answer(200, kPod), Answer(200, kPod)});
   Object pod(kPods, kKey);
   pod.set_resource_version("5");
 
@@ -222,30 +240,29 @@ TEST_F(ClientTest, WritesAndPatchesInTheServersWords) {
                          {.type = PatchType::kApply, .field_manager = "me", .force = true})
                   .ok());
 
-  EXPECT_EQ(requests_.at(0).method + " " + requests_.at(0).target,
-            "PUT /api/v1/namespaces/ns/pods/p");
-  EXPECT_EQ(json::parse(requests_.at(0).body), pod.fields());
-  EXPECT_EQ(requests_.at(1).target, "/api/v1/namespaces/ns/pods/p/status");
-  EXPECT_EQ(requests_.at(2).headers["content-type"], "application/merge-patch+json");
-  EXPECT_EQ(requests_.at(2).target, "/api/v1/namespaces/ns/pods/p/status");
-  EXPECT_EQ(requests_.at(2).body, R"({"a":null})");
-  EXPECT_EQ(requests_.at(3).headers["content-type"], "application/apply-patch+yaml");
-  EXPECT_EQ(requests_.at(3).target, "/api/v1/namespaces/ns/pods/p?fieldManager=me&force=true");
+  EXPECT_EQ(Asked(0).method + " " + Asked(0).target, "PUT /api/v1/namespaces/ns/pods/p");
+  EXPECT_EQ(json::parse(Asked(0).body), pod.fields());
+  EXPECT_EQ(Asked(1).target, "/api/v1/namespaces/ns/pods/p/status");
+  EXPECT_EQ(Asked(2).headers["content-type"], "application/merge-patch+json");
+  EXPECT_EQ(Asked(2).target, "/api/v1/namespaces/ns/pods/p/status");
+  EXPECT_EQ(Asked(2).body, R"({"a":null})");
+  EXPECT_EQ(Asked(3).headers["content-type"], "application/apply-patch+yaml");
+  EXPECT_EQ(Asked(3).target, "/api/v1/namespaces/ns/pods/p?fieldManager=me&force=true");
 }
 
 TEST_F(ClientTest, AsksWhetherAnObjectWouldBeTaken) {
   Client client = Make();
-  acts_ = {Answer(403, Refusal(403, "Forbidden", "exceeded quota: cpu, used: 4"))};
+  Will({Answer(403, Refusal(403, "Forbidden", "exceeded quota: cpu, used: 4"))});
 
   EXPECT_EQ(client.CreateDryRun(kPods, Object(kPods, kKey)).status().code(),
             Code::kResourceExhausted);
 
-  EXPECT_EQ(requests_.at(0).target, "/api/v1/namespaces/ns/pods?dryRun=All");
+  EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/ns/pods?dryRun=All");
 }
 
 TEST_F(ClientTest, DeletesWhatIsThereAndIsContentWithNothing) {
   Client client = Make();
-  acts_ = {Answer(202, kPod), Answer(404, ""), Answer(409, Refusal(409, "Conflict", "other uid"))};
+  Will({Answer(202, kPod), Answer(404, ""), Answer(409, Refusal(409, "Conflict", "other uid"))});
 
   EXPECT_TRUE(client
                   .Delete(kPods, kKey,
@@ -257,7 +274,7 @@ TEST_F(ClientTest, DeletesWhatIsThereAndIsContentWithNothing) {
   EXPECT_TRUE(client.Delete(kPods, kKey).ok());
   EXPECT_EQ(client.Delete(kPods, kKey, {.uid = "other"}).code(), Code::kAborted);
 
-  EXPECT_EQ(json::parse(requests_.at(0).body),
+  EXPECT_EQ(json::parse(Asked(0).body),
             json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,
                             "propagationPolicy":"Foreground",
                             "preconditions":{"uid":"u","resourceVersion":"5"}})"));
@@ -265,12 +282,12 @@ TEST_F(ClientTest, DeletesWhatIsThereAndIsContentWithNothing) {
 
 TEST_F(ClientTest, ReadsAndFollowsLogs) {
   Client client = Make();
-  acts_ = {Answer(200, "all of it\n"), [](ServedConnection& connection) {
-             connection.BeginChunks();
-             connection.Chunk("one\n");
-             connection.Chunk("two\n");
-             connection.EndChunks();
-           }};
+  Will({Answer(200, "all of it\n"), [](ServedConnection& connection) {
+          connection.BeginChunks();
+          connection.Chunk("one\n");
+          connection.Chunk("two\n");
+          connection.EndChunks();
+        }});
 
   const auto log = client.Log(kKey, {.container = "c", .tail_lines = 3});
   ASSERT_TRUE(log.ok()) << log.status();
@@ -286,15 +303,15 @@ TEST_F(ClientTest, ReadsAndFollowsLogs) {
   }
 
   EXPECT_EQ(followed, "one\ntwo\n");
-  EXPECT_EQ(requests_.at(0).target, "/api/v1/namespaces/ns/pods/p/log?container=c&tailLines=3");
-  EXPECT_EQ(requests_.at(1).target,
+  EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/ns/pods/p/log?container=c&tailLines=3");
+  EXPECT_EQ(Asked(1).target,
             "/api/v1/namespaces/ns/pods/p/log?follow=true&sinceSeconds=9&sinceTime=2026-11-"
             "15T10%3A00%3A00Z&limitBytes=7&timestamps=true");
 }
 
 TEST_F(ClientTest, SaysWhyThereIsNoLog) {
   Client client = Make();
-  acts_ = {Answer(400, Refusal(400, "BadRequest", "container \"c\" is waiting to start"))};
+  Will({Answer(400, Refusal(400, "BadRequest", "container \"c\" is waiting to start"))});
   auto stream = client.FollowLog(kKey);
   ASSERT_TRUE(stream.ok()) << stream.status();
   EXPECT_EQ((*stream)->Read().status().code(), Code::kInvalidArgument);
@@ -303,14 +320,14 @@ TEST_F(ClientTest, SaysWhyThereIsNoLog) {
 
 TEST_F(ClientTest, WatchesFromAVersion) {
   Client client = Make();
-  acts_ = {[](ServedConnection& connection) {
+  Will({[](ServedConnection& connection) {
     connection.BeginChunks();
     connection.Chunk(R"({"type":"ADDED","object":{"metadata":{"na)");
     connection.Chunk(R"(me":"p"}}}
 {"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}
 )");
     connection.EndChunks();
-  }};
+  }});
 
   auto watch = client.Watch(kPods, "ns", {.selector = {.labels = "a"}, .resource_version = "7"});
   ASSERT_TRUE(watch.ok()) << watch.status();
@@ -319,17 +336,17 @@ TEST_F(ClientTest, WatchesFromAVersion) {
   EXPECT_EQ(Object((*added)->object).name(), "p");
   EXPECT_EQ((*watch)->Next().status().code(), Code::kOutOfRange);
 
-  EXPECT_EQ(requests_.at(0).target,
+  EXPECT_EQ(Asked(0).target,
             "/api/v1/namespaces/ns/pods?labelSelector=a&watch=1&allowWatchBookmarks=true&"
             "resourceVersion=7&timeoutSeconds=300");
 }
 
 TEST_F(ClientTest, EndsAWatchThatNobodyReadsAnyMore) {
   Client client = Make();
-  acts_ = {[](ServedConnection& connection) {
+  Will({[](ServedConnection& connection) {
     connection.BeginChunks();
     connection.AwaitClose();
-  }};
+  }});
   auto watch = client.Watch(kPods, "ns", {});
   ASSERT_TRUE(watch.ok()) << watch.status();
   watch->reset();  // does not wait for the server
@@ -337,7 +354,7 @@ TEST_F(ClientTest, EndsAWatchThatNobodyReadsAnyMore) {
 
 TEST_F(ClientTest, AsksWhetherItMay) {
   Client client = Make();
-  acts_ = {Answer(201, R"({"status":{"allowed":true,"reason":"by role"}})"), Answer(201, "{}")};
+  Will({Answer(201, R"({"status":{"allowed":true,"reason":"by role"}})"), Answer(201, "{}")});
 
   const auto may = client.MayI({.verb = "create",
                                 .resource = kLeases,
@@ -349,8 +366,8 @@ TEST_F(ClientTest, AsksWhetherItMay) {
   EXPECT_EQ(may->reason, "by role");
   EXPECT_FALSE(client.MayI({.verb = "get", .resource = kPods})->allowed);
 
-  EXPECT_EQ(requests_.at(0).target, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
-  EXPECT_EQ(json::parse(requests_.at(0).body)["spec"]["resourceAttributes"],
+  EXPECT_EQ(Asked(0).target, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+  EXPECT_EQ(json::parse(Asked(0).body)["spec"]["resourceAttributes"],
             json::parse(R"({"verb":"create","group":"coordination.k8s.io","resource":"leases",
                             "subresource":"status","namespace":"ns","name":"job"})"));
 }
