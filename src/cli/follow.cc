@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cli/format.h"
+#include "cli/live_line.h"
 #include "cli/look.h"
-#include "cli/progress.h"
 #include "cli/summary.h"
 #include "client/master_client.h"
 
@@ -25,7 +25,6 @@ constexpr Duration kCloseLook = 3s;
 constexpr Duration kCloseInterval = 50ms;
 constexpr Duration kLiveInterval = 250ms;
 constexpr Duration kInterval = 500ms;
-constexpr Duration kLineInterval = 10s;
 // How long a signal may wait behind a master that does not answer.
 constexpr std::chrono::milliseconds kAskDeadline = 400ms;
 constexpr Duration kDetachPatience = 10s;
@@ -50,10 +49,9 @@ std::string MastersLastWord(Platform& platform, const JobFolder& folder) {
 class Follower {
  public:
   Follower(Platform& platform, RunningJob& job, const JobFolder& folder, Folder made)
-      : platform_(platform), job_(job), folder_(folder), made_(made) {
+      : platform_(platform), job_(job), folder_(folder), made_(made), line_(platform) {
     begin_ = platform_.clock.Now();
-    last_line_ = begin_;
-    if (Result<job::JobView> view = folder_.ReadView(); view.ok()) view_ = *std::move(view);
+    if (Result<job::JobView> view = folder_.ReadView(); view.ok()) line_.set_view(*std::move(view));
   }
 
   int Follow() {
@@ -64,7 +62,7 @@ class Follower {
       const Time now = platform_.clock.Now();
       if (now >= stop_deadline_) Shutdown();
       if (now < next_look) continue;
-      LookNow(now);
+      LookNow();
       const Duration usual = platform_.terminal.live ? kLiveInterval : kInterval;
       next_look = platform_.clock.Now() + (now - begin_ < kCloseLook ? kCloseInterval : usual);
     }
@@ -102,7 +100,7 @@ class Follower {
     if (read(signals, &taken, sizeof taken) != sizeof taken) return;
     const bool first = signal_ == 0;
     if (first) signal_ = static_cast<int>(taken.ssi_signo);
-    PrintLine(first ? "stopping the job (once more: at once)" : "ending every process at once");
+    line_.Print(first ? "stopping the job (once more: at once)" : "ending every process at once");
     if (first && AskToStop().ok()) {
       stop_deadline_ = platform_.clock.Now() + kStopPatience;
       return;
@@ -121,7 +119,7 @@ class Follower {
     stop_deadline_ = Time::max();
     // A job that has just ended by itself has nothing to shut down; the loop sees its end.
     if (Status status = job_.Shutdown(); !status.ok() && status.code() != Code::kNotFound) {
-      PrintLine("the job could not be told to stop: " + status.message());
+      line_.Print("the job could not be told to stop: " + status.message());
     }
   }
 
@@ -136,36 +134,10 @@ class Follower {
     return view;
   }
 
-  void LookNow(Time now) {
-    Result<job::JobView> view = Ask();
+  void LookNow() {
+    const Result<job::JobView> view = Ask();
     if (!view.ok()) return;  // It is starting, or starting again; the agent watches over it.
-    for (const std::string& line : Changes(view_, *view)) PrintLine(line);
-    view_ = *std::move(view);
-    rate_.Add(now, RecordsOf(view_).done);
-    if (platform_.terminal.live) {
-      DrawLive();
-    } else if (now - last_line_ >= kLineInterval) {
-      last_line_ = now;
-      PrintLine(ProgressLine(view_, rate_.PerSecond()));
-    }
-  }
-
-  void PrintLine(const std::string& line) {
-    ClearLive();
-    platform_.out << line << "\n";
-    platform_.out.flush();
-  }
-
-  void DrawLive() {
-    const std::string line = ProgressLine(view_, rate_.PerSecond());
-    platform_.out << "\r" << Cut(line, platform_.terminal.columns() - 1) << "\x1b[K";
-    platform_.out.flush();
-    drawn_ = true;
-  }
-
-  void ClearLive() {
-    if (drawn_) platform_.out << "\r\x1b[K";
-    drawn_ = false;
+    line_.Show(*view);
   }
 
   // Whether no replica was ever launched: only then is there nothing to lose.
@@ -188,14 +160,14 @@ class Follower {
   }
 
   int End() {
-    ClearLive();
+    line_.Clear();
     platform_.out.flush();
     Result<JobEnd> end = job_.Wait();
     Look look;
     if (Result<job::JobView> view = folder_.ReadView(); view.ok()) {
       look.view = *std::move(view);
     } else {
-      look.view = view_;
+      look.view = line_.view();
       if (end.ok()) return Fail(platform_, view.status());
     }
     const bool final = IsFinal(look.view.state);
@@ -228,14 +200,11 @@ class Follower {
   const JobFolder& folder_;
   const Folder made_;
 
+  LiveLine line_;
   Time begin_;
-  Time last_line_;
-  job::JobView view_;
-  RateMeter rate_;
   std::unique_ptr<client::MasterClient> master_;  // once the job's processes are forked
   int signal_ = 0;                                // the first one
   Time stop_deadline_ = Time::max();              // when a master that was asked must have ended
-  bool drawn_ = false;
 };
 
 }  // namespace

@@ -1,14 +1,13 @@
 #include <string>
 #include <vector>
 
-#include <fmt/ranges.h>
-
 #include "base/file.h"
 #include "cli/dry_run.h"
 #include "cli/follow.h"
 #include "cli/format.h"
 #include "cli/job_store.h"
 #include "cli/look.h"
+#include "cli/no_effect.h"
 #include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
 #include "job/job_file.h"
@@ -74,27 +73,6 @@ Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
         volume.claim_name);
   }
   return Ok();
-}
-
-std::vector<std::string> GivenInScope(const FlagValues& flags, std::string_view scope) {
-  std::vector<std::string> names;
-  for (const FlagSpec& spec : flags.table().specs()) {
-    if (spec.scope != scope || !flags.given(spec.name)) continue;
-    if (flags.Text(spec.name) != spec.default_value) names.push_back("--" + spec.name);
-  }
-  return names;
-}
-
-// One line for each reason why flags that were given change nothing.
-void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags) {
-  const auto say = [&](std::string_view scope, std::string_view why) {
-    const std::vector<std::string> names = GivenInScope(flags, scope);
-    if (names.empty()) return;
-    platform.out << fmt::format("no effect {}: {}\n", why, fmt::join(names, ", "));
-  };
-  say(job::kKubernetesScope, "on this machine (they are for Kubernetes)");
-  say(job::kModelScope, "with --job_command (they are for --model_def)");
-  say(job::kObsoleteScope, "in this version");
 }
 
 // Why a folder of that name cannot become this job's, and what to do.
@@ -220,7 +198,7 @@ int Train(Platform& platform, const FlagValues& given) {
     platform.out.flush();
     return kExitOk;
   }
-  SayWhatHasNoEffect(platform, *flags);
+  SayWhatHasNoEffect(platform, *flags, Where::kThisMachine);
   return Start(platform, *flags, *spec, why);
 }
 

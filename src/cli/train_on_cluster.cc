@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/dry_run.h"
+#include "cli/no_effect.h"
 #include "cli/place.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -130,6 +131,7 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
     platform.out.flush();
     return kExitOk;
   }
+  SayWhatHasNoEffect(platform, flags, Where::kCluster);
   const Status submitted = Submit(cluster, *submission, resume);
   if (!submitted.ok()) return Fail(platform, submitted);
   platform.out << fmt::format(

@@ -78,6 +78,12 @@ Status ReadNames(const FlagValues& flags, ClusterOptions& out) {
   auto variables = ParseSecretVariables(flags.String("env_secret"));
   if (!variables.ok()) return variables.status().Within("--env_secret");
   out.secret_variables = *std::move(variables);
+  if (const std::string& file = flags.String("cluster_spec"); !file.empty()) {
+    return InvalidArgument(
+        "--cluster_spec={}: this version does not run such a file yet; say the same with "
+        "--cluster_spec_json",
+        file);
+  }
   auto spec = ClusterSpec::Parse(flags.String("cluster_spec_json"));
   if (!spec.ok()) return spec.status().Within("--cluster_spec_json");
   out.cluster_spec = *std::move(spec);
@@ -132,7 +138,6 @@ Result<ClusterOptions> MakeClusterOptions(const FlagValues& flags) {
                 {Role::kEvaluator, given_or("worker_image")}};
   out.image_pull_policy = flags.String("image_pull_policy");
   out.restart_policy = flags.String("restart_policy");
-  out.log_file_path = flags.String("log_file_path");
   EDL_RETURN_IF_ERROR(ReadPriorities(flags, out));
   EDL_RETURN_IF_ERROR(ReadNames(flags, out));
   return out;

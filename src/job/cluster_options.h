@@ -33,7 +33,6 @@ struct ClusterOptions {
   std::vector<std::string> pull_secrets;
   std::string service_account;  // the master's; "": the namespace's own
   std::vector<SecretVariable> secret_variables;
-  std::string log_file_path;
   ClusterSpec cluster_spec;
 
   // The class of the replica in slot `index` of a role with `count` of them; "": none. With a

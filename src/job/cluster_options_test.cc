@@ -88,6 +88,7 @@ TEST(ClusterOptions, NamesTheFlagThatIsWrong) {
   EXPECT_THAT(error({{"image_pull_secrets", "a,B"}}), HasSubstr("--image_pull_secrets=B"));
   EXPECT_THAT(error({{"env_secret", "KEY=aws"}}),
               HasSubstr("--env_secret: 'aws' at character 5 is not SECRET/KEY"));
+  EXPECT_THAT(error({{"cluster_spec", "spec.py"}}), HasSubstr("--cluster_spec=spec.py"));
   EXPECT_THAT(error({{"cluster_spec_json", "{\"x\": 1}"}}), HasSubstr("--cluster_spec_json: x:"));
 }
 

@@ -89,6 +89,7 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.detach = flags.Bool("detach");
   spec.resume = flags.Bool("resume");
   spec.job_command = flags.String("job_command");
+  spec.log_file_path = flags.String("log_file_path");
   spec.model_def = flags.String("model_def");
   spec.model_zoo = flags.String("model_zoo");
   spec.training_data = flags.String("training_data");

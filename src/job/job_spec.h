@@ -51,6 +51,7 @@ struct JobSpec {
 
   // What runs.
   std::string job_command;
+  std::string log_file_path;  // on Kubernetes: where a replica's output goes too
   std::string model_def;
   std::string model_zoo;
   std::string training_data;

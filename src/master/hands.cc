@@ -28,6 +28,16 @@ std::vector<std::string> LastLines(const std::string& text) {
   return lines;
 }
 
+// Where output is not kept in files anyway, the user may want it in one.
+bool WritesLogFile(const job::JobSpec& job) {
+  return job.backend == job::BackendKind::kKubernetes && !job.log_file_path.empty();
+}
+
+std::vector<std::string> CommandOf(const job::JobSpec& job) {
+  if (!WritesLogFile(job)) return job::ShellCommand(job.job_command);
+  return job::ShellCommand(fmt::format("({}) 2>&1 | tee \"$ELASTICDL_LOG_FILE\"", job.job_command));
+}
+
 }  // namespace
 
 job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
@@ -38,7 +48,7 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
                         .role = role,
                         .index = command.index,
                         .id = command.replica.id,
-                        .command = job::ShellCommand(job.job_command),
+                        .command = CommandOf(job),
                         .volumes = job.volumes,
                         .memory_limit_bytes = command.memory_bytes};
   if (!job.populate_env_names.empty()) {
@@ -60,6 +70,7 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
   spec.env["ELASTICDL_JOB_NAME"] = job.job_name;
   spec.env["ELASTICDL_REPLICA_ID"] = std::to_string(command.replica.id);
   spec.env["ELASTICDL_REPLICA_INDEX"] = std::to_string(command.index);
+  if (WritesLogFile(job)) spec.env["ELASTICDL_LOG_FILE"] = job.log_file_path;
   if (job.need_tf_config) {
     spec.env["TF_CONFIG"] = job::TfConfig(addresses, role, command.index);
   }

@@ -55,6 +55,20 @@ TEST(ReplicaSpecOf, CarriesTheEnvironmentThatClientsRead) {
   EXPECT_FALSE(spec.env.contains("HOME"));
 }
 
+TEST(ReplicaSpecOf, WritesOutputToAFileTooInACluster) {
+  job::JobSpec job = WorkersOnly(1);
+  job.job_command = "train";
+  job.log_file_path = "/data/it's.log";
+  EXPECT_EQ(MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, {}).command.back(),
+            "set -o pipefail;train");
+  job.backend = job::BackendKind::kKubernetes;
+
+  const job::ReplicaSpec spec = MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, {});
+
+  EXPECT_EQ(spec.command.back(), "set -o pipefail;(train) 2>&1 | tee \"$ELASTICDL_LOG_FILE\"");
+  EXPECT_EQ(spec.env.at("ELASTICDL_LOG_FILE"), "/data/it's.log");
+}
+
 TEST(ReplicaSpecOf, TakesWholeNamesFromTheMasterAndLetsTheUserReplaceThem) {
   job::JobSpec job = WorkersOnly(1);
   job.populate_env_names = "DATA_.*Y|HOME";

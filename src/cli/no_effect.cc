@@ -1,0 +1,49 @@
+#include "cli/no_effect.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "job/train_flags.h"
+
+namespace edl::cli {
+namespace {
+
+// For a cluster, and not built yet.
+constexpr std::array<std::string_view, 4> kNotYet = {"enable_automate_memory", "need_pod_manager",
+                                                     "extra_pypi_index", "aux_params"};
+
+bool IsChanged(const FlagValues& flags, const FlagSpec& spec) {
+  return flags.given(spec.name) && flags.Text(spec.name) != spec.default_value;
+}
+
+}  // namespace
+
+void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where) {
+  const auto say = [&](std::string_view why, const auto& is_meant) {
+    std::vector<std::string> names;
+    for (const FlagSpec& spec : flags.table().specs()) {
+      if (is_meant(spec) && IsChanged(flags, spec)) names.push_back("--" + spec.name);
+    }
+    if (names.empty()) return;
+    platform.out << fmt::format("no effect {}: {}\n", why, fmt::join(names, ", "));
+  };
+  const bool here = where == Where::kThisMachine;
+  const auto is_not_yet = [&](const FlagSpec& spec) {
+    return !here && std::find(kNotYet.begin(), kNotYet.end(), spec.name) != kNotYet.end();
+  };
+  if (here) {
+    say("on this machine (they are for Kubernetes)",
+        [](const FlagSpec& spec) { return spec.scope == job::kKubernetesScope; });
+  }
+  say("with --job_command (they are for --model_def)",
+      [](const FlagSpec& spec) { return spec.scope == job::kModelScope; });
+  say("in this version",
+      [&](const FlagSpec& spec) { return spec.scope == job::kObsoleteScope || is_not_yet(spec); });
+}
+
+}  // namespace edl::cli
