@@ -157,11 +157,16 @@ TEST_F(ClientTest, WaitsAsLongAsTheServerAsks) {
   Will({Answer(429, "", "Retry-After: 2\r\n"), Answer(503, "", "Retry-After: 1\r\n"),
         Answer(201, kPod)});
 
-  const auto created = client.Create(kPods, *Object::Parse(R"({"metadata":{"generateName":"p"}})"));
+  const Object nameless = *Object::Parse(R"({"metadata":{"generateName":"p"}})");
+  const auto created = client.Create(kPods, nameless);
 
   EXPECT_TRUE(created.ok()) << created.status();
   EXPECT_THAT(fake_.waits(), ElementsAre(seconds(2), seconds(1)));
   EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/mine/pods");
+
+  Will({Answer(429, ""), Answer(201, kPod)});
+  EXPECT_TRUE(client.Create(kPods, nameless).ok()) << "also when it does not say how long";
+  EXPECT_THAT(fake_.waits(), SizeIs(3));
 }
 
 // A second Break where the connection is not new: libcurl itself sends again on a new one.
