@@ -22,6 +22,7 @@ def load_image(cluster: Cluster, folder: Path) -> None:
     tree = folder / "usr/local/bin"
     tree.mkdir(parents=True)
     subprocess.run(["strip", "-o", str(tree / "elasticdl"), str(BINARY)], check=True)
+    (tree / "python").symlink_to("/usr/bin/python3")
     archive = folder / "image.tar"
     registry = cluster("registry")
     buildah = ["buildah", "--storage-driver", "vfs", "--root", str(folder / "store"),
@@ -49,11 +50,15 @@ class Job:
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
+    def mounts(self, data: Path, where: str) -> List[str]:
+        """The environment's packages, our tree and the test's data, in every pod."""
+        return [f"host_path={sysconfig.get_path('purelib')},"
+                "mount_path=/usr/local/lib/python3.11/dist-packages",
+                f"host_path={ROOT},mount_path=/repo", f"host_path={data},mount_path={where}"]
+
     def submit(self, size: int, record_us: int, *more: str, command: Optional[str] = None,
                volume: str = "") -> str:
-        mounts = [f"host_path={sysconfig.get_path('purelib')},"
-                  "mount_path=/usr/local/lib/python3.11/dist-packages",
-                  f"host_path={ROOT},mount_path=/repo", f"host_path={self.out},mount_path=/out"]
+        mounts = self.mounts(self.out, "/out")
         command = command or (f"{IDLE_PS}exec python3 {PROGRAM} --size {size} --log-dir /out "
                               f"--record-us {record_us}")
         return self.cli(

@@ -1,5 +1,9 @@
 """Jobs on a real cluster: the stories of tutorial 5, and what else a cluster does to a job."""
 
+import json
+import shutil
+import time
+
 import pytest
 from cluster import ROOT, wait_for
 from jobs import Job, load_image
@@ -121,6 +125,69 @@ def test_the_api_server_may_go_away_and_forget(cluster, job):
 
     job.wait_for_workers({"worker-0", "worker-2", "worker-3"}, 90)
     job.assert_all_done(12000)
+
+
+def test_a_lost_node_costs_no_record(cluster, job):
+    # Two workers fit on a node, and the master stays on the first.
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [term]}]}}}
+    job.submit(40000, 3000, "--num_workers=4", "--worker_resource_request=cpu=0.8,memory=128Mi",
+               "--cluster_spec_json=" + json.dumps({"master_pod_spec": {"affinity": affinity}}))
+    job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
+    job.wait_for_records(200)
+    lost = {name for name, pod in job.pods().items() if pod["spec"]["nodeName"] == "n2"}
+    assert len(lost) == 2
+
+    cluster("node-down", "2")
+    try:
+        begin = time.monotonic()
+        wait_for("their shards to be taken back", lambda: not any(
+            each["leases"] for each in job.status()["replicas"] if each["name"] in lost), 30)
+        print(f"figure nodeloss.shard_elsewhere_s {time.monotonic() - begin:.1f} s")
+        job.wait_for_records(200)
+        # Kubernetes notices later; then there are replacements, and no room for them.
+        wait_for("replacements", lambda: len(job.workers("Pending")) == 2, 60)
+    finally:
+        cluster("node-up", "2")
+
+    wait_for("four workers", lambda: len(job.workers("Running")) == 4, 90)
+    view = job.assert_all_done(40000, 240)
+    assert view["relaunches"] == 2
+
+
+def test_tutorial_1_trains_iris_with_four_roles(job, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    shutil.copy(ROOT / "model_zoo/iris/iris.data", data)
+    job.name = "test-iris-estimator"
+
+    job.cli("train", "--image_name=elasticdl:test", "--worker_image=elasticdl:test",
+            "--ps_image=elasticdl:test",
+            "--job_command=cd /repo && exec python -m model_zoo.iris.dnn_estimator",
+            "--master_resource_request=cpu=0.2,memory=1024Mi",
+            "--master_resource_limit=cpu=1,memory=2048Mi", "--num_ps=1",
+            "--ps_resource_request=cpu=0.2,memory=1024Mi",
+            "--ps_resource_limit=cpu=1,memory=2048Mi", "--num_workers=1",
+            "--worker_resource_request=cpu=0.3,memory=1024Mi",
+            "--worker_resource_limit=cpu=1,memory=2048Mi",
+            "--chief_resource_request=cpu=0.3,memory=1024Mi",
+            "--chief_resource_limit=cpu=1,memory=2048Mi", "--num_evaluator=1",
+            "--evaluator_resource_request=cpu=0.3,memory=1024Mi",
+            "--evaluator_resource_limit=cpu=1,memory=2048Mi", "--job_name=test-iris-estimator",
+            "--image_pull_policy=Never", "--distribution_strategy=ParameterServerStrategy",
+            "--need_tf_config=true", "--volume=" + ";".join(job.mounts(data, "/data")))
+
+    names = {"master", "chief-0", "evaluator-0", "ps-0", "worker-0"}
+    wait_for("the pods of the tutorial", lambda: job.shown() == dict.fromkeys(names, "Running"), 90)
+    view = job.wait_for_end(300)
+    assert view["state"] == "succeeded", view
+    dataset = view["datasets"][0]
+    assert dataset["records_done"] == dataset["records_total"] > 0
+    assert view["evaluated_step"] == view["checkpoint_step"] > 0
+    assert list(data.glob("**/model.ckpt-*.index"))
+    ended = dict.fromkeys(["master", "chief-0", "worker-0"], "Succeeded")
+    wait_for("ps and evaluator to be stopped", lambda: job.shown() == ended, 30)
 
 
 def test_what_is_wrong_is_said_with_the_way_out(job):
