@@ -29,6 +29,13 @@ constexpr seconds kGiveUpAfter{7200};
 class Simulation {
  public:
   Simulation(uint64_t seed, Mutant mutant);
+  ~Simulation() {
+    // What a worker does when its report fails holds the worker.
+    for (const auto& [name, worker] : workers_) worker->report_broke = nullptr;
+  }
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
   SimulationResult Run();
 
  private:
