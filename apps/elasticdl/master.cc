@@ -118,6 +118,11 @@ class Master {
         core, clock_,
         {.commands = [&](std::vector<master::Command> commands) { hands.Do(std::move(commands)); },
          .view = [&](const job::JobView& view) { Show(view); },
+         // Here the client asks by itself, and the file need not follow every record.
+         .progress = cluster_ == nullptr
+                         ? nullptr
+                         : std::function<void(const job::JobView&)>(
+                               [&](const job::JobView& view) { cluster_->Show(view.ToJson()); }),
          .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          master::Server::Start(address, setting_.token, setting_.job, core));

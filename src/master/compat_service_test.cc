@@ -86,5 +86,23 @@ TEST_F(CompatServiceTest, AnswersEveryMethodOfTheService) {
   }
 }
 
+// A view that only moves by records is shown too, to those who cannot ask.
+TEST(Loop, ShowsProgressWhileNothingElseChanges) {
+  ServedMaster master(WorkersOnly(1));
+  master.OnLoop(
+      [](Core& core) { core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {}); });
+  master.Register(Shards(2));
+  LeasedShard leased;
+  master.OnLoop([&](Core& core) {
+    core.old_door().Fetch(
+        1, Worker(0), kData,
+        [&](const Result<std::optional<LeasedShard>>& shard) { leased = shard.value().value(); });
+  });
+
+  master.OnLoop([&](Core& core) { core.old_door().ReportTask(kData, leased.task, ""); });
+
+  master.AwaitShown(2);  // batches
+}
+
 }  // namespace
 }  // namespace edl::master

@@ -62,13 +62,15 @@ void Loop::Tick() {
 void Loop::ShowView() {
   const Time now = clock_.Now();
   const bool changed = core_.state() != shown_state_ || shown_ == 0;
-  if (!changed && (now - last_view_ < std::chrono::seconds(1) || core_.view_number() == shown_)) {
-    return;
-  }
+  if (!changed && now - last_view_ < std::chrono::seconds(1)) return;
+  const int64_t version = core_.dispatcher().counters().version;
+  const bool news = changed || core_.view_number() != shown_;
+  if (!news && (outlets_.progress == nullptr || version == shown_version_)) return;
   shown_ = core_.view_number();
   shown_state_ = core_.state();
+  shown_version_ = version;
   last_view_ = now;
-  outlets_.view(core_.View());
+  (news ? outlets_.view : outlets_.progress)(core_.View());
 }
 
 Status Loop::Run(grpc::CompletionQueue& queue) {

@@ -40,6 +40,9 @@ class Loop {
     std::function<void(std::vector<Command>)> commands;
     // A view worth showing: on every change of state, else at most each second.
     std::function<void(const job::JobView&)> view;
+    // The same while nothing changes but the records done, at most each second: for those who
+    // cannot ask the master. May be empty.
+    std::function<void(const job::JobView&)> progress = {};
     // Replicas whose output is worth reading now.
     std::function<void(std::vector<std::string>)> scan;
   };
@@ -75,6 +78,7 @@ class Loop {
   Time last_tick_;
   Time last_view_;
   uint64_t shown_ = 0;
+  int64_t shown_version_ = 0;
   job::JobState shown_state_ = job::JobState::kStarting;
   Wake wake_;
 

@@ -200,7 +200,11 @@ def test_what_is_wrong_is_said_with_the_way_out(job):
     assert "no PriorityClass with name missing was found" in said.stderr
     assert job.cli("status", "bad", check=False).returncode == 1, "nothing is left of it"
 
-    job.submit(10, 0, "--num_workers=1", "--worker_image=gone:1", "--image_pull_policy=Always",
-               "--image_name=elasticdl:test", command="true")
-    wait_for("the reason why the master waits", lambda: "gone:1" in str(job.status())
-             or "ErrImagePull" in str(job.status()) or "ImagePullBackOff" in str(job.status()), 60)
+    job.submit(10, 0, "--num_workers=1", "--worker_image=gone:1",
+               "--worker_resource_request=cpu=0.1,memory=64Mi", command="true")
+
+    def reasons():
+        return [each["reason"] for each in job.status()["replicas"] if each["role"] == "worker"]
+
+    wait_for("the image that cannot be pulled to be named",
+             lambda: any("gone:1" in reason for reason in reasons()), 60)

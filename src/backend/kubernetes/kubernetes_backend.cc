@@ -22,7 +22,7 @@ const kube::ClientOptions kCalls{.calls_per_second = 200,
                                  .tries = 3,
                                  .patience = std::chrono::milliseconds(5'000)};
 
-// Whether a refusal is one of the moment. A quota is full until somebody leaves.
+// Whether a refusal is one of the moment: a server that is away, a quota that is full.
 bool MayPass(const Status& status) {
   switch (status.code()) {
     case Code::kUnavailable:
@@ -30,8 +30,6 @@ bool MayPass(const Status& status) {
     case Code::kResourceExhausted:
     case Code::kAborted:
       return true;
-    case Code::kPermissionDenied:
-      return status.message().find("exceeded quota") != std::string::npos;
     default:
       return false;
   }

@@ -132,8 +132,9 @@ Status KubernetesJobs::Submit(const Submission& submission) {
   Status made =
       client_.Create(kube::kSecrets, maker.JobSecret(submission.spec_json, NewToken())).status();
   if (made.ok()) made = LaunchMaster(maker);
-  // What was made a moment ago is of no use without the rest.
-  if (!made.ok()) RemoveAll(job);
+  // What was made a moment ago is of no use without the rest. The first failure is what the caller
+  // is told; what stays is found by the next attempt.
+  if (!made.ok()) (void)Delete(job);
   return made;
 }
 
@@ -228,11 +229,6 @@ Status KubernetesJobs::StopUnborn(const std::string& job, const kube::Object& po
 
 Status KubernetesJobs::Scale(const std::string& job, int num_workers) {
   return Annotate(job, kNumWorkersAnnotation, std::to_string(num_workers));
-}
-
-void KubernetesJobs::RemoveAll(const std::string& job) {
-  // The first failure is what the caller tells; what stays is found by the next attempt.
-  (void)Delete(job);
 }
 
 Status KubernetesJobs::Delete(const std::string& job) {

@@ -51,7 +51,6 @@ class KubernetesJobs final : public ClusterJobs {
   Status Annotate(const std::string& job, std::string_view name, const std::string& value);
   // A master that does not run yet obeys nobody.
   Status StopUnborn(const std::string& job, const kube::Object& pod, const std::string& reason);
-  void RemoveAll(const std::string& job);
 
   const std::unique_ptr<kube::Connection> connection_;
   const kube::Timing timing_;

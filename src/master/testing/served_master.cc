@@ -27,6 +27,12 @@ ServedMaster::ServedMaster(job::JobSpec spec)
       loop_(core_, clock_,
             {.commands = [](const std::vector<Command>&) {},
              .view = [](const job::JobView&) {},
+             .progress =
+                 [this](const job::JobView& view) {
+                   const MutexLock lock(mutex_);
+                   shown_ = view.version;
+                   changed_.NotifyAll();
+                 },
              .scan = [](const std::vector<std::string>&) {}}) {
   const Status loaded = core_.Load(clock_.Now(), clock_.WallNow());
   CHECK(loaded.ok(), "{}", loaded.message());
@@ -49,6 +55,11 @@ std::shared_ptr<grpc::Channel> ServedMaster::Connect() const {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(server_->port()),
                                    grpc::InsecureChannelCredentials(), arguments);
+}
+
+void ServedMaster::AwaitShown(int64_t version) {
+  const MutexLock lock(mutex_);
+  while (shown_ < version) changed_.Wait(mutex_);
 }
 
 void ServedMaster::OnLoop(const std::function<void(Core&)>& work) {

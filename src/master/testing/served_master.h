@@ -8,6 +8,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "job/job_spec.h"
 #include "master/core.h"
 #include "master/loop.h"
@@ -29,12 +30,17 @@ class ServedMaster {
   // Runs `work` on the loop and returns when it is done and committed.
   void OnLoop(const std::function<void(Core&)>& work);
   void Register(const DatasetSpec& spec);
+  // Returns when a view of the job has been shown with so many batches done.
+  void AwaitShown(int64_t version);
   // Returns when exactly so many calls wait for a shard.
   void AwaitWaiting(size_t calls);
 
  private:
   const job::JobSpec spec_;
   const SystemClock clock_;
+  Mutex mutex_;
+  CondVar changed_;
+  int64_t shown_ GUARDED_BY(mutex_) = 0;
   Ledger ledger_;
   Core core_;
   Loop loop_;
