@@ -160,7 +160,7 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
               {"metadata", Metadata(spec.name, spec.role, spec.index)},
               {"spec", PodSpec(spec.name, spec.role, spec.index)}};
   pod["metadata"]["labels"][std::string(kIdLabel)] = std::to_string(spec.id);
-  pod["metadata"]["ownerReferences"] = {OwnerJson(master)};
+  pod["metadata"]["ownerReferences"] = json::array({OwnerJson(master)});
   // A program of the user's has no business with the API server.
   pod["spec"]["automountServiceAccountToken"] = false;
   json& container = pod["spec"]["containers"][0];
@@ -201,7 +201,7 @@ json PodMaker::Service(const std::string& name, job::Role role, int index, int p
         {"selector",
          {{kAppLabel, kApp}, {kJobLabel, job_.job_name}, {kRoleLabel, job::NameOf(role)}}}}}};
   service["spec"]["selector"].update(selector);
-  if (owner.has_value()) service["metadata"]["ownerReferences"] = {OwnerJson(*owner)};
+  if (owner.has_value()) service["metadata"]["ownerReferences"] = json::array({OwnerJson(*owner)});
   options_.cluster_spec.AdaptService(service);
   return service;
 }
