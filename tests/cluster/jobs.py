@@ -8,32 +8,12 @@ import sysconfig
 from pathlib import Path
 from typing import Dict, List, Optional, Set
 
-from cluster import ROOT, Cluster, Namespace, wait_for
+from cluster import ROOT, Namespace, wait_for
+from images import BINARY, ESTIMATOR, MASTER
 
-BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
-IMAGE = "elasticdl:test"
 PROGRAM = "/repo/tests/e2e/programs/record_logger.py"
 # A ps that has nothing to do but to be there, and says goodbye.
 IDLE_PS = 'if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wait; fi; '
-
-
-def load_image(cluster: Cluster, folder: Path) -> None:
-    """Our binary on top of the python image: what a job of these tests runs from."""
-    tree = folder / "usr/local/bin"
-    tree.mkdir(parents=True)
-    subprocess.run(["strip", "-o", str(tree / "elasticdl"), str(BINARY)], check=True)
-    (tree / "python").symlink_to("/usr/bin/python3")
-    archive = folder / "image.tar"
-    registry = cluster("registry")
-    buildah = ["buildah", "--storage-driver", "vfs", "--root", str(folder / "store"),
-               "--runroot", str(folder / "run")]
-    made = subprocess.run([*buildah, "from", "--quiet", "--tls-verify=false",
-                           f"docker://{registry}/library/python:3.11"],
-                          check=True, capture_output=True, text=True).stdout.strip()
-    subprocess.run([*buildah, "copy", "--quiet", made, str(folder / "usr"), "/usr"], check=True)
-    subprocess.run([*buildah, "commit", "--quiet", made,
-                    f"docker-archive:{archive}:docker.io/library/{IMAGE}"], check=True)
-    cluster("load", str(archive))
 
 
 class Job:
@@ -50,19 +30,22 @@ class Job:
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
-    def mounts(self, data: Path, where: str) -> List[str]:
-        """The environment's packages, our tree and the test's data, in every pod."""
-        return [f"host_path={sysconfig.get_path('purelib')},"
-                "mount_path=/usr/local/lib/python3.11/dist-packages",
-                f"host_path={ROOT},mount_path=/repo", f"host_path={data},mount_path={where}"]
+    def packages(self) -> str:
+        """A volume with TensorFlow and gRPC, which the daily images do without."""
+        return (f"host_path={sysconfig.get_path('purelib')},"
+                "mount_path=/usr/local/lib/python3.11/dist-packages")
+
+    def program(self, size: int, record_us: int) -> str:
+        return f"python3 {PROGRAM} --size {size} --log-dir /out --record-us {record_us}"
 
     def submit(self, size: int, record_us: int, *more: str, command: Optional[str] = None,
                volume: str = "") -> str:
-        mounts = self.mounts(self.out, "/out")
-        command = command or (f"{IDLE_PS}exec python3 {PROGRAM} --size {size} --log-dir /out "
-                              f"--record-us {record_us}")
+        mounts = [self.packages(), f"host_path={ROOT},mount_path=/repo",
+                  f"host_path={self.out},mount_path=/out"]
+        command = command or f"{IDLE_PS}exec {self.program(size, record_us)}"
         return self.cli(
-            "train", f"--job_name={self.name}", f"--image_name={IMAGE}",
+            "train", f"--job_name={self.name}", f"--image_name={MASTER}",
+            f"--worker_image={ESTIMATOR}", f"--ps_image={ESTIMATOR}",
             "--image_pull_policy=Never", f"--job_command={command}",
             "--master_resource_request=cpu=0.1,memory=128Mi",
             "--worker_resource_request=cpu=0.2,memory=128Mi",

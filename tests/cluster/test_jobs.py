@@ -1,30 +1,13 @@
 """Jobs on a real cluster: the stories of tutorial 5, and what else a cluster does to a job."""
 
 import json
-import shutil
 import time
 
-import pytest
-from cluster import ROOT, wait_for
-from jobs import Job, load_image
+from cluster import wait_for
+from jobs import IDLE_PS
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
          "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
-
-
-@pytest.fixture(scope="session")
-def image(cluster, tmp_path_factory):
-    load_image(cluster, tmp_path_factory.mktemp("image"))
-    cluster("kubectl", "apply", "-f", str(ROOT / "elasticdl/manifests/priority-classes.yaml"))
-
-
-@pytest.fixture
-def job(image, namespace, tmp_path):
-    namespace.kubectl("apply", "-f", str(ROOT / "elasticdl/manifests/elasticdl-rbac.yaml"))
-    made = Job(namespace, "test", tmp_path / "out")
-    made.out.mkdir()
-    yield made
-    made.cli("stop", "test", check=False)
 
 
 def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
@@ -47,10 +30,16 @@ def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
              lambda: job.shown() == dict.fromkeys(names, "Succeeded"), 20)
 
 
+# Every other worker says goodbye politely when it is told to go: that is not the end of its data.
+POLITE = (f'{IDLE_PS}{{program}} & child=$!; if [ $((WORKER_ID % 2)) = 0 ]; then '
+          'trap "kill $child; exit 0" TERM; else trap "kill $child; exit 1" TERM; fi; wait $child')
+
+
 def test_workers_give_way_to_what_is_more_important_and_come_back(job):
+    command = POLITE.format(program=job.program(40000, 3000))
     job.submit(40000, 3000, "--num_workers=4", "--num_ps=2", "--worker_pod_priority=low",
                "--ps_pod_priority=high", "--master_pod_priority=high",
-               "--worker_resource_request=cpu=0.8,memory=128Mi")
+               "--worker_resource_request=cpu=0.8,memory=128Mi", command=command)
     job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
     job.wait_for_records(100)
     nginx = {"apiVersion": "apps/v1", "kind": "Deployment",
@@ -154,57 +143,3 @@ def test_a_lost_node_costs_no_record(cluster, job):
     wait_for("four workers", lambda: len(job.workers("Running")) == 4, 90)
     view = job.assert_all_done(40000, 240)
     assert view["relaunches"] == 2
-
-
-def test_tutorial_1_trains_iris_with_four_roles(job, tmp_path):
-    data = tmp_path / "data"
-    data.mkdir()
-    shutil.copy(ROOT / "model_zoo/iris/iris.data", data)
-    job.name = "test-iris-estimator"
-
-    job.cli("train", "--image_name=elasticdl:test", "--worker_image=elasticdl:test",
-            "--ps_image=elasticdl:test",
-            "--job_command=cd /repo && exec python -m model_zoo.iris.dnn_estimator",
-            "--master_resource_request=cpu=0.2,memory=1024Mi",
-            "--master_resource_limit=cpu=1,memory=2048Mi", "--num_ps=1",
-            "--ps_resource_request=cpu=0.2,memory=1024Mi",
-            "--ps_resource_limit=cpu=1,memory=2048Mi", "--num_workers=1",
-            "--worker_resource_request=cpu=0.3,memory=1024Mi",
-            "--worker_resource_limit=cpu=1,memory=2048Mi",
-            "--chief_resource_request=cpu=0.3,memory=1024Mi",
-            "--chief_resource_limit=cpu=1,memory=2048Mi", "--num_evaluator=1",
-            "--evaluator_resource_request=cpu=0.3,memory=1024Mi",
-            "--evaluator_resource_limit=cpu=1,memory=2048Mi", "--job_name=test-iris-estimator",
-            "--image_pull_policy=Never", "--distribution_strategy=ParameterServerStrategy",
-            "--need_tf_config=true", "--volume=" + ";".join(job.mounts(data, "/data")))
-
-    names = {"master", "chief-0", "evaluator-0", "ps-0", "worker-0"}
-    wait_for("the pods of the tutorial", lambda: job.shown() == dict.fromkeys(names, "Running"), 90)
-    view = job.wait_for_end(300)
-    assert view["state"] == "succeeded", view
-    dataset = view["datasets"][0]
-    assert dataset["records_done"] == dataset["records_total"] > 0
-    assert view["evaluated_step"] == view["checkpoint_step"] > 0
-    assert list(data.glob("**/model.ckpt-*.index"))
-    ended = dict.fromkeys(["master", "chief-0", "worker-0"], "Succeeded")
-    wait_for("ps and evaluator to be stopped", lambda: job.shown() == ended, 30)
-
-
-def test_what_is_wrong_is_said_with_the_way_out(job):
-    missing = job.cli("status", "nobody", check=False)
-    assert missing.returncode == 1 and "there is no job nobody" in missing.stderr
-
-    said = job.cli("train", "--job_name=bad", "--image_name=elasticdl:test", "--job_command=true",
-                   "--worker_pod_priority=low", "--master_pod_priority=missing", check=False)
-    assert said.returncode == 1
-    assert "no PriorityClass with name missing was found" in said.stderr
-    assert job.cli("status", "bad", check=False).returncode == 1, "nothing is left of it"
-
-    job.submit(10, 0, "--num_workers=1", "--worker_image=gone:1",
-               "--worker_resource_request=cpu=0.1,memory=64Mi", command="true")
-
-    def reasons():
-        return [each["reason"] for each in job.status()["replicas"] if each["role"] == "worker"]
-
-    wait_for("the image that cannot be pulled to be named",
-             lambda: any("gone:1" in reason for reason in reasons()), 60)

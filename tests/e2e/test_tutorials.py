@@ -1,42 +1,23 @@
 """The tutorials' commands as printed, but for paths, with real TensorFlow."""
 
 import os
-import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Callable, List
 
 import pytest
-from harness import ROOT, Job, wait_for
-
-ROLES = ("chief", "evaluator", "ps", "worker")
-
-# As tutorial 1 and 2 print them; the host path is put in.
-COMMON = """
-  --num_workers=1 --num_ps=1 --num_evaluator=1
-  --master_resource_request=cpu=0.2,memory=1024Mi --master_resource_limit=cpu=1,memory=2048Mi
-  --ps_resource_request=cpu=0.2,memory=1024Mi --ps_resource_limit=cpu=1,memory=2048Mi
-  --worker_resource_request=cpu=0.3,memory=1024Mi --worker_resource_limit=cpu=1,memory=2048Mi
-  --chief_resource_request=cpu=0.3,memory=1024Mi --chief_resource_limit=cpu=1,memory=2048Mi
-  --evaluator_resource_request=cpu=0.3,memory=1024Mi
-  --evaluator_resource_limit=cpu=1,memory=2048Mi
-  --distribution_strategy=ParameterServerStrategy --need_tf_config=true
-""".split()
-IRIS = ["--image_name=elasticdl:1.0.0", "--worker_image=elasticdl:iris_estimator",
-        "--ps_image=elasticdl:iris_estimator", "--image_pull_policy=Never", *COMMON]
-DEEPFM = ["--image_name=elasticdl/elasticdl:1.0.0",
-          "--worker_image=elasticdl:deepctr_estimator",
-          "--ps_image=elasticdl:deepctr_estimator", *COMMON]
-IRIS_COMMAND = "python -m model_zoo.iris.dnn_estimator"
-
-
-def iris_data(tmp_path: Path) -> Path:
-    data = tmp_path / "data"
-    data.mkdir()
-    shutil.copy(ROOT / "model_zoo" / "iris" / "iris.data", data)
-    return data
+from harness import Job, wait_for
+from tutorials import (
+    DEEPFM,
+    DEEPFM_COMMAND,
+    IRIS,
+    IRIS_COMMAND,
+    ROLES,
+    assert_trained,
+    criteo_data,
+    evaluation,
+    iris_data,
+)
 
 
 def volume(data: Path) -> str:
@@ -49,20 +30,10 @@ def log(job: Job, role: str) -> str:
 
 
 def check_trained(job: Job, seconds: float = 240) -> dict:
-    """The job ended well: all records of all epochs done, the last checkpoint judged."""
     assert job.wait(seconds) == 0, job.tail()
     view = job.assert_succeeded()
-    dataset = job.dataset(view)
-    assert dataset["records_done"] == dataset["records_total"] > 0
-    assert dataset["records_not_trained"] == 0
-    assert view["evaluated_step"] == view["checkpoint_step"] > 0
-    assert view["remarks"] == []
+    assert_trained(view)
     return view
-
-
-def evaluation(view: dict, name: str) -> float:
-    parts = dict(p.split(" = ") for p in view["evaluation"].split(" (")[0].split(", "))
-    return float(parts[name])
 
 
 def test_tutorial_1_trains_iris_with_four_roles(start: Callable, tmp_path: Path) -> None:
@@ -80,14 +51,7 @@ def test_tutorial_1_trains_iris_with_four_roles(start: Callable, tmp_path: Path)
 
 
 def test_tutorial_2_trains_deepfm_with_four_roles(start: Callable, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    subprocess.run([sys.executable, "-m", "model_zoo.deepctr.gen_criteo_sample", "--records=3001",
-                    f"--output={data}/criteo_sample.txt"], cwd=ROOT, check=True)
-    job = start("test-deepfm-estimator",
-                "python -m model_zoo.deepctr.deepfm_estimator "
-                "--training_data=/data/criteo_sample.txt --validation_data=/data/criteo_sample.txt",
-                *DEEPFM, volume(data))
+    job = start("test-deepfm-estimator", DEEPFM_COMMAND, *DEEPFM, volume(criteo_data(tmp_path)))
     view = check_trained(job, 400)
     assert evaluation(view, "AUC") > 0.6
     assert "global_step/sec" in log(job, "chief")

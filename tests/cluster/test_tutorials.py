@@ -1,0 +1,67 @@
+"""Tutorials 1 and 2 in a cluster: the commands as printed, but for image tags and paths."""
+
+import os
+from pathlib import Path
+
+import pytest
+from cluster import wait_for
+from images import BAKED, push_baked
+from tutorials import (
+    DEEPFM,
+    DEEPFM_COMMAND,
+    IRIS,
+    IRIS_COMMAND,
+    ROLES,
+    assert_trained,
+    criteo_data,
+    evaluation,
+    iris_data,
+)
+
+
+def submit(job, name: str, flags, command: str, *volumes: str) -> None:
+    job.name = name
+    job.cli("train", *flags, f"--job_name={name}", f"--job_command={command}",
+            "--volume=" + ";".join(volumes))
+
+
+def check_story(job, seconds: float = 300) -> dict:
+    """The pods that the tutorials list, by their names, until the job has ended well."""
+    running = dict.fromkeys(["master", *(f"{role}-0" for role in ROLES)], "Running")
+    wait_for("the tutorial's pods to run", lambda: job.shown() == running, 120)
+    view = job.wait_for_end(seconds)
+    assert_trained(view)
+    ended = dict.fromkeys(["master", "chief-0", "worker-0"], "Succeeded")
+    wait_for("ps and evaluator to be stopped", lambda: job.shown() == ended, 30)
+    return view
+
+
+def data_volume(data: Path) -> str:
+    return f"host_path={data},mount_path=/data"
+
+
+def test_tutorial_1_trains_iris_with_four_roles(job, tmp_path):
+    data = iris_data(tmp_path)
+    submit(job, "test-iris-estimator", IRIS, IRIS_COMMAND, data_volume(data), job.packages())
+    view = check_story(job)
+    assert evaluation(view, "accuracy") > 0.9
+    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
+
+
+def test_tutorial_2_trains_deepfm_with_four_roles(job, tmp_path):
+    data = criteo_data(tmp_path)
+    submit(job, "test-deepfm-estimator", DEEPFM, DEEPFM_COMMAND, data_volume(data), job.packages())
+    view = check_story(job)
+    assert evaluation(view, "AUC") > 0.6
+    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
+
+
+@pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="1.8 GB: make nightly")
+def test_tutorial_1_from_an_image_with_tensorflow_in_it(images, job, tmp_path):
+    push_baked(images)
+    flags = [flag for flag in IRIS if not flag.startswith(("--worker_image", "--ps_image",
+                                                           "--image_pull_policy"))]
+    flags += [f"--worker_image={BAKED}", f"--ps_image={BAKED}", "--image_pull_policy=IfNotPresent"]
+    data = iris_data(tmp_path)
+    submit(job, "test-iris-estimator", flags, IRIS_COMMAND, data_volume(data))
+    assert evaluation(check_story(job, 600), "accuracy") > 0.9
