@@ -19,11 +19,16 @@ DEEPCTR = "elasticdl:deepctr_estimator"
 BAKED = "gcr.io/elasticdl-test/elasticdl:baked"  # with TensorFlow in it
 
 
-def lay_out_binary(root: Path) -> None:
-    """A root folder with the stripped binary and all that the loader wants for it."""
+def lay_out_binary(root: Path) -> Path:
     program = root / "usr/bin/elasticdl"
     program.parent.mkdir(parents=True)
     subprocess.run(["strip", "-o", str(program), str(BINARY)], check=True)
+    return program
+
+
+def lay_out_master(root: Path) -> None:
+    """The binary and all that the loader wants for it."""
+    program = lay_out_binary(root)
     listed = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True)
     for word in listed.stdout.split():
         if word.startswith("/"):
@@ -40,9 +45,7 @@ def lay_out_packages(folder: Path) -> None:
                         ignore=shutil.ignore_patterns("__pycache__", "*.toml"))
     shutil.copytree(ROOT / "model_zoo", folder / "model_zoo",
                     ignore=shutil.ignore_patterns("__pycache__"))
-    links = folder / "root/usr/local/bin"
-    links.mkdir(parents=True)
-    (links / "python").symlink_to("/usr/bin/python3")
+    (lay_out_binary(folder / "root").parent / "python").symlink_to("python3")
 
 
 class Builder:
@@ -90,7 +93,7 @@ class Builder:
 def load_images(cluster: Cluster, folder: Path) -> Builder:
     """The master's image and those of the tutorials, on every node or in the registry."""
     builder = Builder(cluster, folder)
-    lay_out_binary(folder / "master/root")
+    lay_out_master(folder / "master/root")
     builder.build("master", MASTER, folder / "master")
     builder.load(MASTER)
     builder.push(MASTER, PUSHED_MASTER)

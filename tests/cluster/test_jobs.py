@@ -3,7 +3,7 @@
 import json
 import time
 
-from cluster import wait_for
+from cluster import ROOT, wait_for
 from jobs import IDLE_PS
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
@@ -42,15 +42,14 @@ def test_workers_give_way_to_what_is_more_important_and_come_back(job):
                "--worker_resource_request=cpu=0.8,memory=128Mi", command=command)
     job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
     job.wait_for_records(100)
-    nginx = {"apiVersion": "apps/v1", "kind": "Deployment",
-             "metadata": {"name": "test-nginx", "labels": {"app": "nginx"}},
-             "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "nginx"}}, "template": {
-                 "metadata": {"labels": {"app": "nginx"}},
-                 "spec": {"priorityClassName": "high", "containers": [{
-                     "name": "nginx", "image": "nginx:1.7.9", "imagePullPolicy": "Always",
-                     "resources": {"requests": {"cpu": "0.8"}}}]}}}}
+    # The tutorial's Deployment, scaled to this cluster.
+    nginx = (ROOT / "elasticdl/manifests/examples/nginx.yaml").read_text()
+    for printed, here in (("replicas: 5", "replicas: 3"), ("cpu: 2", "cpu: 0.8"),
+                          ("memory: 2048Mi", "memory: 64Mi")):
+        assert printed in nginx
+        nginx = nginx.replace(printed, here)
 
-    job.namespace.apply(nginx)
+    job.namespace.cluster("kubectl", "-n", job.namespace.name, "create", "-f", "-", stdin=nginx)
 
     # Three of four give way; their replacements wait, and the last one trains on.
     wait_for("one worker to be left", lambda: len(job.workers("Running")) == 1

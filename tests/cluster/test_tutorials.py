@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cluster import wait_for
+from cluster import ROOT, wait_for
 from images import BAKED, push_baked
 from tutorials import (
     DEEPFM,
@@ -56,12 +56,36 @@ def test_tutorial_2_trains_deepfm_with_four_roles(job, tmp_path):
     assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
 
 
-@pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="1.8 GB: make nightly")
-def test_tutorial_1_from_an_image_with_tensorflow_in_it(images, job, tmp_path):
+baked = pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="1.8 GB: make nightly")
+
+
+@pytest.fixture(scope="session")
+def baked_image(images) -> str:
     push_baked(images)
-    flags = [flag for flag in IRIS if not flag.startswith(("--worker_image", "--ps_image",
-                                                           "--image_pull_policy"))]
-    flags += [f"--worker_image={BAKED}", f"--ps_image={BAKED}", "--image_pull_policy=IfNotPresent"]
+    return BAKED
+
+
+@baked
+def test_tutorial_1_from_an_image_with_tensorflow_in_it(job, baked_image, tmp_path):
+    replaced = ("--worker_image", "--ps_image", "--image_pull_policy")
+    flags = [flag for flag in IRIS if not flag.startswith(replaced)]
     data = iris_data(tmp_path)
-    submit(job, "test-iris-estimator", flags, IRIS_COMMAND, data_volume(data))
+    submit(job, "test-iris-estimator",
+           [*flags, f"--worker_image={baked_image}", f"--ps_image={baked_image}",
+            "--image_pull_policy=IfNotPresent"], IRIS_COMMAND, data_volume(data))
     assert evaluation(check_story(job, 600), "accuracy") > 0.9
+
+
+@baked
+def test_tutorial_4_submits_the_demo_from_a_pod(job, baked_image):
+    examples = ROOT / "elasticdl/manifests/examples"
+    job.namespace.kubectl("apply", "-f", str(examples / "elasticdl-rbac.yaml"))
+    demo = (examples / "elasticdl-demo-k8s.yaml").read_text()
+    demo = demo.replace("registry.example/elasticdl:dev", baked_image)
+    job.namespace.cluster("kubectl", "-n", job.namespace.name, "apply", "-f", "-", stdin=demo)
+
+    job.namespace.wait_for_phase("elasticdl-demo", "Succeeded", "Failed", seconds=600)
+    said = job.namespace.kubectl("logs", "elasticdl-demo")
+    assert job.namespace.phase("elasticdl-demo") == "Succeeded", said
+    job.name = "demo"
+    assert_trained(job.status())
