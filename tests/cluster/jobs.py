@@ -11,9 +11,12 @@ from typing import Dict, List, Optional, Set
 from cluster import ROOT, Namespace, wait_for
 from images import BINARY, ESTIMATOR, MASTER
 
-PROGRAM = "/repo/tests/e2e/programs/record_logger.py"
-# A ps that has nothing to do but to be there, and says goodbye.
-IDLE_PS = 'if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wait; fi; '
+# A ps has nothing to do but to be there. Told to go, all go at once, and half of them politely: an
+# exit code of 0 is then not the end of the data.
+COMMAND = ('if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wait; fi; '
+           "python3 /repo/tests/e2e/programs/record_logger.py --size {size} --log-dir /out "
+           "--record-us {record_us} & child=$!; "
+           'trap "kill $child; exit $((WORKER_ID % 2))" TERM; wait $child')
 
 
 class Job:
@@ -35,14 +38,11 @@ class Job:
         return (f"host_path={sysconfig.get_path('purelib')},"
                 "mount_path=/usr/local/lib/python3.11/dist-packages")
 
-    def program(self, size: int, record_us: int) -> str:
-        return f"python3 {PROGRAM} --size {size} --log-dir /out --record-us {record_us}"
-
     def submit(self, size: int, record_us: int, *more: str, command: Optional[str] = None,
                volume: str = "") -> str:
         mounts = [self.packages(), f"host_path={ROOT},mount_path=/repo",
                   f"host_path={self.out},mount_path=/out"]
-        command = command or f"{IDLE_PS}exec {self.program(size, record_us)}"
+        command = command or COMMAND.format(size=size, record_us=record_us)
         return self.cli(
             "train", f"--job_name={self.name}", f"--image_name={MASTER}",
             f"--worker_image={ESTIMATOR}", f"--ps_image={ESTIMATOR}",

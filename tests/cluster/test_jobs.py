@@ -1,10 +1,11 @@
 """Jobs on a real cluster: the stories of tutorial 5, and what else a cluster does to a job."""
 
 import json
+import os
+import signal
 import time
 
 from cluster import ROOT, wait_for
-from jobs import IDLE_PS
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
          "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
@@ -30,16 +31,10 @@ def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
              lambda: job.shown() == dict.fromkeys(names, "Succeeded"), 20)
 
 
-# Every other worker says goodbye politely when it is told to go: that is not the end of its data.
-POLITE = (f'{IDLE_PS}{{program}} & child=$!; if [ $((WORKER_ID % 2)) = 0 ]; then '
-          'trap "kill $child; exit 0" TERM; else trap "kill $child; exit 1" TERM; fi; wait $child')
-
-
 def test_workers_give_way_to_what_is_more_important_and_come_back(job):
-    command = POLITE.format(program=job.program(40000, 3000))
     job.submit(40000, 3000, "--num_workers=4", "--num_ps=2", "--worker_pod_priority=low",
                "--ps_pod_priority=high", "--master_pod_priority=high",
-               "--worker_resource_request=cpu=0.8,memory=128Mi", command=command)
+               "--worker_resource_request=cpu=0.8,memory=128Mi")
     job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
     job.wait_for_records(100)
     # The tutorial's Deployment, scaled to this cluster.
@@ -83,9 +78,9 @@ def test_the_master_killed_five_times_is_only_a_pause(job):
     assert len(job.seen()) == 10000
 
 
-def test_a_job_whose_master_pod_is_deleted_goes_on_from_the_claim(job):
+def test_a_job_whose_master_pod_is_lost_goes_on_from_the_claim(job):
     job.namespace.apply(CLAIM)
-    job.submit(6000, 2000, "--num_workers=2", volume="claim_name=data,mount_path=/data")
+    job.submit(8000, 2000, "--num_workers=2", volume="claim_name=data,mount_path=/data")
     job.wait_for_workers({"worker-0", "worker-1"})
     job.wait_for_records(300)
 
@@ -93,12 +88,18 @@ def test_a_job_whose_master_pod_is_deleted_goes_on_from_the_claim(job):
     wait_for("the workers to go with their master", lambda: not job.pods(), 60)
     assert job.status()["state"] == "interrupted"
     before = job.records_done()
+    assert before >= 300
+    job.cli("train", "--job_name=test", "--resume=true")
+    wait_for("more records", lambda: job.records_done() >= before + 300, 90)
 
+    # The container this time: its first process, and with it the master.
+    (first,) = job.processes("elasticdl-test-master", "elasticdl supervise")
+    os.kill(first, signal.SIGKILL)
+    wait_for("the end of the job", lambda: job.status()["state"] == "interrupted", 30)
     job.cli("train", "--job_name=test", "--resume=true")
 
-    view = job.assert_all_done(6000, 180)
-    assert before >= 300
-    assert view["datasets"][0]["shards_done"] == 600
+    view = job.assert_all_done(8000, 180)
+    assert view["datasets"][0]["shards_done"] == 800
 
 
 def test_the_api_server_may_go_away_and_forget(cluster, job):
