@@ -80,6 +80,7 @@ unit-asan unit-tsan: unit-%:
 	@$(step) "build ($*)" $(call build,$*,unit_tests)
 	@$(step) "C++ unit tests ($*)" env EDL_SIM_SCHEDULES=200 tools/with-sanitizers ctest --test-dir $(BUILD)/$* -j$(JOBS) --output-on-failure
 unit-python:
+	@$(step) "build the descriptor" $(call build,release,python_descriptor)
 	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests
 
 .PHONY: simulation
