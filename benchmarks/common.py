@@ -5,11 +5,18 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "e2e"))
 
 from harness import Job, wait_for  # noqa: E402
+
+
+class LeaseEntry(NamedTuple):
+    moment: float  # seconds since 1970
+    event: str     # started, leased or done
+    replica: str   # its id
+    ordinal: int   # the shard's
 
 
 def figure(name: str, value: float, unit: str) -> None:
@@ -18,6 +25,20 @@ def figure(name: str, value: float, unit: str) -> None:
 
 def median(values: List[float]) -> float:
     return statistics.median(values)
+
+
+def show(name: str, times: List[float]) -> None:
+    print(f"{name}: " + " ".join(f"{t:.0f}" for t in sorted(times)), "ms", flush=True)
+
+
+def entries(log_dir: Path) -> List[LeaseEntry]:
+    """All that lease_logger.py wrote there, in order of time."""
+    found = []
+    for path in log_dir.glob("*.log"):
+        for line in path.read_text().splitlines():
+            moment, event, replica, ordinal = line.split()
+            found.append(LeaseEntry(float(moment), event, replica, int(ordinal)))
+    return sorted(found)
 
 
 @contextmanager

@@ -7,23 +7,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import figure, job, median, wait_for
+from common import entries, figure, job, median, show, wait_for
 from harness import PROGRAMS
 
 ROUNDS = 12
 # The agent starts a master again at once only three times in a row within seconds, so each job
 # has no more than that.
 MASTER_JOBS, MASTER_KILLS = 4, 3
-
-
-def entries(log_dir: Path) -> list:
-    """(time, event, replica, lease) of all that lease_logger.py wrote, in order of time."""
-    found = []
-    for path in log_dir.glob("*.log"):
-        for line in path.read_text().splitlines():
-            moment, event, replica, ordinal = line.split()
-            found.append((float(moment), event, replica, int(ordinal)))
-    return sorted(found)
 
 
 def command(log_dir: Path, hold_ms: int, size: int) -> str:
@@ -93,10 +83,6 @@ def master_killed() -> list:
                 count = len(entries(log_dir))
                 wait_for("some more", lambda c=count: len(entries(log_dir)) > c + 10)
     return times
-
-
-def show(name: str, times: list) -> None:
-    print(f"{name}: " + " ".join(f"{t:.0f}" for t in sorted(times)), "ms", flush=True)
 
 
 def main() -> int:

@@ -1,8 +1,10 @@
 """The cluster of tools/cluster, for tests: one a session, a namespace a test.
 
-A conftest.py gets the fixtures with `from cluster import cluster, namespace`.
+A conftest.py gets the fixtures with `from cluster import cluster, namespace`; benchmarks take the
+context managers.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -104,25 +106,50 @@ def pod(name: str, command: Union[str, List[str], None] = None, image: str = "bu
                      "terminationGracePeriodSeconds": 5, **spec}}
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+class NoCluster(Exception):
+    """This machine cannot have one; the message says why."""
+
+
+@contextlib.contextmanager
+def running_cluster() -> Iterator[Cluster]:
     """The checkout's cluster. One that is up already is used, and left; else it ends with us."""
     made = Cluster()
     was_up = made.run("status").returncode == 0
     # Compiling it takes a quarter of an hour, where nobody has done it yet.
     done = made.run("up", timeout=3600)
     if done.returncode == NEEDS_ROOT:
-        pytest.skip(done.stderr.strip())
+        raise NoCluster(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
-    yield made
-    if not was_up:
-        made("down")
+    try:
+        yield made
+    finally:
+        if not was_up:
+            made("down")
+
+
+@contextlib.contextmanager
+def fresh_namespace(cluster: Cluster, name: str) -> Iterator[Namespace]:
+    """A namespace of that name and a number, as long as it is used."""
+    made = Namespace(cluster, f"{name}-{int(time.time() * 1000) % 100000}")
+    try:
+        yield made
+    finally:
+        made.delete()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with contextlib.ExitStack() as stack:
+        try:
+            made = stack.enter_context(running_cluster())
+        except NoCluster as why:
+            pytest.skip(str(why))
+        yield made
 
 
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """A fresh namespace, named after the test."""
     name = request.node.name.split("[")[0].replace("_", "-").lower()[:50].rstrip("-")
-    made = Namespace(cluster, f"{name}-{int(time.time() * 1000) % 100000}")
-    yield made
-    made.delete()
+    with fresh_namespace(cluster, name) as made:
+        yield made

@@ -5,22 +5,20 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from cluster import ROOT, cluster, namespace  # noqa: E402, F401
-from images import load_images  # noqa: E402
-from jobs import Job  # noqa: E402
+from cluster import cluster, namespace  # noqa: E402, F401
+from jobs import Job, prepare_cluster, prepare_namespace  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def images(cluster, tmp_path_factory):  # noqa: F811
-    """The images of jobs on every node, and their priority classes; yields what built them."""
-    cluster("kubectl", "apply", "-f", str(ROOT / "elasticdl/manifests/priority-classes.yaml"))
-    return load_images(cluster, tmp_path_factory.mktemp("images"))
+    """What jobs need once in a cluster; returns what built their images."""
+    return prepare_cluster(cluster, tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture
 def job(images, namespace, tmp_path):  # noqa: F811
     """A job to be submitted, in a namespace where masters have their permissions."""
-    namespace.kubectl("apply", "-f", str(ROOT / "elasticdl/manifests/elasticdl-rbac.yaml"))
+    prepare_namespace(namespace)
     made = Job(namespace, "test", tmp_path / "out")
     made.out.mkdir()
     yield made

@@ -8,8 +8,8 @@ import sysconfig
 from pathlib import Path
 from typing import Dict, List, Optional, Set
 
-from cluster import ROOT, Namespace, wait_for
-from images import BINARY, ESTIMATOR, MASTER
+from cluster import ROOT, Cluster, Namespace, wait_for
+from images import BINARY, ESTIMATOR, MASTER, Builder, load_images
 
 # A ps has nothing to do but to be there. Told to go, all go at once, and half of them politely: an
 # exit code of 0 is then not the end of the data.
@@ -17,6 +17,23 @@ COMMAND = ('if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wa
            "python3 /repo/tests/e2e/programs/record_logger.py --size {size} --log-dir /out "
            "--record-us {record_us} & child=$!; "
            'trap "kill $child; exit $((WORKER_ID % 2))" TERM; wait $child')
+
+
+def prepare_cluster(cluster: Cluster, folder: Path) -> Builder:
+    """What jobs need once in a cluster: images, priority classes. `folder` is for scratch."""
+    cluster("kubectl", "apply", "-f", str(ROOT / "elasticdl/manifests/priority-classes.yaml"))
+    return load_images(cluster, folder)
+
+
+def prepare_namespace(namespace: Namespace) -> None:
+    namespace.kubectl("apply", "-f", str(ROOT / "elasticdl/manifests/elasticdl-rbac.yaml"))
+
+
+def stays_on(*nodes: str) -> dict:
+    """The affinity of a pod that may run on these nodes only."""
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [term]}]}}}
 
 
 class Job:

@@ -6,6 +6,7 @@ import signal
 import time
 
 from cluster import ROOT, wait_for
+from jobs import stays_on
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
          "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
@@ -118,11 +119,9 @@ def test_the_api_server_may_go_away_and_forget(cluster, job):
 
 def test_a_lost_node_costs_no_record(cluster, job):
     # Two workers fit on a node, and the master stays on the first.
-    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": [{"matchExpressions": [term]}]}}}
     job.submit(40000, 3000, "--num_workers=4", "--worker_resource_request=cpu=0.8,memory=128Mi",
-               "--cluster_spec_json=" + json.dumps({"master_pod_spec": {"affinity": affinity}}))
+               "--cluster_spec_json=" + json.dumps({"master_pod_spec": {
+                   "affinity": stays_on("n1")}}))
     job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
     job.wait_for_records(200)
     lost = {name for name, pod in job.pods().items() if pod["spec"]["nodeName"] == "n2"}
