@@ -130,7 +130,7 @@ wheels: ## Build the Python packages into dist/
 	@$(step) "build the descriptor" $(call build,release,python_descriptor)
 	@$(step) "wheels" tools/wheels
 
-bench-%: setup ## Run a benchmark of benchmarks/: dispatch, recovery, start
+bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists them
 	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load python_descriptor)
 	@$(step) "benchmark $*" tools/bench $(BUILD)/release $* $(ARGS)
 

@@ -1,0 +1,184 @@
+"""What the benchmarks share that run jobs in the cluster of tools/cluster, as root."""
+
+import base64
+import contextlib
+import http.client
+import json
+import ssl
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set
+from urllib.parse import urlencode, urlsplit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "cluster"))
+
+from cluster import Cluster, Namespace, fresh_namespace, running_cluster  # noqa: E402
+from jobs import Job, prepare_cluster, prepare_namespace  # noqa: E402
+
+LEASE_LOGGER = "/repo/tests/e2e/programs/lease_logger.py"
+
+
+@contextlib.contextmanager
+def cluster_with_image() -> Iterator[Cluster]:
+    with running_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        prepare_cluster(cluster, Path(folder))
+        yield cluster
+
+
+@contextlib.contextmanager
+def namespace_for(cluster: Cluster, name: str) -> Iterator[Namespace]:
+    with fresh_namespace(cluster, f"bench-{name}") as namespace:
+        prepare_namespace(namespace)
+        yield namespace
+
+
+@contextlib.contextmanager
+def job_in(namespace: Namespace, name: str) -> Iterator[Job]:
+    """A job that is not submitted yet. It is stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as folder:
+        job = Job(namespace, name, Path(folder) / "out")
+        job.out.mkdir()
+        try:
+            yield job
+        finally:
+            job.cli("stop", name, check=False)
+
+
+def holding(hold_ms: int, shards: int) -> str:
+    """The command of a job whose workers hold one shard after the other for so long."""
+    return (f"exec python3 {LEASE_LOGGER} --log-dir=/out --hold-ms={hold_ms} --size={shards}")
+
+
+class Api:
+    """The API server, asked without kubectl: over one connection that stays open. Confined."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        config = json.loads(cluster("kubectl", "config", "view", "--raw", "-o", "json"))
+        server = config["clusters"][0]["cluster"]
+        user = config["users"][0]["user"]
+        context = ssl.create_default_context(
+            cadata=base64.b64decode(server["certificate-authority-data"]).decode())
+        with tempfile.NamedTemporaryFile() as pair:
+            for part in ("client-certificate-data", "client-key-data"):
+                pair.write(base64.b64decode(user[part]) + b"\n")
+            pair.flush()
+            context.load_cert_chain(pair.name)
+        place = urlsplit(server["server"])
+        self.connection = http.client.HTTPSConnection(place.hostname, place.port, context=context)
+
+    def stream(self, method: str, path: str,
+               body: Optional[Dict] = None) -> http.client.HTTPResponse:
+        self.connection.request(method, path, json.dumps(body) if body else None,
+                                {"Content-Type": "application/json"})
+        answer = self.connection.getresponse()
+        assert answer.status < 300, f"{method} {path}: {answer.status} {answer.read()[:500]!r}"
+        return answer
+
+    def __call__(self, method: str, path: str, body: Optional[Dict] = None) -> Dict:
+        return json.loads(self.stream(method, path, body).read())
+
+
+class PodEvent(NamedTuple):
+    moment: float  # when it came, by the monotonic clock
+    kind: str      # ADDED, MODIFIED or DELETED
+    pod: Dict
+
+    @property
+    def name(self) -> str:
+        return self.pod["metadata"]["name"]
+
+    @property
+    def phase(self) -> str:
+        return self.pod["status"].get("phase", "")
+
+    @property
+    def leaving(self) -> bool:
+        return self.kind == "DELETED" or "deletionTimestamp" in self.pod["metadata"]
+
+    @property
+    def role(self) -> str:
+        return self.pod["metadata"]["labels"].get("elasticdl-replica-type", "")
+
+
+class PodWatch:
+    """What happens to a namespace's pods, seen by a watch of our own from now on. Thread-safe."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.api = Api(namespace.cluster)
+        self.path = (f"/api/v1/namespaces/{namespace.name}/pods?"
+                     + urlencode({"watch": "true", "timeoutSeconds": 3600}))
+        self.changed = threading.Condition()
+        self.events: List[PodEvent] = []
+        self.trouble: Optional[BaseException] = None
+        self.ending = False
+        self.thread = threading.Thread(target=self.follow)
+
+    def __enter__(self) -> "PodWatch":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ending = True
+        # The thread reads: only the socket's end wakes it.
+        with contextlib.suppress(OSError):
+            self.api.connection.sock.shutdown(2)
+        self.thread.join()
+
+    def follow(self) -> None:
+        try:
+            stream = self.api.stream("GET", self.path)
+            for line in iter(stream.readline, b""):
+                moment = time.monotonic()
+                said = json.loads(line)
+                with self.changed:
+                    self.events.append(PodEvent(moment, said["type"], said["object"]))
+                    self.changed.notify_all()
+            raise ConnectionError("the server ended the watch")
+        except (OSError, ValueError, http.client.HTTPException, AssertionError) as trouble:
+            with self.changed:
+                self.trouble = trouble
+                self.changed.notify_all()
+
+    def place(self) -> int:
+        """Where the next event will be."""
+        with self.changed:
+            return len(self.events)
+
+    def first(self, what: str, matches: Callable[[PodEvent], bool], after: int = 0,
+              seconds: float = 60) -> PodEvent:
+        """The first event from that place on that matches; one that is to come is awaited."""
+        end = time.monotonic() + seconds
+        with self.changed:
+            while True:
+                for event in self.events[after:]:
+                    if matches(event):
+                        return event
+                after = len(self.events)
+                if self.trouble or not self.changed.wait(end - time.monotonic()):
+                    raise AssertionError(f"{what}: not within {seconds} s ({self.trouble})")
+
+    def wait_until(self, what: str, check: Callable[[Dict[str, PodEvent]], bool],
+                   seconds: float = 60) -> float:
+        """Waits until `check` is true of the pods there are, by name. When that was seen."""
+        end = time.monotonic() + seconds
+        with self.changed:
+            there: Dict[str, PodEvent] = {}
+            seen = 0
+            while True:
+                for event in self.events[seen:]:
+                    there[event.name] = event
+                    if event.kind == "DELETED":
+                        del there[event.name]
+                    if check(there):
+                        return event.moment
+                seen = len(self.events)
+                if self.trouble or not self.changed.wait(end - time.monotonic()):
+                    raise AssertionError(f"{what}: not within {seconds} s ({self.trouble})")
+
+
+def running_workers(there: Dict[str, PodEvent]) -> Set[str]:
+    return {name for name, event in there.items()
+            if event.role == "worker" and event.phase == "Running" and not event.leaving}
