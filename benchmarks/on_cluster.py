@@ -112,6 +112,7 @@ class PodWatch:
                      + urlencode({"watch": "true", "timeoutSeconds": 3600}))
         self.changed = threading.Condition()
         self.events: List[PodEvent] = []
+        self.there: Dict[str, PodEvent] = {}  # each pod's last
         self.trouble: Optional[BaseException] = None
         self.ending = False
         self.thread = threading.Thread(target=self.follow)
@@ -133,14 +134,20 @@ class PodWatch:
             for line in iter(stream.readline, b""):
                 moment = time.monotonic()
                 said = json.loads(line)
-                with self.changed:
-                    self.events.append(PodEvent(moment, said["type"], said["object"]))
-                    self.changed.notify_all()
+                self.add(PodEvent(moment, said["type"], said["object"]))
             raise ConnectionError("the server ended the watch")
         except (OSError, ValueError, http.client.HTTPException, AssertionError) as trouble:
             with self.changed:
                 self.trouble = trouble
                 self.changed.notify_all()
+
+    def add(self, event: PodEvent) -> None:
+        with self.changed:
+            self.events.append(event)
+            self.there[event.name] = event
+            if event.kind == "DELETED":
+                del self.there[event.name]
+            self.changed.notify_all()
 
     def place(self) -> int:
         """Where the next event will be."""
@@ -162,21 +169,16 @@ class PodWatch:
 
     def wait_until(self, what: str, check: Callable[[Dict[str, PodEvent]], bool],
                    seconds: float = 60) -> float:
-        """Waits until `check` is true of the pods there are, by name. When that was seen."""
-        end = time.monotonic() + seconds
+        """Waits until `check` is true of the pods there are, by name. The moment of the event that
+        made it so, or of the call."""
+        moment = time.monotonic()
+        end = moment + seconds
         with self.changed:
-            there: Dict[str, PodEvent] = {}
-            seen = 0
-            while True:
-                for event in self.events[seen:]:
-                    there[event.name] = event
-                    if event.kind == "DELETED":
-                        del there[event.name]
-                    if check(there):
-                        return event.moment
-                seen = len(self.events)
+            while not check(self.there):
                 if self.trouble or not self.changed.wait(end - time.monotonic()):
                     raise AssertionError(f"{what}: not within {seconds} s ({self.trouble})")
+                moment = self.events[-1].moment if self.events else moment
+        return moment
 
 
 def running_workers(there: Dict[str, PodEvent]) -> Set[str]:
