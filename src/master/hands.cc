@@ -86,13 +86,15 @@ Hands::~Hands() {
     ending_ = true;
   }
   changed_.NotifyAll();
-  if (thread_.joinable()) thread_.join();
+  if (carrier_.joinable()) carrier_.join();
+  if (reader_.joinable()) reader_.join();
 }
 
 void Hands::Start(PostEvent post_event, PostLog post_log) {
   post_event_ = std::move(post_event);
   post_log_ = std::move(post_log);
-  thread_ = std::thread([this] { Work(); });
+  carrier_ = std::thread([this] { CarryAll(); });
+  reader_ = std::thread([this] { ReadAll(); });
   backend_.Watch([this](const job::ReplicaEvent& event) { OnEvent(event); });
 }
 
@@ -102,7 +104,7 @@ void Hands::Do(std::vector<Command> commands) {
     commands_.insert(commands_.end(), std::make_move_iterator(commands.begin()),
                      std::make_move_iterator(commands.end()));
   }
-  changed_.NotifyOne();
+  changed_.NotifyAll();
 }
 
 void Hands::Scan(std::vector<std::string> replicas) {
@@ -110,25 +112,31 @@ void Hands::Scan(std::vector<std::string> replicas) {
   scan_ = std::move(replicas);
 }
 
-void Hands::Work() {
-  constexpr std::chrono::milliseconds kScanEvery{500};
-  auto next_scan = std::chrono::steady_clock::now() + kScanEvery;
+void Hands::CarryAll() {
   while (true) {
     std::deque<Command> commands;
+    {
+      const MutexLock lock(mutex_);
+      while (commands_.empty() && !ending_) changed_.Wait(mutex_);
+      if (ending_) return;
+      std::swap(commands, commands_);
+    }
+    for (const Command& command : commands) Carry(command);
+  }
+}
+
+void Hands::ReadAll() {
+  constexpr std::chrono::milliseconds kScanEvery{500};
+  while (true) {
+    const auto next_scan = std::chrono::steady_clock::now() + kScanEvery;
     std::vector<std::string> scan;
     {
       const MutexLock lock(mutex_);
-      while (commands_.empty() && !ending_) {
-        if (!changed_.WaitUntil(mutex_, next_scan)) break;
+      while (!ending_ && changed_.WaitUntil(mutex_, next_scan)) {
       }
       if (ending_) return;
-      std::swap(commands, commands_);
-      if (std::chrono::steady_clock::now() >= next_scan) {
-        scan = scan_;
-        next_scan = std::chrono::steady_clock::now() + kScanEvery;
-      }
+      scan = scan_;
     }
-    for (const Command& command : commands) Carry(command);
     for (const std::string& replica : scan) ReadOn(replica);
   }
 }
@@ -169,7 +177,8 @@ Status Hands::Launch(const LaunchCommand& command) {
 
 void Hands::OnEvent(const job::ReplicaEvent& event) {
   std::vector<std::string> last_lines;
-  if (event.kind == job::ReplicaEvent::Kind::kExited) {
+  if (event.kind == job::ReplicaEvent::Kind::kExited &&
+      event.cause.kind != job::ExitCause::Kind::kKilled) {
     // What it said at its end (its last checkpoint) must be known before its end is.
     ReadOn(event.name);
     if (const auto tail = backend_.Logs(event.name, -kLastBytes, kLastBytes); tail.ok()) {

@@ -32,7 +32,8 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
 
 // Carries the master's commands to the backend, on a thread of its own because a backend may be
 // slow, and what the backend tells back to the loop: events, output, and the last lines of what
-// ended.
+// ended. Output is read on another thread, and that of what was killed not at all: its node may be
+// gone, and a successor must not wait until that is certain.
 //
 // Thread-safe.
 class Hands {
@@ -51,7 +52,8 @@ class Hands {
   void Scan(std::vector<std::string> replicas);
 
  private:
-  void Work();
+  void CarryAll();
+  void ReadAll();
   void Carry(const Command& command);
   Status Launch(const LaunchCommand& command);
   void OnEvent(const job::ReplicaEvent& event);
@@ -62,7 +64,8 @@ class Hands {
   const ReplicaContext context_;
   PostEvent post_event_;
   PostLog post_log_;
-  std::thread thread_;
+  std::thread carrier_;
+  std::thread reader_;
 
   Mutex log_mutex_;  // one reader of a replica's output at a time
   std::map<std::string, int64_t> offsets_ GUARDED_BY(log_mutex_);

@@ -197,6 +197,32 @@ TEST_F(HandsTest, TellAnExitAfterAllOutputAndWithItsLastLines) {
   EXPECT_EQ(told.last_lines.back(), "line 30");
 }
 
+TEST_F(HandsTest, TellThatAReplicaWasKilledThoughItsNodeDoesNotAnswer) {
+  Start(WorkersOnly(1));
+  hands_.Do({LaunchOf(Worker(0), 0)});
+  told_.Await(ReplicaEvent::Kind::kRunning, Worker(0));
+  backend_.HoldLogs(NameOf(Worker(0)));
+
+  ASSERT_EQ(backend_.Exit(NameOf(Worker(0)), Killed()), Ok());
+
+  EXPECT_TRUE(told_.Await(ReplicaEvent::Kind::kExited, Worker(0)).last_lines.empty());
+  backend_.ReleaseLogs();
+}
+
+TEST_F(HandsTest, CarryCommandsWhileOutputCannotBeRead) {
+  Start(TensorFlowJob(1, 1, 0));
+  hands_.Do({LaunchOf(Chief(0), 0)});
+  told_.Await(ReplicaEvent::Kind::kRunning, Chief(0));
+  backend_.HoldLogs(NameOf(Chief(0)));
+  hands_.Scan({NameOf(Chief(0))});
+  backend_.AwaitLogsAsked();
+
+  hands_.Do({LaunchOf(Worker(0), 0)});
+
+  told_.Await(ReplicaEvent::Kind::kRunning, Worker(0));
+  backend_.ReleaseLogs();
+}
+
 TEST_F(HandsTest, StopAndAcknowledge) {
   Start(WorkersOnly(1));
   hands_.Do({LaunchOf(Worker(0), 0)});

@@ -78,6 +78,11 @@ Status FakeBackend::Acknowledge(const std::string& name) {
 
 Result<LogPiece> FakeBackend::Logs(const std::string& name, int64_t offset, int64_t at_most) {
   const MutexLock lock(mutex_);
+  if (held_logs_.contains(name)) {
+    logs_asked_ = true;
+    changed_.NotifyAll();
+  }
+  while (held_logs_.contains(name) && !ending_) changed_.Wait(mutex_);
   const auto found = replicas_.find(name);
   if (found == replicas_.end()) return NotFound("there is no replica {}", name);
   const std::string& output = found->second.output;
@@ -129,6 +134,25 @@ void FakeBackend::ReleaseLaunches() {
 void FakeBackend::RefuseLaunches(Status status) {
   const MutexLock lock(mutex_);
   refusal_ = std::move(status);
+}
+
+void FakeBackend::HoldLogs(const std::string& name) {
+  const MutexLock lock(mutex_);
+  held_logs_.insert(name);
+  logs_asked_ = false;
+}
+
+void FakeBackend::ReleaseLogs() {
+  {
+    const MutexLock lock(mutex_);
+    held_logs_.clear();
+  }
+  changed_.NotifyAll();
+}
+
+void FakeBackend::AwaitLogsAsked() {
+  const MutexLock lock(mutex_);
+  while (!logs_asked_) changed_.Wait(mutex_);
 }
 
 void FakeBackend::SetOnStop(OnStop on_stop) {

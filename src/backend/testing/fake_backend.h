@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +49,11 @@ class FakeBackend final : public Backend {
   void ReleaseLaunches();
   // Launch answers `status` and starts nothing while it is not ok.
   void RefuseLaunches(Status status);
+  // Logs of `name` answers nobody until ReleaseLogs(), as a node does that is gone.
+  void HoldLogs(const std::string& name);
+  void ReleaseLogs();
+  // Waits until somebody waits for what HoldLogs() holds.
+  void AwaitLogsAsked();
   void SetOnStop(OnStop on_stop);
   // Called after each launch, outside of the lock: where a test gives replicas a life of their own.
   void SetOnLaunch(std::function<void(const job::ReplicaSpec&)> on_launch);
@@ -89,6 +95,8 @@ class FakeBackend final : public Backend {
   std::deque<job::ReplicaEvent> undelivered_ GUARDED_BY(mutex_);
   std::optional<std::string> held_ GUARDED_BY(mutex_);  // the reason why launches wait
   Status refusal_ GUARDED_BY(mutex_);
+  std::set<std::string> held_logs_ GUARDED_BY(mutex_);
+  bool logs_asked_ GUARDED_BY(mutex_) = false;
   OnStop on_stop_ GUARDED_BY(mutex_) = OnStop::kDies;
   int64_t next_process_id_ GUARDED_BY(mutex_) = 1000;
   bool ending_ GUARDED_BY(mutex_) = false;
