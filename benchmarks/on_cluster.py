@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "cluster"))
 
 from cluster import Cluster, Namespace, fresh_namespace, running_cluster  # noqa: E402
-from jobs import Job, prepare_cluster, prepare_namespace  # noqa: E402
+from jobs import Job, prepare_cluster, prepare_namespace, stays_on  # noqa: E402, F401
 
 LEASE_LOGGER = "/repo/tests/e2e/programs/lease_logger.py"
 
@@ -81,6 +81,23 @@ class Api:
         return json.loads(self.stream(method, path, body).read())
 
 
+def create_ms(api: Api, namespace: Namespace, place: Dict, rounds: int) -> List[float]:
+    """Milliseconds of each of so many creations of a pod, by a client that does nothing else.
+
+    `place`: what its spec says about nodes."""
+    pods = f"/api/v1/namespaces/{namespace.name}/pods"
+    times = []
+    for number in range(rounds):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"floor-{number}"},
+               "spec": {**place, "restartPolicy": "Never", "containers": [
+                   {"name": "main", "image": "busybox:1", "command": ["true"]}]}}
+        begin = time.monotonic()
+        api("POST", pods, pod)
+        times.append((time.monotonic() - begin) * 1e3)
+        api("DELETE", f"{pods}/floor-{number}", {"gracePeriodSeconds": 0})
+    return times
+
+
 class PodEvent(NamedTuple):
     moment: float  # when it came, by the monotonic clock
     kind: str      # ADDED, MODIFIED or DELETED
@@ -100,7 +117,7 @@ class PodEvent(NamedTuple):
 
     @property
     def role(self) -> str:
-        return self.pod["metadata"]["labels"].get("elasticdl-replica-type", "")
+        return self.pod["metadata"].get("labels", {}).get("elasticdl-replica-type", "")
 
 
 class PodWatch:
@@ -184,3 +201,21 @@ class PodWatch:
 def running_workers(there: Dict[str, PodEvent]) -> Set[str]:
     return {name for name, event in there.items()
             if event.role == "worker" and event.phase == "Running" and not event.leaving}
+
+
+def successor_ms(api: Api, job: Job, watch: PodWatch, pod: str) -> float:
+    """Deletes a worker's pod: milliseconds from its being on its way out to its successor's pod.
+
+    The first moment is that of our watch, or of the answer to the deletion where a busy machine
+    brought us that sooner; the other is our watch's. So a late reader makes it longer only.
+    """
+    place = watch.place()
+    api("DELETE", f"/api/v1/namespaces/{job.namespace.name}/pods/{pod}")
+    answered = time.monotonic()
+    leaving = watch.first(f"{pod} to be on its way out",
+                          lambda event: event.name == pod and event.leaving, place)
+    created = watch.first("its successor", lambda event: event.kind == "ADDED"
+                          and event.role == "worker", place)
+    watch.first("the successor to run", lambda event: event.name == created.name
+                and event.phase == "Running", place)
+    return (created.moment - min(leaving.moment, answered)) * 1e3

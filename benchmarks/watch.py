@@ -1,0 +1,123 @@
+"""A master with 1,000 workers: what it costs at rest, and how soon it answers an event.
+
+The workers are pods of nodes that kwok pretends, so that only the API server, the scheduler and the
+master work. Beside the master's reaction stands the floor: the time of one pod's creation by a
+client that does nothing else.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from common import figure, median, show
+from on_cluster import (
+    Api,
+    Cluster,
+    Job,
+    PodWatch,
+    cluster_with_image,
+    create_ms,
+    job_in,
+    namespace_for,
+    running_workers,
+    stays_on,
+    successor_ms,
+)
+
+ROUNDS = 30
+PODS_A_NODE = 100  # of 110, so that those on their way out leave room
+
+
+def on_fake_nodes() -> dict:
+    term = {"key": "type", "operator": "In", "values": ["kwok"]}
+    return {"tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [term]}]}}}}
+
+
+def many_at_once_s(api: Api, job: Job, watch: PodWatch, first: int, count: int) -> float:
+    """From the first of many ends to the last of their successors."""
+    names = {f"{job.name}-edljob-worker-{number}" for number in range(first, first + count)}
+    place = watch.place()
+    for name in sorted(names):
+        api("DELETE", f"/api/v1/namespaces/{job.namespace.name}/pods/{name}")
+    leaving = watch.first("the first to be on its way out",
+                          lambda event: event.name in names and event.leaving, place)
+    known = {event.name for event in watch.events[:place]}
+    return watch.wait_until("all successors", lambda there: sum(
+        event.role == "worker" and event.name not in known
+        for event in there.values()) == count) - leaving.moment
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def master_of(job: Job) -> int:
+    (pid,) = job.processes(f"elasticdl-{job.name}-master", "elasticdl master -f")
+    return pid
+
+
+def at_rest(pid: int, seconds: float) -> float:
+    """Processor percent while nothing happens."""
+    begin, used = time.monotonic(), cpu_seconds(pid)
+    time.sleep(seconds)
+    return 100 * (cpu_seconds(pid) - used) / (time.monotonic() - begin)
+
+
+def measure(cluster: Cluster, pods: int, rest_s: float) -> None:
+    with namespace_for(cluster, "watch") as namespace, PodWatch(namespace) as watch, \
+            job_in(namespace, "watch") as job:
+        api = Api(cluster)
+        spec = {"worker_pod_spec": on_fake_nodes(), "master_pod_spec": {"affinity": stays_on("n1")}}
+        begin = time.monotonic()
+        job.submit(0, 0, f"--num_workers={pods}", f"--cluster_spec_json={json.dumps(spec)}",
+                   command="sleep 100000")
+        start_all = watch.wait_until("all pods", lambda there: sum(
+            event.role == "worker" for event in there.values()) == pods, 300) - begin
+        running = watch.wait_until("all to run", lambda there: len(
+            running_workers(there)) == pods, 300) - begin
+        master = master_of(job)
+        print(f"{pods} workers: all exist after {start_all:.1f} s, all run after {running:.1f} s; "
+              f"that took {cpu_seconds(master):.2f} s of the master's processor time", flush=True)
+        cpu, resident = at_rest(master, rest_s), resident_mb(master)
+        floor = create_ms(api, namespace, on_fake_nodes(), ROUNDS)
+        show("a pod's creation", floor)
+        reactions = [successor_ms(api, job, watch, f"{job.name}-edljob-worker-{number}")
+                     for number in range(ROUNDS)]
+        show("a pod's end to its successor", reactions)
+        storm = many_at_once_s(api, job, watch, ROUNDS, pods // 10)
+    figure("watch.event_to_reaction_ms.median", median(reactions), "ms")
+    figure("watch.event_to_reaction_ms.worst", max(reactions), "ms")
+    figure("watch.api_create_ms.median", median(floor), "ms")
+    figure("watch.tenth_lost_s", storm, "s")
+    figure("watch.start_all_s", start_all, "s")
+    figure("watch.master_cpu_percent", cpu, "%")
+    figure("watch.master_rss_mb", resident, "MB")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--rest-s", type=float, default=30)
+    arguments = parser.parse_args()
+    with cluster_with_image() as cluster:
+        cluster("kwok", str(-(-arguments.pods // PODS_A_NODE)), timeout=300)
+        try:
+            measure(cluster, arguments.pods, arguments.rest_s)
+        finally:
+            cluster("kubectl", "delete", "nodes", "-l", "type=kwok", timeout=300)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
