@@ -14,6 +14,12 @@ namespace {
 constexpr int64_t kPiece = int64_t{256} << 10;
 constexpr int64_t kLastBytes = 8192;
 constexpr size_t kLastLines = 20;
+// A thousand pods one after the other are a thousand round trips.
+constexpr size_t kCallsAtOnce = 8;
+
+const std::string& NameOf(const Command& command) {
+  return std::visit([](const auto& any) -> const std::string& { return any.name; }, command);
+}
 
 std::vector<std::string> LastLines(const std::string& text) {
   std::vector<std::string> lines;
@@ -78,7 +84,10 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
 }
 
 Hands::Hands(backend::Backend& backend, const job::JobSpec& job, ReplicaContext context)
-    : backend_(backend), job_(job), context_(std::move(context)) {}
+    : backend_(backend),
+      job_(job),
+      context_(std::move(context)),
+      lanes_(context_.on_this_machine ? 1 : kCallsAtOnce) {}
 
 Hands::~Hands() {
   {
@@ -86,14 +95,17 @@ Hands::~Hands() {
     ending_ = true;
   }
   changed_.NotifyAll();
-  if (carrier_.joinable()) carrier_.join();
+  for (std::thread& carrier : carriers_) carrier.join();
   if (reader_.joinable()) reader_.join();
 }
 
 void Hands::Start(PostEvent post_event, PostLog post_log) {
   post_event_ = std::move(post_event);
   post_log_ = std::move(post_log);
-  carrier_ = std::thread([this] { CarryAll(); });
+  const size_t lanes = context_.on_this_machine ? 1 : kCallsAtOnce;
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    carriers_.emplace_back([this, lane] { CarryAll(lane); });
+  }
   reader_ = std::thread([this] { ReadAll(); });
   backend_.Watch([this](const job::ReplicaEvent& event) { OnEvent(event); });
 }
@@ -101,8 +113,10 @@ void Hands::Start(PostEvent post_event, PostLog post_log) {
 void Hands::Do(std::vector<Command> commands) {
   {
     const MutexLock lock(mutex_);
-    commands_.insert(commands_.end(), std::make_move_iterator(commands.begin()),
-                     std::make_move_iterator(commands.end()));
+    for (Command& command : commands) {
+      const size_t lane = std::hash<std::string>()(NameOf(command)) % lanes_.size();
+      lanes_[lane].push_back(std::move(command));
+    }
   }
   changed_.NotifyAll();
 }
@@ -112,14 +126,14 @@ void Hands::Scan(std::vector<std::string> replicas) {
   scan_ = std::move(replicas);
 }
 
-void Hands::CarryAll() {
+void Hands::CarryAll(size_t lane) {
   while (true) {
     std::deque<Command> commands;
     {
       const MutexLock lock(mutex_);
-      while (commands_.empty() && !ending_) changed_.Wait(mutex_);
+      while (lanes_[lane].empty() && !ending_) changed_.Wait(mutex_);
       if (ending_) return;
-      std::swap(commands, commands_);
+      std::swap(commands, lanes_[lane]);
     }
     for (const Command& command : commands) Carry(command);
   }

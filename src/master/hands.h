@@ -30,10 +30,11 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
                                  const ReplicaContext& context,
                                  const std::map<job::Role, std::vector<std::string>>& addresses);
 
-// Carries the master's commands to the backend, on a thread of its own because a backend may be
+// Carries the master's commands to the backend, on threads of its own because a backend may be
 // slow, and what the backend tells back to the loop: events, output, and the last lines of what
-// ended. Output is read on another thread, and that of what was killed not at all: its node may be
-// gone, and a successor must not wait until that is certain.
+// ended. Commands about one replica keep their order; on this machine, all do. Output is read on
+// another thread, and that of what was killed not at all: its node may be gone, and a successor
+// must not wait until that is certain.
 //
 // Thread-safe.
 class Hands {
@@ -52,7 +53,7 @@ class Hands {
   void Scan(std::vector<std::string> replicas);
 
  private:
-  void CarryAll();
+  void CarryAll(size_t lane);
   void ReadAll();
   void Carry(const Command& command);
   Status Launch(const LaunchCommand& command);
@@ -64,7 +65,7 @@ class Hands {
   const ReplicaContext context_;
   PostEvent post_event_;
   PostLog post_log_;
-  std::thread carrier_;
+  std::vector<std::thread> carriers_;  // one a lane
   std::thread reader_;
 
   Mutex log_mutex_;  // one reader of a replica's output at a time
@@ -72,7 +73,7 @@ class Hands {
 
   Mutex mutex_;
   CondVar changed_;
-  std::deque<Command> commands_ GUARDED_BY(mutex_);
+  std::vector<std::deque<Command>> lanes_ GUARDED_BY(mutex_);
   std::vector<std::string> scan_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
 };

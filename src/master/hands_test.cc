@@ -223,6 +223,33 @@ TEST_F(HandsTest, CarryCommandsWhileOutputCannotBeRead) {
   backend_.ReleaseLogs();
 }
 
+TEST(HandsInACluster, LaunchSeveralReplicasAtATime) {
+  Told told;
+  Mutex mutex;
+  CondVar changed;
+  int launching = 0;
+  backend::FakeBackend backend;
+  backend.SetOnLaunch([&](const job::ReplicaSpec&) {
+    const auto patience = std::chrono::steady_clock::now() + seconds(20);
+    const MutexLock lock(mutex);
+    ++launching;
+    changed.NotifyAll();
+    while (launching < 2) CHECK(changed.WaitUntil(mutex, patience), "there is only one at a time");
+  });
+  const job::JobSpec job = WorkersOnly(16);
+  ReplicaContext context = kContext;
+  context.on_this_machine = false;
+  Hands hands(backend, job, context);
+  hands.Start(told.post_event(), told.post_log());
+  told.AwaitSynced();
+
+  for (int index = 0; index < 16; ++index) hands.Do({LaunchOf(Worker(index), index)});
+
+  for (int index = 0; index < 16; ++index) {
+    told.Await(ReplicaEvent::Kind::kRunning, Worker(index));
+  }
+}
+
 TEST_F(HandsTest, StopAndAcknowledge) {
   Start(WorkersOnly(1));
   hands_.Do({LaunchOf(Worker(0), 0)});
