@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 
-from cluster import TOOL, pod, wait_for
+from cluster import ROOT, TOOL, pod, wait_for
 
 NODES = ["n1", "n2"]
 
@@ -97,8 +97,7 @@ def test_the_python_image_has_what_our_binary_needs(namespace):
 
 
 def test_a_pod_of_high_priority_takes_the_place_of_a_low_one(cluster, namespace):
-    for name, value in (("low", 10), ("high", 1000)):
-        cluster.run("kubectl", "create", "priorityclass", name, f"--value={value}")
+    cluster("kubectl", "apply", "-f", str(ROOT / "elasticdl/manifests/priority-classes.yaml"))
     # A node has 2 CPUs: two of these fit on it, a third does not.
     low = [f"low-{i}" for i in range(4)]
     namespace.apply(*(pod(name, image="nginx:1.7.9", cpu="900m", priorityClassName="low")

@@ -15,22 +15,28 @@ STATE = Path(CACHE, "kubernetes", "clusters", NAME)
 KINDS = ("net", "mnt", "pid", "ipc", "uts", "cgroup")
 
 
+def is_ours(process: Path) -> bool:
+    """Whatever the cluster starts is in a cgroup of its name, or has its folder in its words."""
+    return any(NAME in (process / file).read_text() for file in ("cmdline", "cgroup"))
+
+
 def remains() -> Dict[str, Set[str]]:
-    """What a cluster could leave on this machine, by kind."""
+    """What the second cluster has on this machine, by kind; others come and go meanwhile."""
     namespaces, processes = set(), set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            namespaces |= {os.readlink(entry / "ns" / kind) for kind in KINDS}
-            if NAME in (entry / "cmdline").read_text() or NAME in (entry / "cgroup").read_text():
+            if is_ours(entry):
+                # One that has ended and waits to be reaped has no namespaces: this throws.
+                namespaces |= {os.readlink(entry / "ns" / kind) for kind in KINDS}
                 processes.add(entry.name)
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return {
         "processes": processes,
-        "namespaces": namespaces,
-        "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
-        "cgroups": {folder for folder, _, _ in os.walk("/sys/fs/cgroup") if "elasticdl" in folder},
-        "interfaces": {entry.name for entry in Path("/sys/class/net").iterdir()},
+        "namespaces": namespaces - {os.readlink(f"/proc/self/ns/{kind}") for kind in KINDS},
+        "mounts": {line for line in mounts if NAME in line},
+        "cgroups": {folder for folder, _, _ in os.walk("/sys/fs/cgroup") if NAME in folder},
         "files": {str(STATE)} if STATE.exists() else set(),
     }
 
@@ -38,13 +44,11 @@ def remains() -> Dict[str, Set[str]]:
 @pytest.fixture
 def second(cluster: Cluster) -> Iterator[Cluster]:
     """A cluster beside the session's, which is up. Fails when anything of it is left."""
-    before = remains()
     other = Cluster(NAME)
     yield other
     other("down")
-    after = remains()
-    left = {kind: after[kind] - before[kind] for kind in after}
-    assert not any(left.values()), {kind: found for kind, found in left.items() if found}
+    left = {kind: found for kind, found in remains().items() if found}
+    assert not left
 
 
 def start_up(of: Cluster) -> subprocess.Popen:
