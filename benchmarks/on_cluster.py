@@ -203,13 +203,16 @@ def running_workers(there: Dict[str, PodEvent]) -> Set[str]:
             if event.role == "worker" and event.phase == "Running" and not event.leaving}
 
 
-def successor_ms(api: Api, job: Job, watch: PodWatch, pod: str) -> float:
-    """Deletes a worker's pod: milliseconds from its being on its way out to its successor's pod.
+class Succession(NamedTuple):
+    """Milliseconds from a worker's end to its successor's pod, which our watch sees."""
+    from_event: float  # our watch, or the answer to the deletion, tells that the pod is to go
+    from_asking: float  # the deletion was sent: no late reader makes this shorter
 
-    The first moment is that of our watch, or of the answer to the deletion where a busy machine
-    brought us that sooner; the other is our watch's. So a late reader makes it longer only.
-    """
+
+def delete_worker(api: Api, job: Job, watch: PodWatch, pod: str) -> Succession:
+    """Deletes a worker's pod and returns when its successor runs."""
     place = watch.place()
+    asked = time.monotonic()
     api("DELETE", f"/api/v1/namespaces/{job.namespace.name}/pods/{pod}")
     answered = time.monotonic()
     leaving = watch.first(f"{pod} to be on its way out",
@@ -218,4 +221,5 @@ def successor_ms(api: Api, job: Job, watch: PodWatch, pod: str) -> float:
                           and event.role == "worker", place)
     watch.first("the successor to run", lambda event: event.name == created.name
                 and event.phase == "Running", place)
-    return (created.moment - min(leaving.moment, answered)) * 1e3
+    return Succession((created.moment - min(leaving.moment, answered)) * 1e3,
+                      (created.moment - asked) * 1e3)

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 from common import figure, median, show
 from on_cluster import (
@@ -20,11 +21,11 @@ from on_cluster import (
     PodWatch,
     cluster_with_image,
     create_ms,
+    delete_worker,
     job_in,
     namespace_for,
     running_workers,
     stays_on,
-    successor_ms,
 )
 
 ROUNDS = 30
@@ -39,14 +40,15 @@ def on_fake_nodes() -> dict:
 
 
 def many_at_once_s(api: Api, job: Job, watch: PodWatch, first: int, count: int) -> float:
-    """From the first of many ends to the last of their successors."""
-    names = {f"{job.name}-edljob-worker-{number}" for number in range(first, first + count)}
+    """From the first of many ends, which one call asks for, to the last of their successors."""
+    known = {event.name for event in watch.events}
     place = watch.place()
-    for name in sorted(names):
-        api("DELETE", f"/api/v1/namespaces/{job.namespace.name}/pods/{name}")
-    leaving = watch.first("the first to be on its way out",
-                          lambda event: event.name in names and event.leaving, place)
-    known = {event.name for event in watch.events[:place]}
+    ids = ",".join(str(number) for number in range(first, first + count))
+    selector = urlencode({"labelSelector": f"elasticdl-job-name={job.name},"
+                          f"elasticdl-replica-id in ({ids}),elasticdl-replica-type=worker"})
+    api("DELETE", f"/api/v1/namespaces/{job.namespace.name}/pods?{selector}")
+    leaving = watch.first("the first to be on its way out", lambda event: event.leaving
+                          and event.name in known, place)
     return watch.wait_until("all successors", lambda there: sum(
         event.role == "worker" and event.name not in known
         for event in there.values()) == count) - leaving.moment
@@ -92,12 +94,16 @@ def measure(cluster: Cluster, pods: int, rest_s: float) -> None:
         cpu, resident = at_rest(master, rest_s), resident_mb(master)
         floor = create_ms(api, namespace, on_fake_nodes(), ROUNDS)
         show("a pod's creation", floor)
-        reactions = [successor_ms(api, job, watch, f"{job.name}-edljob-worker-{number}")
-                     for number in range(ROUNDS)]
+        ends = [delete_worker(api, job, watch, f"{job.name}-edljob-worker-{number}")
+                for number in range(ROUNDS)]
+        reactions = [end.from_event for end in ends]
         show("a pod's end to its successor", reactions)
+        asked = [end.from_asking for end in ends]
+        show("the same from the asking on", asked)
         storm = many_at_once_s(api, job, watch, ROUNDS, pods // 10)
     figure("watch.event_to_reaction_ms.median", median(reactions), "ms")
     figure("watch.event_to_reaction_ms.worst", max(reactions), "ms")
+    figure("watch.asked_to_reaction_ms.median", median(asked), "ms")
     figure("watch.api_create_ms.median", median(floor), "ms")
     figure("watch.tenth_lost_s", storm, "s")
     figure("watch.start_all_s", start_all, "s")
