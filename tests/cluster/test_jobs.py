@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 from cluster import ROOT, wait_for
 from jobs import stays_on
@@ -129,10 +128,8 @@ def test_a_lost_node_costs_no_record(cluster, job):
 
     cluster("node-down", "2")
     try:
-        begin = time.monotonic()
         wait_for("their shards to be taken back", lambda: not any(
             each["leases"] for each in job.status()["replicas"] if each["name"] in lost), 30)
-        print(f"figure nodeloss.shard_elsewhere_s {time.monotonic() - begin:.1f} s")
         job.wait_for_records(200)
         # Kubernetes notices later; then there are replacements, and no room for them.
         wait_for("replacements", lambda: len(job.workers("Pending")) == 2, 60)
