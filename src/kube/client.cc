@@ -339,26 +339,54 @@ Result<std::unique_ptr<ByteStream>> Client::FollowLog(const ObjectKey& pod,
   return Open({.path = LogPath(pod, options, true), .timeout = std::chrono::milliseconds(0)}, stop);
 }
 
-Result<AccessAnswer> Client::MayI(const Access& access, const std::stop_token& stop) {
-  Object review(kSelfSubjectAccessReviews, {});
-  review.fields().erase("metadata");
-  json& asked = review.fields()["spec"]["resourceAttributes"];
-  asked = {{"verb", access.verb},
-           {"group", std::string(access.resource.group)},
-           {"resource", std::string(access.resource.plural)}};
-  if (!access.subresource.empty()) asked["subresource"] = access.subresource;
-  if (!access.name_space.empty()) asked["namespace"] = access.name_space;
-  if (!access.name.empty()) asked["name"] = access.name;
+Result<std::string> Client::ServerVersion(const std::stop_token& stop) {
+  EDL_ASSIGN_OR_RETURN(const Object version,
+                       SendForObject({.verb = "get",
+                                      .resource = {.plural = "version"},
+                                      .request = {.path = "/version", .timeout = options_.timeout}},
+                                     stop));
+  return TextIn(version.fields(), "gitVersion");
+}
+
+Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& name_space, json spec,
+                                 const Access& access, const std::stop_token& stop) {
+  Object asked(review, {});
+  asked.fields().erase("metadata");
+  if (!name_space.empty()) asked.metadata()["namespace"] = name_space;
+  json& attributes = spec["resourceAttributes"];
+  attributes = {{"verb", access.verb},
+                {"group", std::string(access.resource.group)},
+                {"resource", std::string(access.resource.plural)}};
+  if (!access.subresource.empty()) attributes["subresource"] = access.subresource;
+  if (!access.name_space.empty()) attributes["namespace"] = access.name_space;
+  if (!access.name.empty()) attributes["name"] = access.name;
+  asked.fields()["spec"] = std::move(spec);
   EDL_ASSIGN_OR_RETURN(const Object answer,
                        SendForObject({.verb = "create",
-                                      .resource = kSelfSubjectAccessReviews,
+                                      .resource = review,
+                                      .key = {name_space, ""},
                                       .request = {.method = "POST",
-                                                  .path = PathOf(kSelfSubjectAccessReviews, ""),
-                                                  .body = Dump(review.fields()),
+                                                  .path = PathOf(review, name_space),
+                                                  .body = Dump(asked.fields()),
                                                   .timeout = options_.timeout}},
                                      stop));
   const json& status = FieldAt(answer.fields(), {"status"});
   return AccessAnswer{FlagIn(status, "allowed"), TextIn(status, "reason")};
+}
+
+Result<AccessAnswer> Client::MayI(const Access& access, const std::stop_token& stop) {
+  return Ask(kSelfSubjectAccessReviews, "", json::object(), access, stop);
+}
+
+Result<AccessAnswer> Client::MayAccount(const ObjectKey& account, const Access& access,
+                                        const std::stop_token& stop) {
+  // As a service account's token is taken for, by Kubernetes.
+  json spec = {
+      {"user", fmt::format("system:serviceaccount:{}:{}", account.name_space, account.name)},
+      {"groups",
+       {"system:serviceaccounts", "system:serviceaccounts:" + account.name_space,
+        "system:authenticated"}}};
+  return Ask(kLocalSubjectAccessReviews, account.name_space, std::move(spec), access, stop);
 }
 
 }  // namespace edl::kube

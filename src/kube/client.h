@@ -47,7 +47,7 @@ struct ClientOptions {
 // A call is made again while the server is overloaded (429, or an error with Retry-After) and, if
 // making it twice does no harm, when the connection broke or a server in between failed. Waits grow
 // from 100 ms to 5 s unless the server says how long. What may be made twice:
-//   Get, List, Delete, MayI    always.
+//   Get, List, Delete          always; what only asks (ServerVersion, MayI, MayAccount) too.
 //   Create of a fixed name     so AlreadyExists may mean that an earlier try arrived: a caller
 //   reads
 //                              the object and compares its owner.
@@ -103,8 +103,14 @@ class Client {
                                                 const LogOptions& options = {},
                                                 const std::stop_token& stop = {});
 
+  // "v1.29.3"; "" where the server does not say.
+  Result<std::string> ServerVersion(const std::stop_token& stop = {});
   // Whether the caller may.
   Result<AccessAnswer> MayI(const Access& access, const std::stop_token& stop = {});
+  // Whether a service account may, in its own namespace. PermissionDenied: the caller may not ask.
+  // REQUIRES: `access` is of that namespace.
+  Result<AccessAnswer> MayAccount(const ObjectKey& account, const Access& access,
+                                  const std::stop_token& stop = {});
 
  private:
   struct Call;
@@ -115,6 +121,9 @@ class Client {
                       const std::stop_token& stop);
   Result<Object> Put(const Resource& resource, const Object& object, const std::string& subresource,
                      const std::stop_token& stop);
+  // Makes a review, which is answered and not kept.
+  Result<AccessAnswer> Ask(const Resource& review, const std::string& name_space,
+                           nlohmann::json spec, const Access& access, const std::stop_token& stop);
   Result<ObjectList> ListOnce(const Resource& resource, const std::string& name_space,
                               const Selector& selector, const std::stop_token& stop);
   Result<std::unique_ptr<ByteStream>> Open(Request request, const std::stop_token& stop);

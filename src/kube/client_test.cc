@@ -377,5 +377,30 @@ TEST_F(ClientTest, AsksWhetherItMay) {
                             "subresource":"status","namespace":"ns","name":"job"})"));
 }
 
+TEST_F(ClientTest, AsksForAServiceAccountInItsNamespace) {
+  Client client = Make();
+  Will({Answer(201, R"({"status":{"allowed":true}})"),
+        Answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})")});
+  const Access access{.verb = "create", .resource = kPods, .name_space = "ns"};
+
+  EXPECT_TRUE(client.MayAccount({"ns", "trainer"}, access)->allowed);
+  EXPECT_EQ(client.MayAccount({"ns", "trainer"}, access).status().code(), Code::kPermissionDenied);
+
+  EXPECT_EQ(Asked(0).target,
+            "/apis/authorization.k8s.io/v1/namespaces/ns/localsubjectaccessreviews");
+  const json body = json::parse(Asked(0).body);
+  EXPECT_EQ(body["metadata"]["namespace"], "ns");
+  EXPECT_EQ(body["spec"]["user"], "system:serviceaccount:ns:trainer");
+  EXPECT_EQ(body["spec"]["groups"][1], "system:serviceaccounts:ns");
+  EXPECT_EQ(body["spec"]["resourceAttributes"]["resource"], "pods");
+}
+
+TEST_F(ClientTest, ReadsTheServersVersion) {
+  Client client = Make();
+  Will({Answer(200, R"({"gitVersion":"v1.29.3"})")});
+  EXPECT_EQ(client.ServerVersion().value(), "v1.29.3");
+  EXPECT_EQ(Asked(0).target, "/version");
+}
+
 }  // namespace
 }  // namespace edl::kube

@@ -29,6 +29,7 @@ inline constexpr Resource kNodes{"", "v1", "Node", "nodes", false};
 inline constexpr Resource kPersistentVolumeClaims{"", "v1", "PersistentVolumeClaim",
                                                   "persistentvolumeclaims"};
 inline constexpr Resource kPods{"", "v1", "Pod", "pods"};
+inline constexpr Resource kResourceQuotas{"", "v1", "ResourceQuota", "resourcequotas"};
 inline constexpr Resource kSecrets{"", "v1", "Secret", "secrets"};
 inline constexpr Resource kServiceAccounts{"", "v1", "ServiceAccount", "serviceaccounts"};
 inline constexpr Resource kServices{"", "v1", "Service", "services"};
@@ -38,6 +39,10 @@ inline constexpr Resource kPriorityClasses{"scheduling.k8s.io", "v1", "PriorityC
 inline constexpr Resource kRoles{"rbac.authorization.k8s.io", "v1", "Role", "roles"};
 inline constexpr Resource kRoleBindings{"rbac.authorization.k8s.io", "v1", "RoleBinding",
                                         "rolebindings"};
+inline constexpr Resource kStorageClasses{"storage.k8s.io", "v1", "StorageClass", "storageclasses",
+                                          false};
+inline constexpr Resource kLocalSubjectAccessReviews{
+    "authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews"};
 inline constexpr Resource kSelfSubjectAccessReviews{
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", false};
 

@@ -146,6 +146,21 @@ void ApiServer::SetLog(const ObjectKey& pod, const std::string& text) {
   logs_[pod] = text;
 }
 
+void ApiServer::Deny(const std::string& user, const std::string& act) {
+  const MutexLock lock(mutex_);
+  denied_.emplace(user, act);
+}
+
+StoreReply ApiServer::Review(json review) const {
+  const json& asked = FieldAt(review, {"spec", "resourceAttributes"});
+  const std::string part = TextIn(asked, "subresource");
+  const std::string act = fmt::format("{} {}{}", TextIn(asked, "verb"), TextIn(asked, "resource"),
+                                      part.empty() ? "" : "/" + part);
+  const bool denied = denied_.contains({TextIn(FieldAt(review, {"spec"}), "user"), act});
+  review["status"] = {{"allowed", !denied}};
+  return {201, std::move(review)};
+}
+
 void ApiServer::Inject(Fault fault) {
   const MutexLock lock(mutex_);
   faults_.push_back(std::move(fault));
@@ -237,6 +252,7 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
   if (!request.body.empty() && body.is_discarded()) {
     return Refuse(400, "BadRequest", "the body is no JSON");
   }
+  if (request.target == "/version") return {200, {{"gitVersion", "v1.30.0"}}};
   if (request.method == "GET" && target.key.name.empty()) {
     const std::string limit = target.option("limit");
     return store_.List(target.collection, target.key.name_space, target.selector(),
@@ -254,9 +270,9 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
   if (request.method == "PUT") {
     return store_.Replace(target.collection, target.key, std::move(body), target.subresource);
   }
-  if (target.collection == CollectionOf(kSelfSubjectAccessReviews)) {
-    body["status"] = {{"allowed", true}};
-    return {201, body};
+  if (target.collection == CollectionOf(kSelfSubjectAccessReviews) ||
+      target.collection == CollectionOf(kLocalSubjectAccessReviews)) {
+    return Review(std::move(body));
   }
   if (target.option("dryRun") == "All") {
     ObjectStore copy = store_;

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -49,6 +51,9 @@ class ApiServer {
   // NotFound: it is not there.
   Result<Object> Get(const Resource& resource, const ObjectKey& key);
   void SetLog(const ObjectKey& pod, const std::string& text);
+  // From now on reviews say that this user, or for "" the caller, may not "create pods" or
+  // "get pods/log". Nobody is kept from it.
+  void Deny(const std::string& user, const std::string& act);
 
   void Inject(Fault fault);
   // Sends watches byte by byte.
@@ -83,11 +88,13 @@ class ApiServer {
   bool NextFrames(Watching& watching, std::string& frames);
   void Tell(Order order);
   int Count(const std::string& part) const REQUIRES(mutex_);
+  StoreReply Review(nlohmann::json review) const REQUIRES(mutex_);
 
   Mutex mutex_;
   CondVar changed_;
   ObjectStore store_ GUARDED_BY(mutex_);
   std::map<ObjectKey, std::string> logs_ GUARDED_BY(mutex_);
+  std::set<std::pair<std::string, std::string>> denied_ GUARDED_BY(mutex_);  // user, act
   std::deque<Fault> faults_ GUARDED_BY(mutex_);
   std::vector<Order> orders_ GUARDED_BY(mutex_);  // all that were ever given to watches
   std::vector<std::string> requests_ GUARDED_BY(mutex_);

@@ -389,6 +389,20 @@ TEST_P(KubeConformance, SaysWhetherWeMay) {
   EXPECT_TRUE(may->allowed);
 }
 
+TEST_P(KubeConformance, SaysWhetherAnAccountMay) {
+  const std::string& name_space = server_->name_space();
+  const auto may = client_.MayAccount(
+      {name_space, "default"},
+      {.verb = "get", .resource = kSecrets, .name_space = name_space, .name = "none"});
+  ASSERT_TRUE(may.ok()) << may.status();
+}
+
+TEST_P(KubeConformance, SaysItsVersion) {
+  const auto version = client_.ServerVersion();
+  ASSERT_TRUE(version.ok()) << version.status();
+  EXPECT_TRUE(version->starts_with("v1.")) << *version;
+}
+
 TEST_P(KubeConformance, RefusesWhatIsNoObject) {
   Object wrong = ConfigMap("a");
   wrong.metadata()["name"] = "";
