@@ -38,6 +38,25 @@ struct Submission {
   std::string status_json;  // what is shown until it says more
 };
 
+// What a look at the cluster found about one thing that a job needs.
+struct Finding {
+  enum class Verdict { kOk, kMissing, kCannotTell };
+  Verdict verdict = Verdict::kOk;
+  std::string what;    // "priority class high"
+  std::string detail;  // a clause: what is so, or is not
+  std::string fix;     // not of kOk: what to do, a command where there is one; may be empty
+  // kMissing: a job that is submitted now cannot train, however long it waits.
+  bool blocks = false;
+};
+// "ok", "missing", "cannot tell".
+std::string_view NameOf(Finding::Verdict verdict);
+
+// How much of it to look for.
+enum class Depth {
+  kBlockers,  // what takes few calls and would block: before each submission
+  kAll,
+};
+
 // The jobs of one namespace of a cluster, as far as verbs use it. Calls block.
 class ClusterJobs {
  public:
@@ -48,6 +67,10 @@ class ClusterJobs {
 
   // For people: which cluster, which namespace.
   virtual std::string Where() const = 0;
+
+  // Looks for what the job needs and changes nothing. What may not be looked at is kCannotTell; a
+  // cluster that does not answer is one kMissing, and all.
+  virtual std::vector<Finding> Check(const Submission& submission, Depth depth) = 0;
 
   // AlreadyExists: there is one of this name, running or not. All or nothing is made.
   virtual Status Submit(const Submission& submission) = 0;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/kubernetes/preflight.h"
 #include "backend/kubernetes/yaml.h"
 #include "base/base64.h"
 #include "job/job_view.h"
@@ -108,6 +109,10 @@ std::string KubernetesJobs::Manifests(const Submission& submission) const {
     out += (out.empty() ? "" : "---\n") + ToYaml(object.fields());
   }
   return out;
+}
+
+std::vector<Finding> KubernetesJobs::Check(const Submission& submission, Depth depth) {
+  return Preflight(client_, name_space_, submission).Run(depth);
 }
 
 Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {

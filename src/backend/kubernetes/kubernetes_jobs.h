@@ -28,6 +28,7 @@ class KubernetesJobs final : public ClusterJobs {
                  std::string name_space);
 
   std::string Where() const override;
+  std::vector<Finding> Check(const Submission& submission, Depth depth) override;
   Status Submit(const Submission& submission) override;
   Status Resume(const Submission& submission) override;
   std::string Manifests(const Submission& submission) const override;

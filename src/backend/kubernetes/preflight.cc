@@ -1,0 +1,483 @@
+#include "backend/kubernetes/preflight.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "backend/kubernetes/amounts.h"
+#include "backend/kubernetes/quota.h"
+#include "backend/kubernetes/room.h"
+#include "job/names.h"
+#include "job/role.h"
+#include "kube/json_fields.h"
+#include "kube/resource.h"
+
+namespace edl::backend::kubernetes {
+namespace {
+
+using nlohmann::json;
+using Verdict = Finding::Verdict;
+
+// Without these no job comes to be.
+constexpr std::array<Act, 4> kSubmitting = {{{"create", kube::kConfigMaps},
+                                             {"create", kube::kSecrets},
+                                             {"create", kube::kPods},
+                                             {"create", kube::kServices}}};
+// What the other verbs of the command line do.
+constexpr std::array<Act, 14> kSteering = {{{"get", kube::kConfigMaps},
+                                            {"list", kube::kConfigMaps},
+                                            {"patch", kube::kConfigMaps},
+                                            {"delete", kube::kConfigMaps},
+                                            {"get", kube::kSecrets},
+                                            {"patch", kube::kSecrets},
+                                            {"delete", kube::kSecrets},
+                                            {"get", kube::kPods},
+                                            {"list", kube::kPods},
+                                            {"patch", kube::kPods},
+                                            {"delete", kube::kPods},
+                                            {"get", kube::kPods, "log"},
+                                            {"delete", kube::kServices},
+                                            {"list", kube::kEvents}}};
+constexpr std::array<Act, 14> kMaster = {{{"create", kube::kPods},
+                                          {"get", kube::kPods},
+                                          {"list", kube::kPods},
+                                          {"watch", kube::kPods},
+                                          {"delete", kube::kPods},
+                                          {"get", kube::kPods, "log"},
+                                          {"create", kube::kServices},
+                                          {"patch", kube::kServices},
+                                          {"patch", kube::kConfigMaps},
+                                          {"create", kube::kEvents},
+                                          {"patch", kube::kEvents},
+                                          {"get", kube::kLeases},
+                                          {"create", kube::kLeases},
+                                          {"update", kube::kLeases}}};
+
+bool HasClaims(const job::JobSpec& job) {
+  return std::any_of(job.volumes.begin(), job.volumes.end(),
+                     [](const job::Volume& volume) { return !volume.claim_name.empty(); });
+}
+
+const json& SpecOf(const PodGroup& group) { return kube::FieldAt(group.pod.fields(), {"spec"}); }
+
+// "iris:1" is short for "docker.io/library/iris:1", and no tag for "latest".
+std::string FullImageName(std::string name) {
+  const size_t slash = name.find('/');
+  const std::string head = name.substr(0, slash);
+  const bool has_host = slash != std::string::npos &&
+                        (head.find_first_of(".:") != std::string::npos || head == "localhost");
+  if (slash == std::string::npos) {
+    name = "docker.io/library/" + name;
+  } else if (!has_host) {
+    name = "docker.io/" + name;
+  }
+  const bool has_tag = name.find_first_of(":@", name.rfind('/')) != std::string::npos;
+  return has_tag ? name : name + ":latest";
+}
+
+std::string CountOf(const PodGroup& group, int count) {
+  const bool plural = count != 1 && group.role != job::Role::kPs;
+  return fmt::format("{} {}{}", count, job::NameOf(group.role), plural ? "s" : "");
+}
+
+Amounts AskedBy(const PodGroup& group) {
+  Amounts asked = RequestsOf(group.pod.fields());
+  asked.erase("pods");
+  return asked;
+}
+
+}  // namespace
+
+std::span<const Act> ActsOfMaster() { return kMaster; }
+
+Preflight::Preflight(kube::Client& client, const std::string& name_space,
+                     const Submission& submission)
+    : client_(client),
+      name_space_(name_space),
+      job_secret_(job::MasterName(submission.job.job_name)),
+      has_claims_(HasClaims(submission.job)),
+      groups_(GroupPods(submission, name_space)),
+      nodes_(Unavailable("the nodes were not read")) {}
+
+std::vector<Finding> Preflight::Run(Depth depth) {
+  if (!CheckServer() || !CheckNamespace()) return std::move(findings_);
+  CheckCaller(depth);
+  CheckAccount(depth);
+  CheckClasses();
+  CheckClaims(depth);
+  if (depth == Depth::kBlockers) return std::move(findings_);
+  CheckSecrets();
+  nodes_ = client_.List(kube::kNodes, "");
+  CheckImages();
+  CheckQuotas();
+  CheckRoom();
+  return std::move(findings_);
+}
+
+void Preflight::AddOk(std::string what, std::string detail) {
+  findings_.push_back({.what = std::move(what), .detail = std::move(detail)});
+}
+
+Finding& Preflight::AddMissing(std::string what, std::string detail, std::string fix) {
+  return findings_.emplace_back(Finding{.verdict = Verdict::kMissing,
+                                        .what = std::move(what),
+                                        .detail = std::move(detail),
+                                        .fix = std::move(fix)});
+}
+
+void Preflight::AddUnknown(std::string what, std::string detail, std::string fix) {
+  findings_.push_back({.verdict = Verdict::kCannotTell,
+                       .what = std::move(what),
+                       .detail = std::move(detail),
+                       .fix = std::move(fix)});
+}
+
+void Preflight::AddUnread(const std::string& what, const Status& why, const std::string& fix,
+                          bool blocks) {
+  if (why.code() == Code::kNotFound) {
+    AddMissing(what, "there is none", fix).blocks = blocks;
+  } else {
+    AddUnknown(what, why.message());
+  }
+}
+
+bool Preflight::CheckServer() {
+  const std::string what = "cluster " + client_.config().server;
+  const Result<std::string> version = client_.ServerVersion();
+  if (version.ok() || version.status().code() == Code::kPermissionDenied) {
+    AddOk(what,
+          version.ok() && !version->empty() ? "it answers, version " + *version : "it answers");
+    return true;
+  }
+  const bool refused = version.status().code() == Code::kUnauthenticated;
+  AddMissing(what, version.status().message(),
+             refused ? "log in again, or name another kubeconfig by KUBECONFIG"
+                     : "see `kubectl cluster-info`; KUBECONFIG names another kubeconfig")
+      .blocks = true;
+  return false;
+}
+
+bool Preflight::CheckNamespace() {
+  const std::string what = "namespace " + name_space_;
+  const Result<kube::Object> found = client_.Get(kube::kNamespaces, {"", name_space_});
+  if (found.ok() && found->deleting()) {
+    AddMissing(what, "it is being deleted", "take another one by --namespace").blocks = true;
+    return false;
+  }
+  if (found.ok()) {
+    AddOk(what, "it is there");
+    return true;
+  }
+  AddUnread(
+      what, found.status(),
+      fmt::format("kubectl create namespace {}, or take another one by --namespace", name_space_),
+      /*blocks=*/true);
+  return found.status().code() != Code::kNotFound;
+}
+
+Result<std::vector<std::string>> Preflight::Denied(std::span<const Act> acts,
+                                                   const kube::ObjectKey* account) {
+  std::vector<std::string> denied;
+  for (const Act& act : acts) {
+    const kube::Access access{.verb = std::string(act.verb),
+                              .resource = act.resource,
+                              .subresource = std::string(act.subresource),
+                              .name_space = name_space_};
+    EDL_ASSIGN_OR_RETURN(
+        const kube::AccessAnswer answer,
+        account == nullptr ? client_.MayI(access) : client_.MayAccount(*account, access));
+    if (answer.allowed) continue;
+    denied.push_back(fmt::format("{} {}{}{}", act.verb, act.resource.plural,
+                                 act.subresource.empty() ? "" : "/", act.subresource));
+  }
+  return denied;
+}
+
+void Preflight::CheckCaller(Depth depth) {
+  const auto check = [&](const std::string& what, std::span<const Act> acts, bool blocks) {
+    const Result<std::vector<std::string>> denied = Denied(acts, nullptr);
+    if (!denied.ok()) return AddUnknown(what, denied.status().message());
+    if (denied->empty()) return AddOk(what, "you have it");
+    AddMissing(what, fmt::format("you may not {}", fmt::join(*denied, ", ")),
+               fmt::format("ask whoever runs the cluster for a role, such as: kubectl -n {} create "
+                           "rolebinding elasticdl-user --clusterrole=edit --user=YOU",
+                           name_space_))
+        .blocks = blocks;
+  };
+  check("permission to submit jobs", kSubmitting, /*blocks=*/true);
+  if (depth == Depth::kAll) check("permission to look at and steer jobs", kSteering, false);
+}
+
+void Preflight::CheckAccount(Depth depth) {
+  std::string name = kube::TextIn(SpecOf(groups_.front()), "serviceAccountName");
+  if (name.empty()) name = "default";
+  const kube::ObjectKey account{name_space_, name};
+  const Status found = client_.Get(kube::kServiceAccounts, account).status();
+  if (found.ok()) {
+    AddOk("service account " + name, "it is there");
+  } else {
+    AddUnread("service account " + name, found,
+              fmt::format("kubectl -n {} create serviceaccount {}", name_space_, name),
+              /*blocks=*/true);
+  }
+  if (found.code() == Code::kNotFound) return;
+  // The first is the one without which a master is of no use.
+  std::span<const Act> acts = kMaster;
+  if (depth == Depth::kBlockers) {
+    acts = acts.first(1);
+  } else if (!has_claims_) {
+    acts = acts.first(acts.size() - 3);  // leases keep masters from one another's claim
+  }
+  const std::string what = "the master's permissions";
+  const Result<std::vector<std::string>> denied = Denied(acts, &account);
+  if (!denied.ok()) {
+    AddUnknown(what,
+               denied.status().code() == Code::kPermissionDenied
+                   ? "you may not ask what others may do (create localsubjectaccessreviews)"
+                   : denied.status().message(),
+               "an administrator's `elasticdl check` tells");
+  } else if (denied->empty()) {
+    AddOk(what, fmt::format("service account {} has them", name));
+  } else {
+    std::string fix =
+        fmt::format("kubectl -n {} apply -f elasticdl/manifests/elasticdl-rbac.yaml", name_space_);
+    if (name != "default") {
+      fix += fmt::format(
+          " && kubectl -n {0} create rolebinding elasticdl-master-{1} --role=elasticdl-master "
+          "--serviceaccount={0}:{1}",
+          name_space_, name);
+    }
+    AddMissing(what, fmt::format("service account {} may not {}", name, fmt::join(*denied, ", ")),
+               fix)
+        .blocks = denied->front() == "create pods";
+  }
+}
+
+void Preflight::CheckClasses() {
+  std::set<std::string> names;
+  for (const PodGroup& group : groups_) {
+    names.insert(kube::TextIn(SpecOf(group), "priorityClassName"));
+  }
+  names.erase("");
+  for (const std::string& name : names) {
+    const Result<kube::Object> found = client_.Get(kube::kPriorityClasses, {"", name});
+    if (found.ok()) {
+      priorities_[name] = kube::NumberIn(found->fields(), "value");
+      AddOk("priority class " + name, fmt::format("its value is {}", priorities_[name]));
+      continue;
+    }
+    const bool ours = name == "high" || name == "low";
+    AddUnread("priority class " + name, found.status(),
+              ours ? "kubectl apply -f elasticdl/manifests/priority-classes.yaml"
+                   : fmt::format("kubectl create priorityclass {} --value=NUMBER", name),
+              /*blocks=*/true);
+  }
+}
+
+void Preflight::CheckClaims(Depth depth) {
+  std::set<std::string> names;
+  for (const PodGroup& group : groups_) {
+    for (const json& volume : kube::ListAt(group.pod.fields(), {"spec", "volumes"})) {
+      names.insert(kube::TextIn(kube::FieldAt(volume, {"persistentVolumeClaim"}), "claimName"));
+    }
+  }
+  names.erase("");
+  for (const std::string& name : names) {
+    const Result<kube::Object> found =
+        client_.Get(kube::kPersistentVolumeClaims, {name_space_, name});
+    if (!found.ok()) {
+      AddUnread("claim " + name, found.status(),
+                fmt::format("kubectl -n {} apply -f FILE, with a PersistentVolumeClaim {} in it",
+                            name_space_, name),
+                /*blocks=*/true);
+    } else if (depth == Depth::kAll) {
+      CheckClaim(*found);
+    }
+  }
+}
+
+void Preflight::CheckClaim(const kube::Object& claim) {
+  const std::string what = "claim " + claim.name();
+  const std::string look = fmt::format("kubectl -n {} describe pvc {}", name_space_, claim.name());
+  if (claim.deleting()) {
+    AddMissing(what, "it is being deleted", look);
+    return;
+  }
+  const std::string phase = kube::TextIn(kube::FieldAt(claim.fields(), {"status"}), "phase");
+  if (phase == "Bound") return AddOk(what, "it is bound");
+  const std::string name =
+      kube::TextIn(kube::FieldAt(claim.fields(), {"spec"}), "storageClassName");
+  if (phase == "Pending" && !name.empty()) {
+    const Result<kube::Object> found = client_.Get(kube::kStorageClasses, {"", name});
+    if (found.ok() &&
+        kube::TextIn(found->fields(), "volumeBindingMode") == "WaitForFirstConsumer") {
+      return AddOk(what, "it is bound when the first pod uses it");
+    }
+    if (!found.ok() && found.status().code() != Code::kNotFound) {
+      return AddUnknown(what, "it is not bound yet, and may wait for a pod that uses it", look);
+    }
+  }
+  AddMissing(what, fmt::format("it is {}, not Bound", phase.empty() ? "new" : phase), look);
+}
+
+void Preflight::CheckSecrets() {
+  std::map<std::string, std::set<std::string>> read;  // their keys
+  std::set<std::string> pulls;
+  for (const PodGroup& group : groups_) {
+    for (const json& secret : kube::ListAt(group.pod.fields(), {"spec", "imagePullSecrets"})) {
+      pulls.insert(kube::TextIn(secret, "name"));
+    }
+    for (const json& volume : kube::ListAt(group.pod.fields(), {"spec", "volumes"})) {
+      const json& secret = kube::FieldAt(volume, {"secret"});
+      if (!kube::FlagIn(secret, "optional")) read[kube::TextIn(secret, "secretName")];
+    }
+    for (const json& container : kube::ListAt(group.pod.fields(), {"spec", "containers"})) {
+      for (const json& variable : kube::ListAt(container, {"env"})) {
+        const json& secret = kube::FieldAt(variable, {"valueFrom", "secretKeyRef"});
+        if (kube::FlagIn(secret, "optional")) continue;
+        read[kube::TextIn(secret, "name")].insert(kube::TextIn(secret, "key"));
+      }
+    }
+  }
+  read.erase("");
+  read.erase(job_secret_);
+  for (const std::string& name : pulls) CheckSecret(name, {}, /*pulls=*/true);
+  for (const auto& [name, keys] : read) CheckSecret(name, keys, /*pulls=*/false);
+}
+
+void Preflight::CheckSecret(const std::string& name, const std::set<std::string>& keys,
+                            bool pulls) {
+  const std::string what = (pulls ? "pull secret " : "secret ") + name;
+  std::string fix = fmt::format("kubectl -n {} create secret ", name_space_);
+  if (pulls) {
+    fix += fmt::format("docker-registry {} --docker-server=... --docker-username=...", name);
+  } else {
+    fix += fmt::format("generic {}", name);
+    for (const std::string& key : keys) fix += fmt::format(" --from-literal={}=...", key);
+  }
+  const Result<kube::Object> found = client_.Get(kube::kSecrets, {name_space_, name});
+  if (!found.ok()) return AddUnread(what, found.status(), fix, /*blocks=*/false);
+  const std::string type = kube::TextIn(found->fields(), "type");
+  if (pulls && !type.starts_with("kubernetes.io/dockerc")) {
+    AddMissing(what, fmt::format("it is of type {}, from which no image is pulled", type), fix);
+    return;
+  }
+  for (const std::string& key : keys) {
+    if (!kube::FieldAt(found->fields(), {"data", key.c_str()}).is_null()) continue;
+    AddMissing(what, fmt::format("it has no key {}", key),
+               fmt::format("kubectl -n {} edit secret {}, and add {}", name_space_, name, key));
+    return;
+  }
+  AddOk(what, "it is there");
+}
+
+void Preflight::CheckImages() {
+  std::set<std::string> wanted;
+  for (const PodGroup& group : groups_) {
+    for (const json& container : kube::ListAt(group.pod.fields(), {"spec", "containers"})) {
+      wanted.insert(kube::TextIn(container, "image"));
+    }
+  }
+  wanted.erase("");
+  std::map<std::string, std::string> there;  // which node has it
+  for (const kube::Object& node : nodes_.ok() ? nodes_->items : std::vector<kube::Object>()) {
+    for (const json& image : kube::ListAt(node.fields(), {"status", "images"})) {
+      for (const json& name : kube::ListAt(image, {"names"})) {
+        if (name.is_string()) there.emplace(FullImageName(name.get<std::string>()), node.name());
+      }
+    }
+  }
+  for (const std::string& name : wanted) {
+    const auto found = there.find(FullImageName(name));
+    if (found != there.end()) {
+      AddOk("image " + name, fmt::format("node {} has it", found->second));
+    } else {
+      AddUnknown("image " + name,
+                 "no node is known to have it, and whether it can be pulled is known when a pod "
+                 "pulls it");
+    }
+  }
+}
+
+void Preflight::CheckQuotas() {
+  const Result<kube::ObjectList> quotas = client_.List(kube::kResourceQuotas, name_space_);
+  if (!quotas.ok()) return AddUnknown("quota", quotas.status().message());
+  for (const kube::Object& quota : quotas->items) {
+    findings_.push_back(CheckQuota(quota, groups_));
+  }
+  if (quotas->items.empty()) AddOk("quota", "the namespace has none");
+}
+
+void Preflight::CheckRoom() {
+  if (!nodes_.ok()) return AddUnknown("room", nodes_.status().message());
+  const Result<kube::ObjectList> pods = client_.List(kube::kPods, "");
+  Room room(nodes_->items, pods.ok() ? pods->items : std::vector<kube::Object>());
+  if (!FitAlone(room)) return;
+  if (!pods.ok()) {
+    return AddUnknown("room", "each replica fits on a node; what runs there now is not known: " +
+                                  pods.status().message());
+  }
+  FitTogether(room);
+}
+
+bool Preflight::FitAlone(const Room& room) {
+  bool fit = true;
+  std::set<job::Role> seen;
+  for (const PodGroup& group : groups_) {
+    if (room.FitsAlone(group.pod) || !seen.insert(group.role).second) continue;
+    fit = false;
+    const std::string_view role = job::NameOf(group.role);
+    if (room.CountNodesFor(group.pod) == 0) {
+      AddMissing(fmt::format("room for a {}", role),
+                 fmt::format("none of the {} nodes takes it: each is not ready, cordoned, tainted "
+                             "or not selected",
+                             nodes_->items.size()),
+                 "see `kubectl describe nodes`, and tolerate taints by --cluster_spec_json");
+      continue;
+    }
+    Amounts largest = room.LargestFor(group.pod);
+    largest.erase("pods");
+    AddMissing(fmt::format("room for a {}", role),
+               fmt::format("it asks for {}, and the most that a node has is {}",
+                           Show(AskedBy(group)), Show(largest)),
+               fmt::format("lower --{}_resource_request, or add a larger node", role));
+  }
+  return fit;
+}
+
+void Preflight::FitTogether(Room& room) {
+  int workers = 0;
+  int workers_placed = 0;
+  std::vector<std::string> left_out;
+  for (const PodGroup& group : groups_) {
+    const auto known = priorities_.find(kube::TextIn(SpecOf(group), "priorityClassName"));
+    const int64_t priority = known == priorities_.end() ? 0 : known->second;
+    const int placed = room.Place(group.pod, priority, group.count);
+    if (group.role == job::Role::kWorker) {
+      workers += group.count;
+      workers_placed += placed;
+    } else if (placed < group.count && group.role != job::Role::kEvaluator) {
+      left_out.push_back(
+          fmt::format("{} ({} each)", CountOf(group, group.count - placed), Show(AskedBy(group))));
+    }
+  }
+  if (workers > 0 && workers_placed == 0 && !TrainsWithoutWorkers(groups_)) {
+    left_out.push_back(fmt::format("one worker ({})", Show(AskedBy(groups_.back()))));
+  }
+  if (!left_out.empty()) {
+    AddMissing("room",
+               fmt::format("there is none now for {}; the job waits until others end",
+                           fmt::join(left_out, ", ")),
+               "ask for less by --*_resource_request, end other jobs, or add nodes");
+    return;
+  }
+  AddOk("room", workers_placed == workers
+                    ? "all replicas fit now"
+                    : fmt::format("{} of {} workers fit now; the others wait for room",
+                                  workers_placed, workers));
+}
+
+}  // namespace edl::backend::kubernetes

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/cluster_jobs.h"
+#include "backend/kubernetes/pod_groups.h"
+#include "kube/call_options.h"
+#include "kube/client.h"
+
+namespace edl::backend::kubernetes {
+
+class Room;
+
+// One thing that somebody must be allowed to do in the job's namespace.
+struct Act {
+  std::string_view verb;
+  kube::Resource resource;
+  std::string_view subresource = {};
+};
+
+// What a master does, which elasticdl/manifests/elasticdl-rbac.yaml allows.
+std::span<const Act> ActsOfMaster();
+
+// Looks for what a job needs of its cluster before the job is submitted, by reading and asking
+// only. What pods refer to is read off the pods that would be made.
+//
+// Confined; used once.
+class Preflight {
+ public:
+  // All outlive this.
+  Preflight(kube::Client& client, const std::string& name_space, const Submission& submission);
+
+  // One finding a thing, in the order in which they matter. Ends early where the rest would be
+  // about nothing: the cluster does not answer, or has no such namespace.
+  std::vector<Finding> Run(Depth depth);
+
+ private:
+  bool CheckServer();
+  bool CheckNamespace();
+  void CheckCaller(Depth depth);
+  void CheckAccount(Depth depth);
+  void CheckClasses();
+  void CheckClaims(Depth depth);
+  void CheckClaim(const kube::Object& claim);
+  void CheckSecrets();
+  void CheckSecret(const std::string& name, const std::set<std::string>& keys, bool pulls);
+  void CheckImages();
+  void CheckQuotas();
+  void CheckRoom();
+  // Each pod for itself, on a node that runs nothing else.
+  bool FitAlone(const Room& room);
+  void FitTogether(Room& room);
+
+  // Which of `acts` the caller may not do. A failure is that of asking.
+  Result<std::vector<std::string>> Denied(std::span<const Act> acts,
+                                          const kube::ObjectKey* account);
+
+  void AddOk(std::string what, std::string detail);
+  Finding& AddMissing(std::string what, std::string detail, std::string fix);
+  void AddUnknown(std::string what, std::string detail, std::string fix = "");
+  // Of an object that could not be read: it is not there, or nobody knows.
+  void AddUnread(const std::string& what, const Status& why, const std::string& fix, bool blocks);
+
+  kube::Client& client_;
+  const std::string& name_space_;
+  const std::string job_secret_;  // that the job brings along
+  const bool has_claims_;
+  const std::vector<PodGroup> groups_;
+  std::map<std::string, int64_t> priorities_;  // of the classes that are there
+  Result<kube::ObjectList> nodes_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace edl::backend::kubernetes

@@ -1,0 +1,82 @@
+#include "backend/kubernetes/quota.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "backend/kubernetes/amounts.h"
+#include "kube/json_fields.h"
+
+namespace edl::backend::kubernetes {
+namespace {
+
+using nlohmann::json;
+
+// What one pod takes, by the names that quotas have for it.
+Amounts TakenBy(const json& pod) {
+  Amounts out;
+  for (const auto& [name, amount] : RequestsOf(pod)) {
+    out[name] = amount;
+    out[(name == "pods" ? "count/" : "requests.") + name] = amount;
+  }
+  for (const auto& [name, amount] : LimitsOf(pod)) out["limits." + name] = amount;
+  return out;
+}
+
+}  // namespace
+
+bool TrainsWithoutWorkers(const std::vector<PodGroup>& groups) {
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const PodGroup& group) { return group.role == job::Role::kChief; });
+}
+
+Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& groups) {
+  using Verdict = Finding::Verdict;
+  Finding finding{.what = "quota " + quota.name()};
+  if (!kube::ListAt(quota.fields(), {"spec", "scopes"}).empty() ||
+      !kube::FieldAt(quota.fields(), {"spec", "scopeSelector"}).is_null()) {
+    finding.verdict = Verdict::kCannotTell;
+    finding.detail = "it holds for some pods only";
+    finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.name_space(), quota.name());
+    return finding;
+  }
+  Amounts others;  // all but workers
+  Amounts worker;
+  int64_t workers = 0;
+  for (const PodGroup& group : groups) {
+    if (group.role == job::Role::kWorker) {
+      worker = TakenBy(group.pod.fields());
+      workers += group.count;
+    } else {
+      Add(others, TakenBy(group.pod.fields()), group.count);
+    }
+  }
+  const Amounts hard = AmountsIn(kube::FieldAt(quota.fields(), {"status", "hard"}));
+  const Amounts used = AmountsIn(kube::FieldAt(quota.fields(), {"status", "used"}));
+  const int64_t least = TrainsWithoutWorkers(groups) ? 0 : std::min<int64_t>(workers, 1);
+  int64_t fit = workers;
+  for (const auto& [name, limit] : hard) {
+    const int64_t free = limit - AmountOf(used, name);
+    const int64_t left = free - AmountOf(others, name);
+    const int64_t each = AmountOf(worker, name);
+    if (AmountOf(others, name) + each == 0) continue;
+    if (left < each * least) {
+      finding.verdict = Verdict::kMissing;
+      finding.detail = fmt::format("it leaves {}, and the job {} asks for {}", Show({{name, free}}),
+                                   least == 0 ? "without its workers" : "with one worker",
+                                   Show({{name, AmountOf(others, name) + each * least}}));
+      finding.fix =
+          fmt::format("ask for less by --*_resource_request, or for more quota in namespace {}",
+                      quota.name_space());
+      return finding;
+    }
+    if (each > 0) fit = std::min(fit, left / each);
+  }
+  finding.detail = fit == workers
+                       ? "it leaves enough for the whole job"
+                       : fmt::format("it leaves enough for {} of {} workers", fit, workers);
+  return finding;
+}
+
+}  // namespace edl::backend::kubernetes

@@ -1,0 +1,70 @@
+#include "backend/kubernetes/quota.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::backend::kubernetes {
+namespace {
+
+using job::Role;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using Verdict = Finding::Verdict;
+
+PodGroup Group(Role role, int count, const std::string& cpu) {
+  PodGroup group{role, count, {}};
+  json& resources = group.pod.fields()["spec"]["containers"][0]["resources"];
+  resources["requests"] = resources["limits"] = {{"cpu", cpu}, {"memory", "1Gi"}};
+  return group;
+}
+
+kube::Object Quota(const json& hard, const json& used = json::object()) {
+  return kube::Object(json{{"metadata", {{"name", "team"}, {"namespace", "ml"}}},
+                           {"status", {{"hard", hard}, {"used", used}}}});
+}
+
+// One core for the master, two for each worker.
+const std::vector<PodGroup> kJob = {Group(Role::kMaster, 1, "1"), Group(Role::kWorker, 4, "2")};
+
+TEST(Quota, IsEnoughForTheWholeJob) {
+  const Finding found = CheckQuota(Quota({{"requests.cpu", "10"}}, {{"requests.cpu", "1"}}), kJob);
+  EXPECT_EQ(found.verdict, Verdict::kOk);
+  EXPECT_EQ(found.what, "quota team");
+  EXPECT_EQ(found.detail, "it leaves enough for the whole job");
+}
+
+TEST(Quota, SaysHowManyWorkersItLeavesOut) {
+  for (const char* name : {"cpu", "requests.cpu", "limits.cpu"}) {
+    const Finding found = CheckQuota(Quota({{name, "9"}}, {{name, "2"}}), kJob);
+    EXPECT_EQ(found.verdict, Verdict::kOk);
+    EXPECT_EQ(found.detail, "it leaves enough for 3 of 4 workers") << name;
+  }
+  EXPECT_EQ(CheckQuota(Quota({{"pods", "3"}}), kJob).detail, "it leaves enough for 2 of 4 workers");
+}
+
+TEST(Quota, IsMissingWhereNoWorkerWouldRun) {
+  const Finding found = CheckQuota(Quota({{"requests.cpu", "4"}}, {{"requests.cpu", "2"}}), kJob);
+  EXPECT_EQ(found.verdict, Verdict::kMissing);
+  EXPECT_EQ(found.detail,
+            "it leaves requests.cpu=2, and the job with one worker asks for requests.cpu=3");
+  EXPECT_THAT(found.fix, HasSubstr("more quota in namespace ml"));
+}
+
+TEST(Quota, NeedsNoWorkerWhereThereIsAChief) {
+  const std::vector<PodGroup> job = {Group(Role::kChief, 1, "1"), Group(Role::kWorker, 4, "2")};
+  EXPECT_EQ(CheckQuota(Quota({{"cpu", "1"}}), job).verdict, Verdict::kOk);
+  EXPECT_EQ(CheckQuota(Quota({{"cpu", "500m"}}), job).verdict, Verdict::kMissing);
+}
+
+TEST(Quota, IsOfNoConcernWhereItCountsOtherThings) {
+  EXPECT_EQ(CheckQuota(Quota({{"requests.storage", "0"}}), kJob).verdict, Verdict::kOk);
+}
+
+TEST(Quota, CannotBeToldWhenItHoldsForSomePodsOnly) {
+  kube::Object scoped = Quota({{"cpu", "0"}});
+  scoped.fields()["spec"]["scopes"] = {"Terminating"};
+  EXPECT_EQ(CheckQuota(scoped, kJob).verdict, Verdict::kCannotTell);
+}
+
+}  // namespace
+}  // namespace edl::backend::kubernetes
