@@ -80,7 +80,7 @@ Status ReadNames(const FlagValues& flags, ClusterOptions& out) {
   out.secret_variables = *std::move(variables);
   if (const std::string& file = flags.String("cluster_spec"); !file.empty()) {
     return InvalidArgument(
-        "--cluster_spec={}: this version does not run such a file yet; say the same with "
+        "--cluster_spec={} is run by `elasticdl train`, which hands on what it changes in "
         "--cluster_spec_json",
         file);
   }

@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "job/json.h"
+#include "job/object_patch.h"
 #include "job/pairs.h"
 
 namespace edl::job {
@@ -24,13 +25,16 @@ constexpr std::array<Key, 5> kPodKeys = {{{"labels", json::value_t::object, "an 
                                           {"env", json::value_t::array, "a list"}}};
 
 constexpr std::string_view kPodSpec = "pod_spec";
+constexpr std::string_view kPodSpecEnd = "_pod_spec";
 constexpr std::string_view kServiceSpec = "service_spec";
 
+constexpr std::string_view kPodPatchEnd = "_pod_patch";
+constexpr std::string_view kServicePatch = "service_patch";
+
 // "worker_pod_spec"; the master was "edl-master" to the last published client.
-std::optional<Role> RoleOfKey(std::string_view key) {
-  constexpr std::string_view kEnd = "_pod_spec";
-  if (!key.ends_with(kEnd)) return std::nullopt;
-  key.remove_suffix(kEnd.size());
+std::optional<Role> RoleOfKey(std::string_view key, std::string_view end) {
+  if (!key.ends_with(end)) return std::nullopt;
+  key.remove_suffix(end.size());
   return key == "edl-master" ? Role::kMaster : RoleFromName(key);
 }
 
@@ -66,12 +70,10 @@ void Adapt(const json& spec, json& pod) {
   for (json& container : pod["spec"]["containers"]) append("env", container);
 }
 
-}  // namespace
-
-Result<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
-  ClusterSpec out;
+// Nothing is {}.
+Result<json> Decode(std::string_view text) {
   text = Trim(text);
-  if (text.empty()) return out;
+  if (text.empty()) return json::object();
   std::string decoded;
   if (!text.starts_with('{')) {
     Result<std::string> bytes = DecodeBase64(text);
@@ -81,13 +83,25 @@ Result<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
   }
   EDL_ASSIGN_OR_RETURN(json parsed, ParseJson(text));
   if (!parsed.is_object()) return InvalidArgument("it is not a JSON object");
+  return parsed;
+}
+
+}  // namespace
+
+Result<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
+  ClusterSpec out;
+  EDL_ASSIGN_OR_RETURN(json parsed, Decode(text));
   for (auto& [key, value] : parsed.items()) {
-    if (key == kServiceSpec) {
-      if (!value.is_object()) return InvalidArgument("{} is not an object", key);
-      out.service_ = std::move(value);
+    const std::optional<Role> patched = RoleOfKey(key, kPodPatchEnd);
+    const bool whole = key == kServiceSpec || key == kServicePatch || patched.has_value();
+    if (whole && !value.is_object()) return InvalidArgument("{} is not an object", key);
+    if (whole) {
+      (patched.has_value()    ? out.pod_patches_[*patched]
+       : key == kServicePatch ? out.service_patch_
+                              : out.service_) = std::move(value);
       continue;
     }
-    const std::optional<Role> role = RoleOfKey(key);
+    const std::optional<Role> role = RoleOfKey(key, kPodSpecEnd);
     if (key != kPodSpec && !role.has_value()) {
       return InvalidArgument(
           "{}: there is no such key; it can be pod_spec, <role>_pod_spec (of master, worker, ps, "
@@ -100,13 +114,31 @@ Result<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
   return out;
 }
 
+Result<std::string> ClusterSpec::WithPatches(std::string_view text,
+                                             const std::map<Role, json>& pods,
+                                             const json& service) {
+  EDL_ASSIGN_OR_RETURN(json spec, Decode(text));
+  for (auto it = spec.begin(); it != spec.end();) {
+    it = it.key().ends_with(kPodPatchEnd) ? spec.erase(it) : std::next(it);
+  }
+  for (const auto& [role, patch] : pods) {
+    spec[std::string(NameOf(role)) + std::string(kPodPatchEnd)] = patch;
+  }
+  spec[std::string(kServicePatch)] = service;
+  return spec.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 void ClusterSpec::AdaptPod(Role role, json& pod) const {
   Adapt(all_, pod);
   if (const auto own = roles_.find(role); own != roles_.end()) Adapt(own->second, pod);
+  if (const auto own = pod_patches_.find(role); own != pod_patches_.end()) {
+    ApplyPatch(own->second, pod);
+  }
 }
 
 void ClusterSpec::AdaptService(json& service) const {
   if (!service_.is_null()) service["spec"].update(service_);
+  if (!service_patch_.is_null()) ApplyPatch(service_patch_, service);
 }
 
 }  // namespace edl::job

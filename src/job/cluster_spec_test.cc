@@ -70,6 +70,23 @@ TEST(ClusterSpec, AdaptsServices) {
   EXPECT_TRUE(service["spec"].contains("ports"));
 }
 
+TEST(ClusterSpec, AppliesPatchesOverAllElse) {
+  const auto text = ClusterSpec::WithPatches(
+      EncodeBase64(R"({"pod_spec": {"labels": {"a": "spec", "b": "spec"}}})"),
+      {{Role::kWorker, json::parse(R"({"metadata": {"labels": {"a": "patch"}}})")}},
+      json::parse(R"({"spec": {"type": "NodePort"}})"));
+  ASSERT_TRUE(text.ok()) << text.status();
+
+  EXPECT_EQ(Adapted(*text)["metadata"]["labels"],
+            (json{{"app", "elasticdl"}, {"a", "patch"}, {"b", "spec"}}));
+  EXPECT_EQ(Adapted(*text, Role::kPs)["metadata"]["labels"]["a"], "spec");
+  json service = json::parse(R"({"spec": {"type": "ClusterIP"}})");
+  ClusterSpec::Parse(*text)->AdaptService(service);
+  EXPECT_EQ(service["spec"]["type"], "NodePort");
+  const std::string again = ClusterSpec::WithPatches(*text, {}, json::object()).value();
+  EXPECT_EQ(Adapted(again)["metadata"]["labels"]["a"], "spec") << "patches are replaced";
+}
+
 TEST(ClusterSpec, NamesWhatIsWrong) {
   const auto error = [](std::string_view text) {
     return ClusterSpec::Parse(text).status().message();
@@ -84,6 +101,7 @@ TEST(ClusterSpec, NamesWhatIsWrong) {
   EXPECT_THAT(error(R"({"ps_pod_spec": {"image": "x"}})"),
               HasSubstr("ps_pod_spec.image: there is no such key"));
   EXPECT_THAT(error(R"({"service_spec": []})"), HasSubstr("service_spec is not an object"));
+  EXPECT_THAT(error(R"({"ps_pod_patch": []})"), HasSubstr("ps_pod_patch is not an object"));
 }
 
 }  // namespace
