@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <pwd.h>
@@ -17,6 +18,7 @@
 #include "apps/elasticdl/master.h"
 #include "apps/elasticdl/supervise.h"
 #include "base/clock.h"
+#include "base/run_program.h"
 #include "cli/verbs.h"
 
 namespace edl::apps {
@@ -76,6 +78,14 @@ fs::path ThisProgram(const char* name) {
   return error ? fs::path(name) : program;
 }
 
+Result<ProgramEnd> RunPython(const std::string& program, const std::vector<std::string>& arguments,
+                             const std::string& input) {
+  Program python{.command = {"python3", "-c", program}, .environment = {}, .input = input};
+  python.command.insert(python.command.end(), arguments.begin(), arguments.end());
+  for (char** entry = environ; *entry != nullptr; ++entry) python.environment.emplace_back(*entry);
+  return RunProgram(std::move(python));
+}
+
 int RunCommandLine(int argc, char** argv) {
   const SystemClock clock;
   cli::Platform platform{.out = std::cout,
@@ -89,6 +99,7 @@ int RunCommandLine(int argc, char** argv) {
                              [&clock](const std::string& name_space, bool force_file) {
                                return ConnectClusterJobs(clock, name_space, force_file);
                              },
+                         .run_python = RunPython,
                          .catch_signals = CatchSignals};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return cli::Main(platform, arguments);

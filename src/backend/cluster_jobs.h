@@ -2,14 +2,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "job/cluster_options.h"
 #include "job/job_spec.h"
+#include "job/role.h"
 
 namespace edl::backend {
 
@@ -57,6 +61,12 @@ enum class Depth {
   kAll,
 };
 
+// Objects that a submission makes, one of each sort, for whoever adapts them to a cluster.
+struct Templates {
+  std::map<job::Role, nlohmann::json> pods;  // of every role
+  nlohmann::json service;
+};
+
 // The jobs of one namespace of a cluster, as far as verbs use it. Calls block.
 class ClusterJobs {
  public:
@@ -78,6 +88,7 @@ class ClusterJobs {
   virtual Status Resume(const Submission& submission) = 0;
   // What Submit would make, as YAML.
   virtual std::string Manifests(const Submission& submission) const = 0;
+  virtual Templates MakeTemplates(const Submission& submission) const = 0;
   // The job file that it was submitted with. NotFound: no such job.
   virtual Result<std::string> SpecOf(const std::string& job) = 0;
 

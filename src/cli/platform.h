@@ -11,6 +11,7 @@
 #include "backend/cluster_jobs.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/run_program.h"
 #include "base/status.h"
 #include "job/volume.h"
 
@@ -78,6 +79,12 @@ struct Platform {
   std::function<Result<std::unique_ptr<backend::ClusterJobs>>(const std::string& name_space,
                                                               bool force_file)>
       cluster;
+  // Runs `python3 -c program arguments...` with this input to its end. A failure is that of
+  // starting it.
+  std::function<Result<ProgramEnd>(const std::string& program,
+                                   const std::vector<std::string>& arguments,
+                                   const std::string& input)>
+      run_python;
   // From now on SIGINT, SIGTERM and SIGHUP arrive at this descriptor, as signalfd writes them.
   std::function<Result<FileDescriptor>()> catch_signals;
 };

@@ -1,48 +1,20 @@
 #include "cli/train_on_cluster.h"
 
-#include <chrono>
 #include <utility>
 
 #include "base/file.h"
 #include "cli/dry_run.h"
 #include "cli/no_effect.h"
 #include "cli/place.h"
+#include "cli/submission.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
-#include "job/cluster_options.h"
 #include "job/job_file.h"
-#include "job/job_spec.h"
 #include "job/names.h"
 #include "job/train_flags.h"
 
 namespace edl::cli {
 namespace {
-
-double WallSeconds(const Platform& platform) {
-  return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
-}
-
-// The flags that the master reads: where it runs is no longer a question.
-Status Settle(FlagValues& flags) {
-  for (const auto& [flag, value] :
-       {std::pair("backend", "kubernetes"), std::pair("detach", "false"),
-        std::pair("resume", "false"), std::pair("dry_run", "false"), std::pair("wait", "false")}) {
-    EDL_RETURN_IF_ERROR(flags.Set(flag, value, FlagSource::kCommandLine));
-  }
-  return Ok();
-}
-
-Result<backend::Submission> MakeSubmission(const Platform& platform, const FlagValues& given) {
-  FlagValues flags = given;
-  EDL_RETURN_IF_ERROR(Settle(flags));
-  backend::Submission submission;
-  EDL_ASSIGN_OR_RETURN(submission.job, job::MakeJobSpec(flags));
-  EDL_ASSIGN_OR_RETURN(submission.options, job::MakeClusterOptions(flags));
-  submission.spec_json = job::ToJobFile(flags);
-  submission.status_json =
-      job::JobView{.name = submission.job.job_name, .started_at = WallSeconds(platform)}.ToJson();
-  return submission;
-}
 
 // Why the name is not free, and what to do.
 Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
@@ -62,10 +34,11 @@ Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
 
 Status Submit(backend::ClusterJobs& cluster, const backend::Submission& submission, bool resume) {
   const std::string& name = submission.job.job_name;
+  const std::string failure = fmt::format("job {} was not submitted", name);
   Status done = resume ? cluster.Resume(submission) : cluster.Submit(submission);
   if (done.code() == Code::kAlreadyExists) return Taken(cluster, name);
   if (resume && done.code() == Code::kFailedPrecondition) return Taken(cluster, name);
-  return std::move(done).Within(fmt::format("job {} was not submitted", name));
+  return std::move(done).Within(failure);
 }
 
 // What was submitted before, with what is said now over it.
@@ -115,7 +88,7 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
     if (!before.ok()) return Fail(platform, before.status());
     flags = *std::move(before);
   }
-  const Result<backend::Submission> submission = MakeSubmission(platform, flags);
+  const Result<backend::Submission> submission = MakeSubmission(platform, cluster, flags);
   if (!submission.ok()) return Fail(platform, submission.status());
   const std::string name = submission->job.job_name;
   if (dry_run) {

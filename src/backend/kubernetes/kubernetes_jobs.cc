@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/kubernetes/pod_groups.h"
 #include "backend/kubernetes/preflight.h"
 #include "backend/kubernetes/yaml.h"
 #include "base/base64.h"
@@ -113,6 +114,10 @@ std::string KubernetesJobs::Manifests(const Submission& submission) const {
 
 std::vector<Finding> KubernetesJobs::Check(const Submission& submission, Depth depth) {
   return Preflight(client_, name_space_, submission).Run(depth);
+}
+
+Templates KubernetesJobs::MakeTemplates(const Submission& submission) const {
+  return kubernetes::MakeTemplates(submission, name_space_);
 }
 
 Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {

@@ -32,6 +32,7 @@ class KubernetesJobs final : public ClusterJobs {
   Status Submit(const Submission& submission) override;
   Status Resume(const Submission& submission) override;
   std::string Manifests(const Submission& submission) const override;
+  Templates MakeTemplates(const Submission& submission) const override;
   Result<std::string> SpecOf(const std::string& job) override;
   Result<ClusterJob> Find(const std::string& job) override;
   Result<std::vector<ClusterJob>> List() override;

@@ -8,18 +8,22 @@ namespace {
 
 using job::Role;
 
-kube::Object PodOf(const Submission& submission, const PodMaker& maker, Role role, int index) {
-  const job::JobSpec& job = submission.job;
-  const kube::OwnerReference master{
-      .api_version = "v1", .kind = "Pod", .name = job::MasterName(job.job_name)};
-  return maker.ReplicaPod({.name = job::ReplicaName(job.job_name, role, index),
-                           .role = role,
-                           .index = index,
-                           .id = index,
-                           .command = job::ShellCommand(job.job_command),
-                           .env = job.envs,
-                           .volumes = job.volumes},
-                          master);
+job::ReplicaSpec ReplicaOf(const job::JobSpec& job, Role role, int index) {
+  return {.name = job::ReplicaName(job.job_name, role, index),
+          .role = role,
+          .index = index,
+          .id = index,
+          .command = job::ShellCommand(job.job_command),
+          .env = job.envs,
+          .volumes = job.volumes};
+}
+
+kube::OwnerReference MasterOf(const job::JobSpec& job) {
+  return {.api_version = "v1", .kind = "Pod", .name = job::MasterName(job.job_name)};
+}
+
+kube::Object PodOf(const job::JobSpec& job, const PodMaker& maker, Role role, int index) {
+  return maker.ReplicaPod(ReplicaOf(job, role, index), MasterOf(job));
 }
 
 }  // namespace
@@ -35,12 +39,24 @@ std::vector<PodGroup> GroupPods(const Submission& submission, const std::string&
     };
     int first = 0;
     for (int index = 0; index < count; ++index) first += class_of(index) == class_of(0) ? 1 : 0;
-    groups.push_back({role, first, PodOf(submission, maker, role, 0)});
+    groups.push_back({role, first, PodOf(submission.job, maker, role, 0)});
     // With classes by a fraction, the first slot has one and the slot in the middle the other.
     if (first == count) continue;
-    groups.push_back({role, count - first, PodOf(submission, maker, role, count / 2)});
+    groups.push_back({role, count - first, PodOf(submission.job, maker, role, count / 2)});
   }
   return groups;
+}
+
+Templates MakeTemplates(const Submission& submission, const std::string& name_space) {
+  const job::JobSpec& job = submission.job;
+  const PodMaker maker(job, submission.options, name_space);
+  Templates out;
+  out.pods[Role::kMaster] = maker.MasterPod().fields();
+  for (const Role role : job::kReplicaRoles) {
+    out.pods[role] = PodOf(job, maker, role, 0).fields();
+  }
+  out.service = maker.SlotService(ReplicaOf(job, Role::kPs, 0), MasterOf(job)).fields();
+  return out;
 }
 
 }  // namespace edl::backend::kubernetes

@@ -70,9 +70,15 @@ FakePlatform::FakePlatform()
     const auto value = variables.find(name);
     return value == variables.end() ? nullptr : value->second.c_str();
   };
-  platform_.cluster = [](const std::string&,
-                         bool) -> Result<std::unique_ptr<backend::ClusterJobs>> {
-    return NotFound("no cluster is configured");
+  platform_.cluster = [this](const std::string&,
+                             bool) -> Result<std::unique_ptr<backend::ClusterJobs>> {
+    if (!cluster.has_value()) return NotFound("no cluster is configured");
+    return cluster->Connect();
+  };
+  platform_.run_python = [this](const std::string&, const std::vector<std::string>& arguments,
+                                const std::string& input) -> Result<ProgramEnd> {
+    if (!python) return NotFound("running python3: no such file or directory");
+    return python(arguments, input);
   };
   platform_.catch_signals = [this]() -> Result<FileDescriptor> {
     std::array<int, 2> ends{};

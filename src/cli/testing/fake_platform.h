@@ -4,10 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "backend/testing/fake_cluster.h"
 #include "base/clock.h"
 #include "cli/job_store.h"
 #include "cli/platform.h"
@@ -59,6 +61,9 @@ class FakePlatform {
   std::vector<StartOptions> started;  // jobs that were started
   int shutdowns = 0;                  // calls of Shutdown() and of LocalJobs::shutdown
   std::map<std::string, std::string> variables;
+  // What python3 does with arguments and input; empty: there is none.
+  std::function<Result<ProgramEnd>(const std::vector<std::string>&, const std::string&)> python;
+  std::optional<backend::FakeCluster> cluster;  // none: none is configured
 
  private:
   class Job;

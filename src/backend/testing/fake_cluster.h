@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cluster_jobs.h"
+
+namespace edl::backend {
+
+// A namespace of a cluster that keeps what is submitted to it, and whose pods never end. Confined
+// to the test.
+class FakeCluster {
+ public:
+  // Its jobs, for whoever looks at them. This outlives them.
+  std::unique_ptr<ClusterJobs> Connect();
+
+  std::vector<Finding> findings;  // what Check finds
+  std::vector<Depth> checks;      // how deep it was asked to look, each time
+  Templates templates;
+  std::map<std::string, Submission> jobs;
+
+ private:
+  class Jobs;
+};
+
+}  // namespace edl::backend

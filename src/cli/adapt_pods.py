@@ -1,0 +1,93 @@
+"""Lets a user's --cluster_spec FILE.py adapt pods and a service. Run by `elasticdl train` with
+python3 -c, FILE.py as its argument and on standard input
+
+    {"pods": {"worker": {...}, ...}, "service": {...}}
+
+Writes each object twice, as the kubernetes package reads it and as FILE.py leaves it:
+
+    {"pods": {"worker": [{...}, {...}], ...}, "service": [{...}, {...}]}
+
+or {"error": "..."}, one clause. FILE.py defines `cluster`, an object with with_pod(pod) and
+with_service(service), which return the V1Pod or V1Service that they get.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import traceback
+
+
+class Refusal(Exception):
+    """Something that the user is to mend, in our words."""
+
+
+def place_of(error, path):
+    """Where in the user's file, as "line 7: "; nothing for an error that did not pass there."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return f"line {error.lineno}: "
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == path]
+    return f"line {lines[-1]}: " if lines else ""
+
+
+def load(path):
+    """The object `cluster` of the file."""
+    spec = importlib.util.spec_from_file_location("cluster_spec", path)
+    if spec is None:
+        raise Refusal("it is no Python file; its name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    cluster = getattr(module, "cluster", None)
+    if not callable(getattr(cluster, "with_pod", None)):
+        raise Refusal("it defines no object `cluster` with a method with_pod(pod)")
+    return cluster
+
+
+def adapt(api, model, fields, function, whose):
+    """An object before and after the user's function."""
+    # The package reads objects from responses only; this is what that does, in all its versions.
+    built = api._ApiClient__deserialize(fields, model)
+    before = api.sanitize_for_serialization(built)
+    after = function(built)
+    if type(after) is not type(built):
+        name = function.__name__
+        raise Refusal(f"{name} returned a {type(after).__name__} for {whose}, not the {model} that "
+                      f"it got; end it with `return {name[len('with_'):]}`")
+    return [before, api.sanitize_for_serialization(after)]
+
+
+def run(path, templates):
+    try:
+        from kubernetes import client
+    except ImportError as error:
+        raise Refusal(f"it needs the package kubernetes, which {sys.executable} does not have "
+                      f"({error}): pip install kubernetes") from error
+    cluster = load(path)
+    api = client.ApiClient()
+    out = {"pods": {role: adapt(api, "V1Pod", pod, cluster.with_pod, f"the pod of a {role}")
+                    for role, pod in templates["pods"].items()}}
+    if callable(getattr(cluster, "with_service", None)):
+        out["service"] = adapt(api, "V1Service", templates["service"], cluster.with_service,
+                               "a service")
+    return out
+
+
+def main():
+    # What the file prints is for people; the answer goes where they do not look.
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    path = sys.argv[1]
+    try:
+        out = run(path, json.load(sys.stdin))
+    except Refusal as refusal:
+        out = {"error": str(refusal)}
+    except BaseException as error:  # the file may do anything, sys.exit() included
+        said = str(error).splitlines()
+        out = {"error": f"{place_of(error, path)}{type(error).__name__}"
+                        f"{': ' + said[0] if said else ''}"}
+    json.dump(out, answer)
+    answer.close()
+
+
+main()
