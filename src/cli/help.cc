@@ -25,7 +25,7 @@ std::string VerbHelp(const Verb& verb) {
   const std::string flags = FlagHelp(*verb.flags);
   if (flags.empty()) return out;
   out += "\n" + flags;
-  if (verb.flags == &job::TrainFlags()) {
+  if (verb.flags == &job::TrainFlags() || verb.flags == &CheckFlags()) {
     out += fmt::format(
         "\nFlags marked [{}] have an effect there only, those marked [{}] only without "
         "--job_command.\nA flag's name may be abbreviated as long as it fits one flag alone.\n",

@@ -5,6 +5,7 @@
 #include "cli/dry_run.h"
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/gather_flags.h"
 #include "cli/job_store.h"
 #include "cli/look.h"
 #include "cli/no_effect.h"
@@ -16,47 +17,6 @@
 
 namespace edl::cli {
 namespace {
-
-// What belongs to one call of `train` and not to the job.
-constexpr std::string_view kOfThisCall[] = {"detach", "resume", "dry_run", "wait"};
-
-// What was said when a job of this machine was started. Ok if there is none: it may be elsewhere.
-Status SetAsBefore(Platform& platform, const std::string& job, FlagValues& flags) {
-  const Result<JobFolder> folder = JobStore(platform.home).Find(job);
-  if (folder.status().code() == Code::kNotFound) return Ok();
-  if (!folder.ok()) return folder.status();
-  EDL_ASSIGN_OR_RETURN(const std::string spec, folder->ReadSpec());
-  EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, spec).Within(folder->spec().string()));
-  for (const std::string_view flag : kOfThisCall) {
-    EDL_RETURN_IF_ERROR(flags.Set(flag, "false", FlagSource::kFile));
-  }
-  return Ok();
-}
-
-// All that was said about the job: by the command line, the file that it names, the folder of the
-// job to resume, the environment.
-Result<FlagValues> Gather(Platform& platform, const FlagValues& given) {
-  FlagValues flags(job::TrainFlags());
-  EDL_RETURN_IF_ERROR(SetFromEnvironment(flags, platform.variable));
-  const std::string& path = given.String("file");
-  std::string file;
-  if (!path.empty()) {
-    EDL_ASSIGN_OR_RETURN(file, ReadFile(path));
-  }
-  FlagValues named(job::TrainFlags());
-  EDL_RETURN_IF_ERROR(job::SetFromJobFile(named, file).Within(path));
-  const std::string job =
-      given.given("job_name") ? given.String("job_name") : named.String("job_name");
-  if (given.Bool("resume") && !job.empty()) {
-    EDL_RETURN_IF_ERROR(SetAsBefore(platform, job, flags));
-  }
-  EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, file).Within(path));
-  for (const FlagSpec& spec : given.table().specs()) {
-    if (!given.given(spec.name)) continue;
-    EDL_RETURN_IF_ERROR(flags.Set(spec.name, given.Text(spec.name), given.source(spec.name)));
-  }
-  return flags;
-}
 
 // Whether this machine can run it.
 Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
@@ -179,7 +139,7 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
 }  // namespace
 
 int Train(Platform& platform, const FlagValues& given) {
-  Result<FlagValues> flags = Gather(platform, given);
+  Result<FlagValues> flags = GatherFlags(platform, given);
   if (!flags.ok()) return Fail(platform, flags.status());
   std::string why;
   const Result<std::unique_ptr<backend::ClusterJobs>> cluster =

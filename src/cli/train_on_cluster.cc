@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/dry_run.h"
+#include "cli/findings.h"
 #include "cli/no_effect.h"
 #include "cli/place.h"
 #include "cli/submission.h"
@@ -35,6 +36,8 @@ Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
 Status Submit(backend::ClusterJobs& cluster, const backend::Submission& submission, bool resume) {
   const std::string& name = submission.job.job_name;
   const std::string failure = fmt::format("job {} was not submitted", name);
+  EDL_RETURN_IF_ERROR(
+      RefusalOf(cluster.Check(submission, backend::Depth::kBlockers)).Within(failure));
   Status done = resume ? cluster.Resume(submission) : cluster.Submit(submission);
   if (done.code() == Code::kAlreadyExists) return Taken(cluster, name);
   if (resume && done.code() == Code::kFailedPrecondition) return Taken(cluster, name);

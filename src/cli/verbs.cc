@@ -134,6 +134,8 @@ const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> verbs = {
       {"train", "--job_name=NAME --job_command=COMMAND [flags]", "Run a training job.",
        &job::TrainFlags(), 0, 0, Train},
+      {"check", "[flags of train]", "Say what a job would miss, before it is started.",
+       &CheckFlags(), 0, 0, Check},
       {"status", "[JOB] [-f]", "Show how a job, or every job, is doing.", &StatusFlags(), 0, 1,
        ShowStatus, true},
       {"list", "", "List all jobs.", &ListFlags(), 0, 0, ListJobs},

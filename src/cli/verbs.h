@@ -31,6 +31,7 @@ int Main(Platform& platform, std::span<const std::string> arguments);
 
 // The verbs, one function a file.
 int Train(Platform& platform, const FlagValues& flags);
+int Check(Platform& platform, const FlagValues& flags);
 int ShowStatus(Platform& platform, const FlagValues& flags);
 int ListJobs(Platform& platform, const FlagValues& flags);
 int ShowLogs(Platform& platform, const FlagValues& flags);
@@ -42,6 +43,9 @@ int ShowLedger(Platform& platform, const FlagValues& flags);
 int ShowVersion(Platform& platform, const FlagValues& flags);
 int ShowCompletion(Platform& platform, const FlagValues& flags);
 int ShowHelp(Platform& platform, const FlagValues& flags);
+
+// The flags of `check`: those of `train`, and how to print.
+const FlagTable& CheckFlags();
 
 // What ShowHelp prints, for the whole program and for one verb; and docs/flags.md.
 std::string ProgramHelp();

@@ -1,0 +1,89 @@
+#include "cli/this_machine.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace edl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using backend::Finding;
+using Verdict = Finding::Verdict;
+
+// Where a shell would find a program.
+std::optional<fs::path> FindProgram(const Platform& platform, const std::string& name) {
+  const char* variable = platform.variable("PATH");
+  std::string_view folders = variable == nullptr ? "" : variable;
+  while (!folders.empty()) {
+    const size_t end = std::min(folders.find(':'), folders.size());
+    const fs::path program = fs::path(folders.substr(0, end)) / name;
+    if (end > 0 && access(program.c_str(), X_OK) == 0) return program;
+    folders.remove_prefix(std::min(end + 1, folders.size()));
+  }
+  return std::nullopt;
+}
+
+Finding CheckHome(const Platform& platform) {
+  Finding finding{.what = "folder of jobs", .detail = platform.home.string() + " can be written"};
+  // What is not there yet is made, in the nearest folder that is.
+  fs::path folder = platform.home;
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (fs::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0) return finding;
+  finding.verdict = Verdict::kMissing;
+  finding.detail = platform.home.string() + " cannot be written";
+  finding.fix = "set ELASTICDL_HOME to a folder that you can write";
+  return finding;
+}
+
+Finding CheckShell() {
+  if (access("/bin/bash", X_OK) == 0) return {.what = "/bin/bash", .detail = "it is there"};
+  return {.verdict = Verdict::kMissing,
+          .what = "/bin/bash",
+          .detail = "there is none, and --job_command is run by it",
+          .fix = "install bash"};
+}
+
+Finding CheckPython(const Platform& platform) {
+  if (const std::optional<fs::path> python = FindProgram(platform, "python3")) {
+    return {.what = "python3", .detail = python->string()};
+  }
+  return {.verdict = Verdict::kCannotTell,
+          .what = "python3",
+          .detail = "none is in PATH, which matters if the job's program is Python's",
+          .fix = "install Python, or add its folder to PATH"};
+}
+
+Finding CheckData(const job::Volume& volume) {
+  const std::string& path = volume.host_path;
+  Finding finding{.what = "volume " + (path.empty() ? "claim " + volume.claim_name : path),
+                  .detail = "it is there"};
+  std::error_code error;
+  if (path.empty()) {
+    finding.detail = "it is a claim in a cluster";
+    finding.fix = "give host_path=FOLDER on this machine";
+  } else if (fs::exists(path, error) || volume.type.ends_with("OrCreate")) {
+    return finding;
+  } else {
+    finding.detail = "there is no such file or folder";
+    finding.fix = fmt::format("mkdir -p {}, or name another host_path in --volume", path);
+  }
+  finding.verdict = Verdict::kMissing;
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> CheckThisMachine(const Platform& platform, const job::JobSpec& job) {
+  std::vector<Finding> findings = {CheckHome(platform), CheckShell(), CheckPython(platform)};
+  for (const job::Volume& volume : job.volumes) findings.push_back(CheckData(volume));
+  return findings;
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,83 @@
+#include "cli/train_on_cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/testing/fake_platform.h"
+#include "cli/verbs.h"
+
+namespace edl::cli {
+namespace {
+
+using backend::Depth;
+using backend::Finding;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Verdict = Finding::Verdict;
+
+const std::vector<std::string> kIris = {"train", "--job_name=iris", "--job_command=true",
+                                        "--image_name=iris:1"};
+
+std::vector<std::string> With(std::vector<std::string> more) {
+  more.insert(more.begin(), kIris.begin(), kIris.end());
+  return more;
+}
+
+TEST(TrainOnCluster, SubmitsAfterALookForWhatBlocks) {
+  FakePlatform fake;
+  fake.cluster.emplace().findings = {
+      {.what = "namespace ml", .detail = "it is there"},
+      {.verdict = Verdict::kMissing, .what = "room", .detail = "there is none now"}};
+
+  EXPECT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+
+  EXPECT_THAT(fake.out(), HasSubstr("job iris was successfully submitted"));
+  EXPECT_THAT(fake.cluster->checks, ElementsAre(Depth::kBlockers));
+  EXPECT_EQ(fake.cluster->jobs.count("iris"), 1u);
+}
+
+TEST(TrainOnCluster, SaysAllThatBlocksInOneMessageAndSubmitsNothing) {
+  FakePlatform fake;
+  fake.cluster.emplace().findings = {{.verdict = Verdict::kMissing,
+                                      .what = "priority class high",
+                                      .detail = "there is none",
+                                      .fix = "kubectl apply",
+                                      .blocks = true},
+                                     {.verdict = Verdict::kMissing,
+                                      .what = "claim data",
+                                      .detail = "there is none",
+                                      .fix = "make it",
+                                      .blocks = true}};
+  for (const auto& arguments : {kIris, With({"--wait"})}) {
+    EXPECT_EQ(fake.Run(arguments), kExitFailed);
+    EXPECT_EQ(fake.err(),
+              "elasticdl: job iris was not submitted: priority class high: there is none (fix: "
+              "kubectl apply); claim data: there is none (fix: make it)\n");
+  }
+  EXPECT_THAT(fake.cluster->jobs, IsEmpty());
+}
+
+TEST(TrainOnCluster, LooksAtNothingWhenNothingIsSubmitted) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  EXPECT_EQ(fake.Run(With({"--dry_run"})), kExitOk);
+  EXPECT_EQ(fake.Run(With({"--yaml=" + (fake.home() / "job.yaml").string()})), kExitOk);
+  EXPECT_THAT(fake.cluster->checks, IsEmpty());
+  EXPECT_THAT(fake.cluster->jobs, IsEmpty());
+}
+
+TEST(TrainOnCluster, SaysWhatBlocksAJobThatIsToGoOn) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("job iris is running"));
+
+  fake.cluster->findings = {{.verdict = Verdict::kMissing, .what = "namespace", .blocks = true}};
+  EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("job iris was not submitted: namespace"));
+}
+
+}  // namespace
+}  // namespace edl::cli
