@@ -27,6 +27,10 @@ bool HasClaim(const job::JobSpec& job) {
                      [](const job::Volume& volume) { return !volume.claim_name.empty(); });
 }
 
+void SayWhoHasTheLedger(const std::string& holder) {
+  LOG_INFO("the ledger is another master's (pod {}) until it is known to be gone", holder);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ClusterMaster>> ClusterMaster::Make(
@@ -76,9 +80,7 @@ ClusterMaster::~ClusterMaster() = default;
 
 Status ClusterMaster::AcquireLedger() {
   if (!shares_ledger_) return Ok();
-  EDL_RETURN_IF_ERROR(lease_.Acquire({}, [](const std::string& holder) {
-    LOG_INFO("the ledger is another master's (pod {}) until it is known to be gone", holder);
-  }));
+  EDL_RETURN_IF_ERROR(lease_.Acquire({}, SayWhoHasTheLedger));
   lease_keeper_ = std::jthread([this](const std::stop_token& stop) {
     const Status kept = lease_.Keep(stop);
     if (kept.ok()) return;

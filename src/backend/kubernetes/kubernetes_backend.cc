@@ -100,8 +100,7 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
 
 Status KubernetesBackend::Create(const job::ReplicaSpec& spec) {
   if (maker_.HasService(spec.role)) EDL_RETURN_IF_ERROR(PointServiceAt(spec));
-  const Status created =
-      client_.Create(kube::kPods, maker_.ReplicaPod(spec, options_.master)).status();
+  Status created = client_.Create(kube::kPods, maker_.ReplicaPod(spec, options_.master)).status();
   if (created.code() != Code::kAlreadyExists) return created;
   const Result<kube::Object> there = client_.Get(kube::kPods, KeyOf(spec.name));
   if (there.ok() && IsOwnedBy(*there, options_.master.uid)) return Ok();
@@ -111,7 +110,7 @@ Status KubernetesBackend::Create(const job::ReplicaSpec& spec) {
 
 Status KubernetesBackend::PointServiceAt(const job::ReplicaSpec& spec) {
   const kube::Object service = maker_.SlotService(spec, options_.master);
-  const Status created = client_.Create(kube::kServices, service).status();
+  Status created = client_.Create(kube::kServices, service).status();
   if (created.code() != Code::kAlreadyExists) return created;
   const nlohmann::json patch = {
       {"metadata", {{"ownerReferences", service.fields()["metadata"]["ownerReferences"]}}},

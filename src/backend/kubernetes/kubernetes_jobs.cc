@@ -122,8 +122,7 @@ Templates KubernetesJobs::MakeTemplates(const Submission& submission) const {
 
 Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {
   EDL_ASSIGN_OR_RETURN(const kube::Object pod, client_.Create(kube::kPods, maker.MasterPod()));
-  const Status served =
-      client_.Create(kube::kServices, maker.MasterService(pod.AsOwner())).status();
+  Status served = client_.Create(kube::kServices, maker.MasterService(pod.AsOwner())).status();
   if (!served.ok()) {
     (void)client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()});
   }
