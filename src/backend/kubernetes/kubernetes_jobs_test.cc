@@ -165,5 +165,15 @@ TEST_F(KubernetesJobsTest, WritesManifests) {
   EXPECT_THAT(yaml, HasSubstr("name: \"elasticdl-iris-master\""));
 }
 
+TEST_F(KubernetesJobsTest, HasATemplateOfEveryRoleAsItWouldBeMade) {
+  const Templates templates = jobs_.MakeTemplates(Iris());
+  ASSERT_EQ(templates.pods.size(), 5u) << "also of roles that it may get by scaling";
+  for (const auto& [role, pod] : templates.pods) {
+    EXPECT_EQ(pod["metadata"]["labels"]["elasticdl-replica-type"], job::NameOf(role));
+    EXPECT_EQ(pod["spec"]["containers"][0]["name"], pod["metadata"]["name"]);
+  }
+  EXPECT_EQ(templates.service["kind"], "Service");
+}
+
 }  // namespace
 }  // namespace edl::backend::kubernetes

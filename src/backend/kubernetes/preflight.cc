@@ -375,10 +375,11 @@ void Preflight::CheckSecret(const std::string& name, const std::set<std::string>
 }
 
 void Preflight::CheckImages() {
-  std::set<std::string> wanted;
+  std::map<std::string, bool> wanted;  // whether a pod pulls it, though its node has it
   for (const PodGroup& group : groups_) {
     for (const json& container : kube::ListAt(group.pod.fields(), {"spec", "containers"})) {
-      wanted.insert(kube::TextIn(container, "image"));
+      wanted[kube::TextIn(container, "image")] |=
+          kube::TextIn(container, "imagePullPolicy") == "Always";
     }
   }
   wanted.erase("");
@@ -390,14 +391,18 @@ void Preflight::CheckImages() {
       }
     }
   }
-  for (const std::string& name : wanted) {
+  for (const auto& [name, always] : wanted) {
     const auto found = there.find(FullImageName(name));
-    if (found != there.end()) {
-      AddOk("image " + name, fmt::format("node {} has it", found->second));
-    } else {
+    if (found == there.end()) {
       AddUnknown("image " + name,
                  "no node is known to have it, and whether it can be pulled is known when a pod "
                  "pulls it");
+    } else if (always) {
+      AddUnknown("image " + name,
+                 fmt::format("node {} has it, but pods pull it again", found->second),
+                 "--image_pull_policy=IfNotPresent takes what a node has");
+    } else {
+      AddOk("image " + name, fmt::format("node {} has it", found->second));
     }
   }
 }

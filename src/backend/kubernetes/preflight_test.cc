@@ -276,7 +276,10 @@ TEST_F(PreflightTest, KnowsAnImageThatANodeHas) {
   kube::Object node = server_.Get(kube::kNodes, {"", "node-a"}).value();
   node.fields()["status"]["images"] = {{{"names", {"docker.io/library/iris:1"}}}};
   server_.Put(kube::kNodes, node);
-  EXPECT_THAT(Of("image iris:1", Run()), Is(Verdict::kOk, "node node-a has it"));
+  EXPECT_THAT(Of("image iris:1", Run({{"image_pull_policy", "IfNotPresent"}})),
+              Is(Verdict::kOk, "node node-a has it"));
+  EXPECT_THAT(Of("image iris:1", Run({{"image_pull_policy", "Always"}})),
+              Is(Verdict::kCannotTell, "node node-a has it, but pods pull it again"));
   EXPECT_EQ(Of("image team/iris:1", Run({{"worker_image", "team/iris:1"}})).verdict,
             Verdict::kCannotTell);
 }
