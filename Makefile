@@ -99,7 +99,7 @@ test-cluster: ## Tier 3, as root: a real Kubernetes cluster on this machine, and
 ifeq ($(shell id -u),0)
 	@$(step) "build the cluster" tools/cluster build
 	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor kube_conformance backend_kubernetes_conformance)
-	@$(step) "tier 3: cluster" $(pytest) -v -rP tests/cluster $(ARGS)
+	@$(step) "tier 3: cluster" $(pytest) -v -rP --durations=8 tests/cluster $(ARGS)
 else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"
 endif

@@ -16,6 +16,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "cluster"
+# For what tells little more than the tests beside it, and takes long.
+nightly = pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="left to make nightly")
 NEEDS_ROOT = 77  # the tool's exit code where this machine cannot have a cluster
 
 

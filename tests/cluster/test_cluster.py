@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 
-from cluster import ROOT, TOOL, pod, wait_for
+from cluster import ROOT, TOOL, nightly, pod, wait_for
 
 NODES = ["n1", "n2"]
 
@@ -114,6 +114,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_a_low_one(cluster, namespace)
     assert "Preempted" in events
 
 
+@nightly  # a job lives through it in test_jobs.py
 def test_a_node_is_lost_with_its_link_and_comes_back(cluster, namespace):
     namespace.apply(pod("there", "echo alive; sleep 600", node="n2"))
     namespace.wait_for_phase("there", "Running")
@@ -146,6 +147,7 @@ def test_a_node_boots_again_after_a_power_cut(cluster, namespace):
     wait_for("the pod's second life", restarts)
 
 
+@nightly  # a job lives through it in test_jobs.py
 def test_the_api_server_forgets_old_revisions_and_nothing_else(cluster, namespace):
     namespace.kubectl("create", "configmap", "kept", "--from-literal=a=b")
     old = namespace.get("configmap", "kept")["metadata"]["resourceVersion"]

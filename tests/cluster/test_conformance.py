@@ -2,17 +2,29 @@
 
 import os
 import subprocess
+from typing import List
 
 import pytest
-from cluster import ROOT
+from cluster import ROOT, Cluster, Namespace
 
-PROGRAMS = [ROOT / "build/release/src/kube/kube_conformance",
-            ROOT / "build/release/src/backend/kubernetes/backend_kubernetes_conformance"]
+# How many run at a time: a suite mostly waits for pods.
+SUITES = [(ROOT / "build/release/src/kube/kube_conformance", 1),
+          (ROOT / "build/release/src/backend/kubernetes/backend_kubernetes_conformance", 4)]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
-def test_the_real_cluster_passes(program, cluster, namespace):
-    env = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig()), "EDL_NAMESPACE": namespace.name}
-    done = subprocess.run([str(program), "--gtest_brief=1"], env=env, text=True, timeout=300,
-                          capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+def start(program: str, cluster: Cluster, place: Namespace, part: int, parts: int):
+    env = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig()), "EDL_NAMESPACE": place.name,
+           "GTEST_TOTAL_SHARDS": str(parts), "GTEST_SHARD_INDEX": str(part)}
+    return subprocess.Popen([program, "--gtest_brief=1"], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.parametrize("program,parts", SUITES, ids=lambda value: getattr(value, "name", ""))
+def test_the_real_cluster_passes(program, parts, cluster, namespace):
+    places = [namespace, *(Namespace(cluster, f"{namespace.name}-{i}") for i in range(1, parts))]
+    running: List[subprocess.Popen] = [start(str(program), cluster, place, part, parts)
+                                       for part, place in enumerate(places)]
+    said = [each.communicate(timeout=300)[0] for each in running]
+    for place in places[1:]:
+        place.delete()
+    assert [each.returncode for each in running] == [0] * parts, "\n".join(said)

@@ -4,7 +4,8 @@ import json
 import os
 import signal
 
-from cluster import ROOT, wait_for
+import pytest
+from cluster import ROOT, nightly, wait_for
 from jobs import stays_on
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
@@ -32,7 +33,7 @@ def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
 
 
 def test_workers_give_way_to_what_is_more_important_and_come_back(job):
-    job.submit(40000, 3000, "--num_workers=4", "--num_ps=2", "--worker_pod_priority=low",
+    job.submit(30000, 3000, "--num_workers=4", "--num_ps=2", "--worker_pod_priority=low",
                "--ps_pod_priority=high", "--master_pod_priority=high",
                "--worker_resource_request=cpu=0.8,memory=128Mi")
     job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
@@ -59,7 +60,7 @@ def test_workers_give_way_to_what_is_more_important_and_come_back(job):
     job.namespace.kubectl("scale", "deployment.v1.apps/test-nginx", "--replicas=0")
 
     job.wait_for_workers({left, *waiting})
-    view = job.assert_all_done(40000, 180)
+    view = job.assert_all_done(30000, 180)
     assert view["relaunches"] == 3
 
 
@@ -78,28 +79,36 @@ def test_the_master_killed_five_times_is_only_a_pause(job):
     assert len(job.seen()) == 10000
 
 
-def test_a_job_whose_master_pod_is_lost_goes_on_from_the_claim(job):
+@pytest.fixture
+def claimed_job(job):
+    """A job of 6,000 records in the middle of its run, with its ledger on a claim."""
     job.namespace.apply(CLAIM)
-    job.submit(8000, 2000, "--num_workers=2", volume="claim_name=data,mount_path=/data")
+    job.submit(6000, 2000, "--num_workers=2", volume="claim_name=data,mount_path=/data")
     job.wait_for_workers({"worker-0", "worker-1"})
     job.wait_for_records(300)
+    return job
 
-    job.namespace.kubectl("delete", "pod", "elasticdl-test-master")
-    wait_for("the workers to go with their master", lambda: not job.pods(), 60)
+
+def resume_to_the_end(job):
     assert job.status()["state"] == "interrupted"
-    before = job.records_done()
-    assert before >= 300
+    assert job.records_done() >= 300
     job.cli("train", "--job_name=test", "--resume=true")
-    wait_for("more records", lambda: job.records_done() >= before + 300, 90)
+    view = job.assert_all_done(6000, 180)
+    assert view["datasets"][0]["shards_done"] == 600
 
-    # The container this time: its first process, and with it the master.
-    (first,) = job.processes("elasticdl-test-master", "elasticdl supervise")
+
+def test_a_job_whose_master_pod_is_deleted_goes_on_from_the_claim(claimed_job):
+    claimed_job.namespace.kubectl("delete", "pod", "elasticdl-test-master")
+    wait_for("the workers to go with their master", lambda: not claimed_job.pods(), 60)
+    resume_to_the_end(claimed_job)
+
+
+@nightly
+def test_a_job_whose_master_container_is_killed_goes_on_from_the_claim(claimed_job):
+    (first,) = claimed_job.processes("elasticdl-test-master", "elasticdl supervise")
     os.kill(first, signal.SIGKILL)
-    wait_for("the end of the job", lambda: job.status()["state"] == "interrupted", 30)
-    job.cli("train", "--job_name=test", "--resume=true")
-
-    view = job.assert_all_done(8000, 180)
-    assert view["datasets"][0]["shards_done"] == 800
+    wait_for("the job's end", lambda: claimed_job.status()["state"] == "interrupted", 30)
+    resume_to_the_end(claimed_job)
 
 
 def test_the_api_server_may_go_away_and_forget(cluster, job):

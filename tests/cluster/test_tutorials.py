@@ -1,10 +1,9 @@
 """Tutorials 1 and 2 in a cluster: the commands as printed, but for image tags and paths."""
 
-import os
 from pathlib import Path
 
 import pytest
-from cluster import ROOT, wait_for
+from cluster import ROOT, nightly, wait_for
 from images import BAKED, push_baked
 from tutorials import (
     DEEPFM,
@@ -48,6 +47,7 @@ def test_tutorial_1_trains_iris_with_four_roles(job, tmp_path):
     assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
 
 
+@nightly  # beside tutorial 1 it shows what local jobs show: that DeepFM trains
 def test_tutorial_2_trains_deepfm_with_four_roles(job, tmp_path):
     data = criteo_data(tmp_path)
     submit(job, "test-deepfm-estimator", DEEPFM, DEEPFM_COMMAND, data_volume(data), job.packages())
@@ -56,16 +56,13 @@ def test_tutorial_2_trains_deepfm_with_four_roles(job, tmp_path):
     assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
 
 
-baked = pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="1.8 GB: make nightly")
-
-
 @pytest.fixture(scope="session")
 def baked_image(images) -> str:
     push_baked(images)
     return BAKED
 
 
-@baked
+@nightly
 def test_tutorial_1_from_an_image_with_tensorflow_in_it(job, baked_image, tmp_path):
     replaced = ("--worker_image", "--ps_image", "--image_pull_policy")
     flags = [flag for flag in IRIS if not flag.startswith(replaced)]
@@ -76,7 +73,7 @@ def test_tutorial_1_from_an_image_with_tensorflow_in_it(job, baked_image, tmp_pa
     assert evaluation(check_story(job, 600), "accuracy") > 0.9
 
 
-@baked
+@nightly
 def test_tutorial_4_submits_the_demo_from_a_pod(job, baked_image):
     examples = ROOT / "elasticdl/manifests/examples"
     job.namespace.kubectl("apply", "-f", str(examples / "elasticdl-rbac.yaml"))
