@@ -29,7 +29,7 @@ Result<json> Adapt(const Platform& platform, const std::string& file, const json
   if (!end.ok()) {
     return FailedPrecondition("it is run by python3: {}", end.status().message());
   }
-  const Result<json> answer = job::ParseJson(end->output);
+  Result<json> answer = job::ParseJson(end->output);
   if (end->code != 0 || !answer.ok() || !answer->is_object()) {
     return FailedPrecondition("python3 ended with code {}: {}", end->code,
                               LastLineOf(end->complaints));
