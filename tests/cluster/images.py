@@ -66,11 +66,11 @@ class Builder:
             env=self.env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"buildah {arguments}\n{done.stdout}{done.stderr}"
 
-    def build(self, recipe: str, name: str, context: Path, *more: str) -> None:
+    def build(self, recipe: str, name: str, context: Path) -> None:
         text = (RECIPES / f"Dockerfile.{recipe}").read_text()
         local = self.folder / f"Dockerfile.{recipe}"
         local.write_text(text.replace("FROM library/", f"FROM {self.registry}/library/"))
-        self.buildah("build", "--quiet", "--isolation=chroot", "-f", str(local), "-t", name, *more,
+        self.buildah("build", "--quiet", "--isolation=chroot", "-f", str(local), "-t", name,
                      str(context))
 
     def load(self, image: str) -> None:
@@ -105,11 +105,10 @@ def load_images(cluster: Cluster, folder: Path) -> Builder:
 
 
 def push_baked(builder: Builder) -> None:
-    """TensorFlow in the image, the binary too, through the registry: nothing is mounted."""
-    context = builder.folder / "baked"
-    context.mkdir()
+    """The estimator's image with TensorFlow in it, through the registry: nothing is mounted."""
+    context = builder.folder / "estimator"
     # Not `COPY`, which rounds times, after which Python takes half of the compiled files for stale.
-    subprocess.run(["tar", "-C", sysconfig.get_path("purelib"), "--exclude=pip",
+    subprocess.run(["tar", "-C", sysconfig.get_path("purelib"), "--exclude=./pip",
                     "-cf", str(context / "packages.tar"), "."], check=True)
-    builder.build("baked", BAKED, context, f"--build-arg=BASE_IMAGE={ESTIMATOR}")
+    builder.build("baked", BAKED, context)
     builder.push(BAKED, BAKED)
