@@ -19,12 +19,16 @@ def start(program: str, cluster: Cluster, place: Namespace, part: int, parts: in
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-@pytest.mark.parametrize("program,parts", SUITES, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize("program,parts", SUITES, ids=[program.name for program, _ in SUITES])
 def test_the_real_cluster_passes(program, parts, cluster, namespace):
     places = [namespace, *(Namespace(cluster, f"{namespace.name}-{i}") for i in range(1, parts))]
     running: List[subprocess.Popen] = [start(str(program), cluster, place, part, parts)
                                        for part, place in enumerate(places)]
-    said = [each.communicate(timeout=300)[0] for each in running]
-    for place in places[1:]:
-        place.delete()
+    try:
+        said = [each.communicate(timeout=300)[0] for each in running]
+    finally:
+        for each in running:
+            each.kill()
+        for place in places[1:]:
+            place.delete()
     assert [each.returncode for each in running] == [0] * parts, "\n".join(said)

@@ -20,6 +20,10 @@ def is_ours(process: Path) -> bool:
     return any(NAME in (process / file).read_text() for file in ("cmdline", "cgroup"))
 
 
+def interfaces() -> Set[str]:
+    return {entry.name for entry in Path("/sys/class/net").iterdir()}
+
+
 def remains() -> Dict[str, Set[str]]:
     """What the second cluster has on this machine, by kind; others come and go meanwhile."""
     namespaces, processes = set(), set()
@@ -44,11 +48,13 @@ def remains() -> Dict[str, Set[str]]:
 @pytest.fixture
 def second(cluster: Cluster) -> Iterator[Cluster]:
     """A cluster beside the session's, which is up. Fails when anything of it is left."""
+    wires = interfaces()
     other = Cluster(NAME)
     yield other
     other("down")
     left = {kind: found for kind, found in remains().items() if found}
     assert not left
+    assert interfaces() == wires
 
 
 def start_up(of: Cluster) -> subprocess.Popen:
@@ -82,6 +88,8 @@ def test_up_clears_away_what_a_killed_one_left_and_disturbs_no_other_cluster(sec
     place.apply(pod("stays", "trap '' TERM; while :; do sleep 1; done"))
     place.wait_for_phase("stays", "Running")
 
+    # While it is up there is something to be found; its mounts are in its machines' namespaces.
+    assert {kind for kind, found in remains().items() if not found} <= {"mounts"}
     offered = second("kubectl", "get", "nodes", "-o",
                      "jsonpath={.items[*].status.allocatable['cpu','memory']}").split()
     assert offered == ["1500m", "1500m", "1Gi", "1Gi"]

@@ -125,3 +125,8 @@ def test_the_examples_are_what_this_server_takes(namespace):
     examples = ROOT / "elasticdl/manifests/examples"
     done = namespace.kubectl("apply", "--dry-run=server", "-f", str(examples))
     assert len(done.splitlines()) >= len(list(examples.iterdir()))
+    # Tutorial 4's permissions have the master's in them, word for word.
+    rules = [namespace.kubectl("create", "--dry-run=client", "-o", "jsonpath={.rules}", "-f",
+                               str(folder / "elasticdl-rbac.yaml")).splitlines()[0]
+             for folder in (examples, examples.parent)]
+    assert rules[1] in rules[0]
