@@ -53,8 +53,10 @@ def test_workers_give_way_to_what_is_more_important_and_come_back(job):
     (left,) = job.workers("Running")
     waiting = job.workers("Pending")
     assert waiting == {"worker-4", "worker-5", "worker-6"}
-    reasons = [each["reason"] for each in job.status()["replicas"] if each["state"] == "pending"]
-    assert len(reasons) == 3 and all("Insufficient cpu" in reason for reason in reasons), reasons
+    # The status follows the cluster by what the master is told, so a moment later.
+    wait_for("the status to say why they wait", lambda: [
+        "Insufficient cpu" in each["reason"] for each in job.status()["replicas"]
+        if each["state"] == "pending"] == [True] * 3, 20)
     job.wait_for_records(100)
 
     job.namespace.kubectl("scale", "deployment.v1.apps/test-nginx", "--replicas=0")
