@@ -1,5 +1,8 @@
 #include "base/completion.h"
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/ranges.h>
 
 namespace edl {
@@ -55,7 +58,7 @@ std::string BashValues(const CompletedCommand& command) {
 
 std::string BashCommand(const CompletedCommand& command) {
   std::string flags;
-  std::string out = fmt::format("    {})\n", command.name);
+  std::string out = fmt::format("    {})\n", Quoted(command.name));
   if (command.flags != nullptr) {
     for (const FlagSpec& spec : command.flags->specs()) {
       if (!spec.hidden) flags += (flags.empty() ? "--" : " --") + spec.name;
@@ -83,7 +86,7 @@ std::string ZshText(std::string_view text) {
 }
 
 std::string ZshCommand(const CompletedCommand& command) {
-  std::string out = fmt::format("    {})\n      _arguments -S \\\n", command.name);
+  std::string out = fmt::format("    {})\n      _arguments -S \\\n", Quoted(command.name));
   if (command.flags != nullptr) {
     for (const FlagSpec& spec : command.flags->specs()) {
       if (spec.hidden) continue;
@@ -106,13 +109,30 @@ std::string ZshCommand(const CompletedCommand& command) {
   return out;
 }
 
+// The first words of commands, each once, and the second ones by them.
+struct Words {
+  std::vector<std::string> first;
+  std::map<std::string, std::vector<std::string>> second;
+};
+
+Words WordsOf(const std::vector<CompletedCommand>& commands) {
+  Words words;
+  for (const CompletedCommand& command : commands) {
+    const size_t space = command.name.find(' ');
+    const std::string first = command.name.substr(0, space);
+    if (std::find(words.first.begin(), words.first.end(), first) == words.first.end()) {
+      words.first.push_back(first);
+    }
+    if (space != std::string::npos) words.second[first].push_back(command.name.substr(space + 1));
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string BashCompletion(const std::string& program,
                            const std::vector<CompletedCommand>& commands) {
-  std::vector<std::string> names;
-  names.reserve(commands.size());
-  for (const CompletedCommand& command : commands) names.push_back(command.name);
+  const Words words = WordsOf(commands);
   std::string out =
       fmt::format("# bash completion of {0}: source <({0} completion bash)\n", program);
   out += fmt::format("_{}() {{\n", program);
@@ -124,8 +144,17 @@ std::string BashCompletion(const std::string& program,
       "  COMPREPLY=()\n"
       "  if (( COMP_CWORD == 1 )); then\n";
   out += fmt::format("    COMPREPLY=($(compgen -W {} -- \"$word\"))\n    return\n  fi\n",
-                     Quoted(fmt::format("{}", fmt::join(names, " "))));
-  out += "  case ${COMP_WORDS[1]} in\n";
+                     Quoted(fmt::format("{}", fmt::join(words.first, " "))));
+  out += "  local command=${COMP_WORDS[1]}\n";
+  for (const auto& [first, seconds] : words.second) {
+    out += fmt::format(
+        "  if [[ $command == {} ]]; then\n"
+        "    if (( COMP_CWORD == 2 )); then\n"
+        "      COMPREPLY=($(compgen -W {} -- \"$word\"))\n      return\n    fi\n"
+        "    command+=\" ${{COMP_WORDS[2]}}\"\n  fi\n",
+        first, Quoted(fmt::format("{}", fmt::join(seconds, " "))));
+  }
+  out += "  case $command in\n";
   for (const CompletedCommand& command : commands) out += BashCommand(command);
   out += fmt::format("  esac\n}}\ncomplete -F _{0} {0}\n", program);
   return out;
@@ -135,12 +164,25 @@ std::string ZshCompletion(const std::string& program,
                           const std::vector<CompletedCommand>& commands) {
   std::string out =
       fmt::format("#compdef {0}\n# zsh completion of {0}: source <({0} completion zsh)\n", program);
+  const Words words = WordsOf(commands);
   out += fmt::format("_{}() {{\n  local -a commands=(\n", program);
   for (const CompletedCommand& command : commands) {
+    if (command.name.find(' ') != std::string::npos) continue;
     out += fmt::format("    {}\n", Quoted(command.name + ":" + ZshText(command.summary)));
   }
+  for (const auto& [first, seconds] : words.second) {
+    out += fmt::format("    {}\n", Quoted(fmt::format("{}:{}", first, fmt::join(seconds, ", "))));
+  }
   out += "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n";
-  out += "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n  case $command in\n";
+  out += "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n";
+  for (const auto& [first, seconds] : words.second) {
+    out += fmt::format(
+        "  if [[ $command == {} ]]; then\n"
+        "    if (( CURRENT == 2 )); then compadd {}; return; fi\n"
+        "    command+=\" $words[2]\"\n    shift words; (( CURRENT-- ))\n  fi\n",
+        first, fmt::join(seconds, " "));
+  }
+  out += "  case $command in\n";
   for (const CompletedCommand& command : commands) out += ZshCommand(command);
   out += fmt::format("  esac\n}}\ncompdef _{0} {0}\n", program);
   return out;

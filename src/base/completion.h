@@ -9,7 +9,7 @@ namespace edl {
 
 // One way to go on after the name of a command, for shell completion.
 struct CompletedCommand {
-  std::string name;
+  std::string name;  // of one word or two
   std::string summary;
   const FlagTable* flags = nullptr;     // may be null
   std::vector<std::string> words = {};  // that it takes as arguments

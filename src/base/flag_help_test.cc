@@ -65,5 +65,19 @@ TEST(Completion, OffersFlagsChoicesAndWords) {
   EXPECT_THAT(zsh, HasSubstr("'--path=[It'\\''s a file.]:path:_files'"));
 }
 
+TEST(Completion, KnowsCommandsOfTwoWords) {
+  const std::vector<CompletedCommand> commands = {
+      {.name = "go", .summary = "Goes"},
+      {.name = "zoo init", .summary = "Begins", .flags = &Table()},
+      {.name = "zoo push", .summary = "Ends"}};
+  const std::string bash = BashCompletion("tool", commands);
+  EXPECT_THAT(bash, HasSubstr("compgen -W 'go zoo'"));
+  EXPECT_THAT(bash, HasSubstr("compgen -W 'init push'"));
+  EXPECT_THAT(bash, HasSubstr("    'zoo init')\n"));
+  const std::string zsh = ZshCompletion("tool", commands);
+  EXPECT_THAT(zsh, HasSubstr("'zoo:init, push'"));
+  EXPECT_THAT(zsh, HasSubstr("compadd init push"));
+}
+
 }  // namespace
 }  // namespace edl

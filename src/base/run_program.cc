@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,26 +51,79 @@ Result<FileDescriptor> MakeInput(const std::string& text) {
   return file;
 }
 
-// Reads both ends until both are closed, so that neither blocks the other.
-void Drain(const FileDescriptor& first, std::string& first_text, const FileDescriptor& second,
-           std::string& second_text) {
-  std::array<pollfd, 2> watched = {pollfd{first.get(), POLLIN, 0}, pollfd{second.get(), POLLIN, 0}};
-  const std::array<std::string*, 2> texts = {&first_text, &second_text};
-  std::array<char, 4096> buffer{};
-  while (watched[0].fd >= 0 || watched[1].fd >= 0) {
-    if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return;
-    for (size_t i = 0; i < watched.size(); ++i) {
-      if (watched[i].fd < 0 || watched[i].revents == 0) continue;
-      const ssize_t got = read(watched[i].fd, buffer.data(), buffer.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) {
-        watched[i].fd = -1;
-      } else if (texts[i]->size() < kMostOutput) {
-        texts[i]->append(buffer.data(), static_cast<size_t>(got));
+// Reads what the program writes until it has closed both ends, so that neither blocks the other,
+// and hands signals on meanwhile.
+class Listener {
+ public:
+  Listener(const Program& program, pid_t child, ProgramEnd& end)
+      : program_(program), child_(child), end_(end) {}
+
+  void Listen(const FileDescriptor& output, const FileDescriptor& complaints) {
+    std::array<pollfd, 3> watched = {pollfd{output.get(), POLLIN, 0},
+                                     pollfd{complaints.get(), POLLIN, 0},
+                                     pollfd{program_.signals, POLLIN, 0}};
+    while (watched[0].fd >= 0 || watched[1].fd >= 0) {
+      if (poll(watched.data(), watched.size(), -1) < 0) {
+        if (errno != EINTR) return;
+        continue;
       }
+      if (watched[0].revents != 0) Read(watched[0].fd, end_.output, false);
+      if (watched[1].revents != 0) Read(watched[1].fd, end_.complaints, true);
+      if (watched[2].revents != 0) HandOn(watched[2].fd);
     }
   }
-}
+
+ private:
+  // Sets `fd` to -1 at its end.
+  void Read(int& fd, std::string& text, bool is_complaint) {
+    std::array<char, 4096> buffer{};
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) return;
+    if (got <= 0) {
+      fd = -1;
+      return;
+    }
+    const std::string_view piece(buffer.data(), static_cast<size_t>(got));
+    if (program_.heard) program_.heard(piece, is_complaint);
+    if (text.size() < kMostOutput) text.append(piece);
+  }
+
+  void HandOn(int& fd) {
+    signalfd_siginfo signal{};
+    if (read(fd, &signal, sizeof(signal)) != sizeof(signal)) {
+      fd = -1;
+      return;
+    }
+    end_.interrupted_by = static_cast<int>(signal.ssi_signo);
+    kill(-child_, end_.interrupted_by);
+  }
+
+  const Program& program_;
+  const pid_t child_;
+  ProgramEnd& end_;
+};
+
+// A process group of its own, where signals that this process blocks are not blocked.
+class Attributes {
+ public:
+  explicit Attributes(bool own_group) {
+    posix_spawnattr_init(&attributes_);
+    if (!own_group) return;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  }
+  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
 
 }  // namespace
 
@@ -85,9 +140,9 @@ Result<ProgramEnd> RunProgram(Program program) {
   posix_spawn_file_actions_adddup2(&actions, output.in.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, complaints.in.get(), STDERR_FILENO);
   pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, program.command.front().c_str(), &actions, nullptr,
-                   Pointers(program.command).data(), Pointers(program.environment).data());
+  const int error = posix_spawnp(
+      &child, program.command.front().c_str(), &actions, Attributes(program.signals >= 0).get(),
+      Pointers(program.command).data(), Pointers(program.environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     return StatusFromErrno(error, fmt::format("running {}", program.command.front()));
@@ -95,12 +150,25 @@ Result<ProgramEnd> RunProgram(Program program) {
   output.in.Close();
   complaints.in.Close();
   ProgramEnd end;
-  Drain(output.out, end.output, complaints.out, end.complaints);
+  Listener(program, child, end).Listen(output.out, complaints.out);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;
+}
+
+std::optional<std::filesystem::path> FindProgram(std::string_view name, std::string_view path) {
+  while (!path.empty()) {
+    const size_t colon = path.find(':');
+    const std::filesystem::path file = std::filesystem::path(path.substr(0, colon)) / name;
+    std::error_code ignored;
+    if (access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, ignored)) {
+      return file;
+    }
+    path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
+  }
+  return std::nullopt;
 }
 
 }  // namespace edl

@@ -1,6 +1,12 @@
 #include "base/run_program.h"
 
+#include <csignal>
+
 #include <gtest/gtest.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 namespace edl {
 namespace {
@@ -26,6 +32,57 @@ TEST(RunProgram, HandsOnMoreInputThanAPipeHolds) {
 }
 
 TEST(RunProgram, TellsOfASignal) { EXPECT_EQ(Shell("kill -9 $$")->code, 137); }
+
+TEST(RunProgram, IsHeardWhileItWrites) {
+  // It ends only when what it wrote was heard.
+  const std::filesystem::path heard_file =
+      std::filesystem::path(testing::TempDir()) / fmt::format("heard.{}", getpid());
+  std::string said;
+  const auto end = RunProgram(
+      {.command = {"sh", "-c",
+                   "echo one; echo two >&2; until [ -e \"$0\" ]; do sleep 0.01; done; exit 5",
+                   heard_file.string()},
+       .environment = {"PATH=/usr/bin:/bin"},
+       .heard = [&](std::string_view text, bool is_complaint) {
+         said += (is_complaint ? "!" : "") + std::string(text);
+         if (said.find("one") != std::string::npos && said.find("!two") != std::string::npos) {
+           EXPECT_TRUE(WriteFileAtomically(heard_file, "").ok());
+         }
+       }});
+  std::filesystem::remove(heard_file);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->code, 5);
+  EXPECT_EQ(end->output, "one\n");
+  EXPECT_EQ(end->complaints, "two\n");
+}
+
+TEST(RunProgram, HandsSignalsOnToAllThatWasStarted) {
+  // Blocked here as whoever makes a signalfd blocks it, but not in the program.
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGTERM);
+  sigset_t before;
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &mask, &before), 0);
+  const FileDescriptor signals(signalfd(-1, &mask, SFD_CLOEXEC));
+  // The inner shell is a process of its own, and the outer one waits for it.
+  const auto end = RunProgram(
+      {.command = {"sh", "-c", "sh -c 'echo ready; exec sleep 100'; echo survived $?; exit 7"},
+       .environment = {"PATH=/usr/bin:/bin"},
+       .heard = [&](std::string_view, bool) { kill(getpid(), SIGTERM); },
+       .signals = signals.get()});
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->code, 128 + SIGTERM);
+  EXPECT_EQ(end->interrupted_by, SIGTERM);
+  EXPECT_EQ(end->output, "ready\n");
+}
+
+TEST(FindProgram, LooksWhereAShellLooks) {
+  EXPECT_EQ(FindProgram("sh", "/no/such/folder:/bin"), "/bin/sh");
+  EXPECT_EQ(FindProgram("no-such-program", "/bin"), std::nullopt);
+  EXPECT_EQ(FindProgram("bin", "/usr"), std::nullopt) << "a folder";
+  EXPECT_EQ(FindProgram("sh", ""), std::nullopt);
+}
 
 TEST(RunProgram, FailsWhereThereIsNoSuchProgram) {
   EXPECT_EQ(RunProgram({.command = {"/no/such/program"}, .input = ""}).status().code(),
