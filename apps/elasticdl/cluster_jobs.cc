@@ -19,12 +19,21 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+kube::ConfigSources KubeconfigSources() {
+  return {.kubeconfig = Variable("KUBECONFIG"), .home = Variable("HOME")};
+}
+
 }  // namespace
+
+std::string ClusterContext() {
+  const Result<kube::Config> config = kube::LoadConfig(KubeconfigSources());
+  return config.ok() ? config->context : "";
+}
 
 Result<std::unique_ptr<backend::ClusterJobs>> ConnectClusterJobs(const Clock& clock,
                                                                  const std::string& name_space,
                                                                  bool force_file) {
-  kube::ConfigSources sources{.kubeconfig = Variable("KUBECONFIG"), .home = Variable("HOME")};
+  kube::ConfigSources sources = KubeconfigSources();
   if (!force_file) {
     sources.service_host = Variable("KUBERNETES_SERVICE_HOST");
     sources.service_port = Variable("KUBERNETES_SERVICE_PORT");

@@ -15,4 +15,7 @@ Result<std::unique_ptr<backend::ClusterJobs>> ConnectClusterJobs(const Clock& cl
                                                                  const std::string& name_space,
                                                                  bool force_file);
 
+// The name of the kubeconfig's current context; empty: there is none.
+std::string ClusterContext();
+
 }  // namespace edl::apps

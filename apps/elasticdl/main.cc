@@ -78,12 +78,15 @@ fs::path ThisProgram(const char* name) {
   return error ? fs::path(name) : program;
 }
 
-Result<ProgramEnd> RunPython(const std::string& program, const std::vector<std::string>& arguments,
-                             const std::string& input) {
-  Program python{.command = {"python3", "-c", program}, .environment = {}, .input = input};
-  python.command.insert(python.command.end(), arguments.begin(), arguments.end());
-  for (char** entry = environ; *entry != nullptr; ++entry) python.environment.emplace_back(*entry);
-  return RunProgram(std::move(python));
+Result<ProgramEnd> RunHere(Program program) {
+  for (char** entry = environ; *entry != nullptr; ++entry) program.environment.emplace_back(*entry);
+  return RunProgram(std::move(program));
+}
+
+fs::path Folder() {
+  std::error_code error;
+  const fs::path folder = fs::current_path(error);
+  return error ? "." : folder;
 }
 
 int RunCommandLine(int argc, char** argv) {
@@ -92,6 +95,7 @@ int RunCommandLine(int argc, char** argv) {
                          .err = std::cerr,
                          .clock = clock,
                          .home = Home(),
+                         .folder = Folder(),
                          .terminal = MakeTerminal(),
                          .variable = [](const char* name) { return std::getenv(name); },
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
@@ -99,7 +103,8 @@ int RunCommandLine(int argc, char** argv) {
                              [&clock](const std::string& name_space, bool force_file) {
                                return ConnectClusterJobs(clock, name_space, force_file);
                              },
-                         .run_python = RunPython,
+                         .cluster_context = ClusterContext,
+                         .run = RunHere,
                          .catch_signals = CatchSignals};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return cli::Main(platform, arguments);

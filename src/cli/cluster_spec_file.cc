@@ -24,8 +24,9 @@ std::string LastLineOf(std::string_view text) {
 // What the program wrote: objects before and after.
 Result<json> Adapt(const Platform& platform, const std::string& file, const json& templates) {
   const Result<ProgramEnd> end =
-      platform.run_python(std::string(kAdaptPods), {file},
-                          templates.dump(-1, ' ', false, json::error_handler_t::replace));
+      platform.run({.command = {"python3", "-c", std::string(kAdaptPods), file},
+                    .environment = {},
+                    .input = templates.dump(-1, ' ', false, json::error_handler_t::replace)});
   if (!end.ok()) {
     return FailedPrecondition("it is run by python3: {}", end.status().message());
   }

@@ -34,10 +34,9 @@ class ClusterSpecFileTest : public testing::Test {
 
   // The file does this to every object.
   void Change(const std::function<void(json& object)>& change) {
-    fake_.python = [this, change](const std::vector<std::string>& arguments,
-                                  const std::string& input) -> Result<ProgramEnd> {
-      EXPECT_EQ(arguments, std::vector<std::string>{file_});
-      const json templates = json::parse(input);
+    fake_.programs["python3"] = [this, change](const Program& python) -> Result<ProgramEnd> {
+      EXPECT_EQ(python.command.back(), file_);
+      const json templates = json::parse(python.input.value());
       json out;
       const auto pair = [&](const json& before) {
         json after = before;
@@ -92,12 +91,12 @@ TEST_F(ClusterSpecFileTest, MayNotTakeAwayWhatAMasterNeeds) {
 }
 
 TEST_F(ClusterSpecFileTest, SaysWhatPythonSays) {
-  fake_.python = [](const auto&, const auto&) -> Result<ProgramEnd> {
+  fake_.programs["python3"] = [](const auto&) -> Result<ProgramEnd> {
     return ProgramEnd{.output = R"({"error": "line 7: KeyError: 'zone'"})"};
   };
   EXPECT_EQ(Train(), kExitUsage);
   EXPECT_EQ(fake_.err(), "elasticdl: --cluster_spec=" + file_ + ": line 7: KeyError: 'zone'\n");
-  fake_.python = [](const auto&, const auto&) -> Result<ProgramEnd> {
+  fake_.programs["python3"] = [](const auto&) -> Result<ProgramEnd> {
     return ProgramEnd{.code = 139, .complaints = "one\nSegmentation fault\n"};
   };
   EXPECT_EQ(Train(), kExitFailed);

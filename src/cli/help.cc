@@ -7,9 +7,10 @@
 
 namespace edl::cli {
 
-std::string ProgramHelp() {
+std::string ProgramHelp(const std::string& first_word) {
   std::vector<std::vector<std::string>> rows;
   for (const Verb& verb : Verbs()) {
+    if (!first_word.empty() && !verb.name.starts_with(first_word + " ")) continue;
     rows.push_back({"  " + verb.name + (verb.takes_job ? " " + verb.arguments : ""), verb.summary});
   }
   return "ElasticDL trains models with workers that come and go.\n\n"
@@ -54,14 +55,9 @@ int ShowHelp(Platform& platform, const FlagValues& flags) {
   } else if (flags.arguments().empty()) {
     platform.out << ProgramHelp();
   } else {
-    const std::string& name = flags.arguments().front();
-    const auto verb = std::find_if(Verbs().begin(), Verbs().end(),
-                                   [&](const Verb& candidate) { return candidate.name == name; });
-    if (verb == Verbs().end()) {
-      return Fail(platform,
-                  InvalidArgument("there is no verb '{}'; `elasticdl help` lists them", name));
-    }
-    platform.out << VerbHelp(*verb);
+    const Result<const Verb*> verb = FindVerb(flags.arguments());
+    if (!verb.ok()) return Fail(platform, verb.status());
+    platform.out << VerbHelp(**verb);
   }
   platform.out.flush();
   return kExitOk;

@@ -70,7 +70,8 @@ struct Platform {
   std::ostream& out;
   std::ostream& err;
   const Clock& clock;
-  std::filesystem::path home;  // $ELASTICDL_HOME
+  std::filesystem::path home;    // $ELASTICDL_HOME
+  std::filesystem::path folder;  // where this was typed
   Terminal terminal;
   std::function<const char*(const char*)> variable;  // of the environment
   LocalJobs local;
@@ -79,12 +80,10 @@ struct Platform {
   std::function<Result<std::unique_ptr<backend::ClusterJobs>>(const std::string& name_space,
                                                               bool force_file)>
       cluster;
-  // Runs `python3 -c program arguments...` with this input to its end. A failure is that of
-  // starting it.
-  std::function<Result<ProgramEnd>(const std::string& program,
-                                   const std::vector<std::string>& arguments,
-                                   const std::string& input)>
-      run_python;
+  // The name of the kubeconfig's current context; empty: there is none.
+  std::function<std::string()> cluster_context;
+  // As RunProgram; `environment` only adds to this process's.
+  std::function<Result<ProgramEnd>(Program)> run;
   // From now on SIGINT, SIGTERM and SIGHUP arrive at this descriptor, as signalfd writes them.
   std::function<Result<FileDescriptor>()> catch_signals;
 };

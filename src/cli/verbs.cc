@@ -81,23 +81,37 @@ const FlagTable& HelpFlags() {
   return table;
 }
 
+const std::vector<std::string> kVersionVerb = {"version"};
+
 std::vector<std::string> VerbNames() {
   std::vector<std::string> names;
   for (const Verb& verb : Verbs()) names.push_back(verb.name);
   return names;
 }
 
-const Verb* FindVerb(std::string_view name) {
-  for (const Verb& verb : Verbs()) {
-    if (verb.name == name) return &verb;
-  }
-  return nullptr;
+bool HasTwoWords(const Verb& verb) { return verb.name.find(' ') != std::string::npos; }
+
+// Those of two words, of which `word` is the first.
+std::vector<std::string> VerbsUnder(const std::string& word) {
+  std::vector<std::string> names = VerbNames();
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(word + " "); });
+  return names;
 }
 
-Status UnknownVerb(const std::string& name) {
-  std::vector<std::string> near = NearestNames(name, VerbNames());
+Status UnknownVerb(std::span<const std::string> words) {
+  const std::string& word = words.front();
+  const std::vector<std::string> under = VerbsUnder(word);
+  if (!under.empty()) {
+    const std::string second = words.size() > 1 ? words[1] : "";
+    if (second.empty() || second.starts_with('-')) {
+      return InvalidArgument("a word is missing after '{}': {}", word, fmt::join(under, ", "));
+    }
+    return InvalidArgument("there is no verb '{} {}'; did you mean {}?", word, second,
+                           fmt::join(under, ", "));
+  }
+  std::vector<std::string> near = NearestNames(word, VerbNames());
   if (near.empty()) near = VerbNames();
-  return InvalidArgument("there is no verb '{}'; did you mean {}?", name, fmt::join(near, ", "));
+  return InvalidArgument("there is no verb '{}'; did you mean {}?", word, fmt::join(near, ", "));
 }
 
 bool AsksForHelp(std::span<const std::string> arguments) {
@@ -151,6 +165,12 @@ const std::vector<Verb>& Verbs() {
        &ListFlags(), 1, 1, ShowEvents, true},
       {"ledger", "JOB", "Print all that the master wrote down, as JSON.", &NoFlags(), 1, 1,
        ShowLedger, true},
+      {"zoo init", "[flags]", "Write a Dockerfile for the models in this folder.", &ZooInitFlags(),
+       0, 0, ZooInit},
+      {"zoo build", "--image=NAME [FOLDER]",
+       "Build the image that a folder's Dockerfile describes.", &ZooBuildFlags(), 0, 1, ZooBuild},
+      {"zoo push", "NAME", "Push an image to the registry that its name says.", &ZooPushFlags(), 1,
+       1, ZooPush},
       {"version", "", "Print the version.", &OutputFlags(), 0, 0, ShowVersion},
       {"completion",
        "bash|zsh",
@@ -161,9 +181,17 @@ const std::vector<Verb>& Verbs() {
        ShowCompletion,
        false,
        {"bash", "zsh"}},
-      {"help", "[VERB]", "Show what a verb does and its flags.", &HelpFlags(), 0, 1, ShowHelp},
+      {"help", "[VERB]", "Show what a verb does and its flags.", &HelpFlags(), 0, 2, ShowHelp},
   };
   return verbs;
+}
+
+Result<const Verb*> FindVerb(std::span<const std::string> words) {
+  const std::string two = words.size() > 1 ? words[0] + " " + words[1] : "";
+  for (const Verb& verb : Verbs()) {
+    if (verb.name == words.front() || verb.name == two) return &verb;
+  }
+  return UnknownVerb(words);
 }
 
 int Fail(Platform& platform, const Status& status) {
@@ -185,9 +213,17 @@ int Main(Platform& platform, std::span<const std::string> arguments) {
     platform.out.flush();
     return kExitOk;
   }
-  const Verb* verb = FindVerb(name == "--version" ? "version" : name);
-  if (verb == nullptr) return Fail(platform, UnknownVerb(name));
-  return RunVerb(platform, *verb, arguments.subspan(1));
+  if (name == "--version") return RunVerb(platform, **FindVerb(kVersionVerb), arguments.subspan(1));
+  const Result<const Verb*> verb = FindVerb(arguments);
+  if (!verb.ok()) {
+    if (!VerbsUnder(name).empty() && AsksForHelp(arguments)) {
+      platform.out << ProgramHelp(name);
+      platform.out.flush();
+      return kExitOk;
+    }
+    return Fail(platform, verb.status());
+  }
+  return RunVerb(platform, **verb, arguments.subspan(HasTwoWords(**verb) ? 2 : 1));
 }
 
 }  // namespace edl::cli

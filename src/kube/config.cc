@@ -89,6 +89,7 @@ Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& a
              .tls_server_name = cluster->second.tls_server_name,
              .proxy_url = cluster->second.proxy_url,
              .insecure_skip_tls_verify = cluster->second.insecure_skip_tls_verify,
+             .context = name,
              .source = fmt::format("context '{}' of {}", name, files)};
   while (out.server.ends_with('/')) out.server.pop_back();
   if (!out.server.starts_with("https://") && !out.server.starts_with("http://")) {

@@ -30,7 +30,8 @@ struct Config {
   bool insecure_skip_tls_verify = false;
   std::string name_space = "default";
   Credentials credentials;
-  std::string source;  // for people: "context 'kind' of /home/me/.kube/config"
+  std::string context;  // the kubeconfig's; empty: there is none
+  std::string source;   // for people: "context 'kind' of /home/me/.kube/config"
 };
 
 // Where to look, handed in: this reads no environment by itself.

@@ -75,10 +75,14 @@ FakePlatform::FakePlatform()
     if (!cluster.has_value()) return NotFound("no cluster is configured");
     return cluster->Connect();
   };
-  platform_.run_python = [this](const std::string&, const std::vector<std::string>& arguments,
-                                const std::string& input) -> Result<ProgramEnd> {
-    if (!python) return NotFound("running python3: no such file or directory");
-    return python(arguments, input);
+  platform_.cluster_context = [this] { return context; };
+  platform_.folder = home_;
+  platform_.run = [this](const Program& program) -> Result<ProgramEnd> {
+    const std::string& name = program.command.front();
+    ran.push_back(program.command);
+    const auto found = programs.find(name);
+    if (found == programs.end()) return NotFound("running {}: no such file or directory", name);
+    return found->second(program);
   };
   platform_.catch_signals = [this]() -> Result<FileDescriptor> {
     std::array<int, 2> ends{};

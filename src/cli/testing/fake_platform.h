@@ -61,8 +61,10 @@ class FakePlatform {
   std::vector<StartOptions> started;  // jobs that were started
   int shutdowns = 0;                  // calls of Shutdown() and of LocalJobs::shutdown
   std::map<std::string, std::string> variables;
-  // What python3 does with arguments and input; empty: there is none.
-  std::function<Result<ProgramEnd>(const std::vector<std::string>&, const std::string&)> python;
+  // What programs do, by name. There are no others.
+  std::map<std::string, std::function<Result<ProgramEnd>(const Program&)>> programs;
+  std::vector<std::vector<std::string>> ran;    // command lines
+  std::string context;                          // the kubeconfig's
   std::optional<backend::FakeCluster> cluster;  // none: none is configured
 
  private:

@@ -1,0 +1,153 @@
+#include <system_error>
+
+#include "image/dockerfile.h"
+#include "image/image_name.h"
+#include "image/loader.h"
+
+#include "base/version.h"
+#include "cli/format.h"
+#include "cli/verbs.h"
+#include "cli/zoo_program.h"
+#include "job/envs.h"
+
+namespace edl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The commit of the folder, as git tells it; empty: it tells none.
+std::string CommitOf(const Platform& platform, const fs::path& folder) {
+  const Result<ProgramEnd> end =
+      platform.run({.command = {"git", "-C", folder.string(), "describe", "--always", "--dirty",
+                                "--abbrev=40", "--exclude=*"},
+                    .environment = {}});
+  if (!end.ok() || end->code != 0) return "";
+  return end->output.substr(0, end->output.find('\n'));
+}
+
+// All but the file of pip's configuration.
+Result<image::BuildRequest> MakeRequest(const Platform& platform, const FlagValues& flags) {
+  const std::string given = flags.arguments().empty() ? "." : flags.arguments().front();
+  const fs::path folder = platform.folder / given;
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    return InvalidArgument("{} is no folder to build an image from", given);
+  }
+  if (flags.String("image").empty()) {
+    return InvalidArgument("an image needs a name: elasticdl zoo build --image=NAME {}", given);
+  }
+  EDL_RETURN_IF_ERROR(image::ParseImageName(flags.String("image")).status().Within("--image"));
+  image::BuildRequest request{.image = flags.String("image"),
+                              .context = folder.lexically_normal(),
+                              .dockerfile = flags.String("file").empty()
+                                                ? folder / "Dockerfile"
+                                                : platform.folder / flags.String("file"),
+                              .use_cache = !flags.Bool("no_cache")};
+  request.dockerfile = request.dockerfile.lexically_normal();
+  EDL_ASSIGN_OR_RETURN(request.arguments, job::ParseEnvs(flags.String("build_args")));
+  const Result<std::string> text = ReadFile(request.dockerfile);
+  if (text.status().code() == Code::kNotFound) {
+    return InvalidArgument("there is no {}; `elasticdl zoo init` writes one",
+                           request.dockerfile.string());
+  }
+  if (!text.ok()) return text.status();
+  if (image::HasFixedTime(*text)) request.layer_time = image::kLayerTime;
+  request.labels["org.opencontainers.image.version"] = kVersion;
+  const std::string commit = CommitOf(platform, folder);
+  if (!commit.empty()) request.labels["org.opencontainers.image.revision"] = commit;
+  request.host = image::ReadHostSettings(platform.variable);
+  return request;
+}
+
+std::string HintOf(const ShownEnd& end) {
+  if (end.step.find("FROM ") == std::string::npos) return "";
+  return "the base image cannot be had; another one: elasticdl zoo init --force --base_image=NAME";
+}
+
+// Onto the nodes of the cluster on this machine.
+int Load(Platform& platform, const image::Builder& builder, const std::string& image,
+         const fs::path& scratch) {
+  const fs::path archive = scratch / "image.tar";
+  const char* path = platform.variable("PATH");
+  const char* command = platform.variable("ELASTICDL_LOAD_IMAGE");
+  const Result<image::LoadWay> way =
+      image::FindLoadWay({.context = platform.cluster_context(),
+                          .command = command == nullptr ? "" : command,
+                          .is_there =
+                              [&](const std::string& name) {
+                                return FindProgram(name, path == nullptr ? "" : path).has_value();
+                              }},
+                         archive);
+  if (!way.ok()) return Fail(platform, way.status());
+  const std::string full_name = image::ParseImageName(image)->Full();
+  for (const std::vector<std::string>& step :
+       {builder.Save(image, full_name, archive), way->command}) {
+    const Result<ShownEnd> end = RunShown(platform, step);
+    if (!end.ok()) return Fail(platform, end.status());
+    if (!end->succeeded) {
+      return FailShown(
+          platform,
+          fmt::format("{} was built but could not be loaded into the {}", image, way->cluster),
+          *end, "");
+    }
+  }
+  platform.out << "loaded " << full_name << " into the " << way->cluster << "\n";
+  platform.out.flush();
+  return kExitOk;
+}
+
+}  // namespace
+
+const FlagTable& ZooBuildFlags() {
+  static const FlagTable table(
+      {{.name = "image", .default_value = "", .help = "The image's name.", .value_name = "NAME"},
+       {.name = "file",
+        .default_value = "",
+        .help = "The Dockerfile; empty: that of the folder.",
+        .value_name = "PATH",
+        .letter = 'f'},
+       {.name = "build_args",
+        .default_value = "",
+        .help = "Values for the Dockerfile's ARG lines.",
+        .value_name = "NAME=VALUE,..."},
+       BuilderFlag(),
+       {.name = "no_cache",
+        .type = FlagType::kSwitch,
+        .default_value = "false",
+        .help = "Run every step anew."},
+       {.name = "load",
+        .type = FlagType::kSwitch,
+        .default_value = "false",
+        .help = "Put the image onto the nodes of a cluster on this machine (kind, k3d, k3s, "
+                "minikube, or by the command in $ELASTICDL_LOAD_IMAGE)."}});
+  return table;
+}
+
+int ZooBuild(Platform& platform, const FlagValues& flags) {
+  Result<image::BuildRequest> request = MakeRequest(platform, flags);
+  if (!request.ok()) return Fail(platform, request.status());
+  const Result<std::unique_ptr<image::Builder>> builder = ChooseBuilder(platform, flags);
+  if (!builder.ok()) return Fail(platform, builder.status());
+  const Result<std::unique_ptr<ScratchFolder>> scratch = ScratchFolder::Make();
+  if (!scratch.ok()) return Fail(platform, scratch.status());
+  request->pip_config = (*scratch)->path() / "pip.conf";
+  // An index's address may hold a password.
+  const Status written = WriteFileAtomically(request->pip_config, request->host.pip_config, 0600);
+  if (!written.ok()) return Fail(platform, written);
+  const auto begin = platform.clock.Now();
+  const Result<ShownEnd> end = RunShown(platform, (*builder)->Build(*request));
+  if (!end.ok()) return Fail(platform, end.status());
+  const std::string program = (*builder)->name();
+  if (!end->succeeded) {
+    return FailShown(platform, fmt::format("{} could not build {}", program, request->image), *end,
+                     HintOf(*end));
+  }
+  const std::chrono::duration<double> took = platform.clock.Now() - begin;
+  platform.out << "built " << request->image << " with " << program << " in " << Span(took.count())
+               << "\n";
+  platform.out.flush();
+  if (!flags.Bool("load")) return kExitOk;
+  return Load(platform, **builder, request->image, (*scratch)->path());
+}
+
+}  // namespace edl::cli

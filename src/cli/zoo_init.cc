@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include "image/dockerfile.h"
+#include "image/image_name.h"
+#include <fmt/ranges.h>
+
+#include "base/file.h"
+#include "base/version.h"
+#include "cli/verbs.h"
+
+namespace edl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kPackages = {"elasticai_api", "elasticdl_api",
+                                                       "elasticdl_client"};
+
+// A file that is brought into the folder that the image is built from.
+struct Copied {
+  fs::path from;
+  fs::path to;
+};
+
+// All that is to be written.
+struct Plan {
+  image::ZooRecipe recipe;
+  std::vector<Copied> copies;
+};
+
+// `path` as seen from the folder; empty: it is outside of it.
+std::string Inside(const fs::path& folder, const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(folder / path, error);
+  const fs::path top = fs::weakly_canonical(folder, error);
+  const fs::path relative = whole.lexically_relative(top);
+  if (error || relative.empty() || *relative.begin() == "..") return "";
+  return relative.string();
+}
+
+Status PlanModels(const Platform& platform, const FlagValues& flags, Plan& plan) {
+  const std::string& typed = flags.String("model_zoo");
+  std::error_code ignored;
+  if (!fs::is_directory(platform.folder / typed, ignored)) {
+    return InvalidArgument("--model_zoo={} is no folder", typed);
+  }
+  plan.recipe.model_zoo = Inside(platform.folder, typed);
+  if (plan.recipe.model_zoo.empty()) {
+    return InvalidArgument(
+        "--model_zoo={} is outside of this folder, which the image is built from; change to a "
+        "folder that holds it",
+        typed);
+  }
+  plan.recipe.has_requirements = fs::exists(platform.folder / typed / "requirements.txt", ignored);
+  return Ok();
+}
+
+Status PlanWheels(const Platform& platform, const FlagValues& flags, Plan& plan) {
+  const std::string& typed = flags.String("local_pkg_dir");
+  if (typed.empty()) return Ok();
+  std::error_code error;
+  std::vector<fs::path> wheels;
+  for (const fs::directory_entry& entry : fs::directory_iterator(platform.folder / typed, error)) {
+    if (entry.path().extension() == ".whl") wheels.push_back(entry.path());
+  }
+  if (error) return InvalidArgument("--local_pkg_dir={}: {}", typed, error.message());
+  for (const std::string_view package : kPackages) {
+    const std::string prefix = std::string(package) + "-";
+    const auto count = std::count_if(wheels.begin(), wheels.end(), [&](const fs::path& wheel) {
+      return wheel.filename().string().starts_with(prefix);
+    });
+    if (count == 1) continue;
+    return InvalidArgument(
+        "--local_pkg_dir={}: there {} of {}; one of each of {} is needed, and `make wheels` in a "
+        "clone makes them",
+        typed, count == 0 ? "is no wheel" : "are several wheels", package,
+        fmt::join(kPackages, ", "));
+  }
+  plan.recipe.wheels = Inside(platform.folder, typed);
+  if (!plan.recipe.wheels.empty()) return Ok();
+  plan.recipe.wheels = "wheels";
+  for (const fs::path& wheel : wheels) {
+    plan.copies.push_back({wheel, platform.folder / "wheels" / wheel.filename()});
+  }
+  return Ok();
+}
+
+Status PlanClusterSpec(const Platform& platform, const FlagValues& flags, Plan& plan) {
+  const std::string& typed = flags.String("cluster_spec");
+  if (typed.empty()) return Ok();
+  const fs::path file = platform.folder / typed;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) {
+    return InvalidArgument("--cluster_spec={} is no file", typed);
+  }
+  plan.recipe.cluster_spec = Inside(platform.folder, typed);
+  if (plan.recipe.cluster_spec.empty()) {
+    plan.recipe.cluster_spec = file.filename().string();
+    plan.copies.push_back({file, platform.folder / file.filename()});
+  }
+  return Ok();
+}
+
+// What goes into a line of the Dockerfile as it was typed.
+Status CheckWord(const FlagValues& flags, const std::string& flag) {
+  const std::string& value = flags.String(flag);
+  const bool one_word = std::none_of(value.begin(), value.end(), [](char c) {
+    return static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\'' || c == '\\';
+  });
+  if (one_word) return Ok();
+  return InvalidArgument("--{}='{}' must be one word without quotes", flag, value);
+}
+
+Result<Plan> MakePlan(const Platform& platform, const FlagValues& flags) {
+  std::error_code ignored;
+  if (fs::exists(platform.folder / "Dockerfile", ignored) && !flags.Bool("force")) {
+    return FailedPrecondition(
+        "there is a Dockerfile here already; edit it, or overwrite it with --force");
+  }
+  Plan plan;
+  EDL_RETURN_IF_ERROR(
+      image::ParseImageName(flags.String("base_image")).status().Within("--base_image"));
+  EDL_RETURN_IF_ERROR(CheckWord(flags, "extra_pypi_index"));
+  EDL_RETURN_IF_ERROR(CheckWord(flags, "user"));
+  plan.recipe.base_image = flags.String("base_image");
+  plan.recipe.extra_pypi_index = flags.String("extra_pypi_index");
+  plan.recipe.user = flags.String("user");
+  plan.recipe.version = kVersion;
+  EDL_RETURN_IF_ERROR(PlanModels(platform, flags, plan));
+  EDL_RETURN_IF_ERROR(PlanWheels(platform, flags, plan));
+  EDL_RETURN_IF_ERROR(PlanClusterSpec(platform, flags, plan));
+  return plan;
+}
+
+// The Dockerfile last, so that there is one only when all that it names is there.
+Status Carry(Platform& platform, const Plan& plan) {
+  constexpr unsigned kReadable = 0644;
+  for (const Copied& copy : plan.copies) {
+    std::error_code error;
+    fs::create_directories(copy.to.parent_path(), error);
+    fs::copy_file(copy.from, copy.to, fs::copy_options::overwrite_existing, error);
+    if (error) {
+      return FailedPrecondition("copying {} to {}: {}", copy.from.string(), copy.to.string(),
+                                error.message());
+    }
+    platform.out << "copied " << copy.from.string() << " to here\n";
+  }
+  const fs::path ignore = platform.folder / ".dockerignore";
+  std::error_code ignored;
+  if (!fs::exists(ignore, ignored)) {
+    EDL_RETURN_IF_ERROR(WriteFileAtomically(ignore, image::ZooDockerignore(), kReadable));
+    platform.out << "wrote .dockerignore\n";
+  }
+  EDL_RETURN_IF_ERROR(WriteFileAtomically(platform.folder / "Dockerfile",
+                                          image::ZooDockerfile(plan.recipe), kReadable));
+  platform.out << "wrote Dockerfile; now: elasticdl zoo build --image=NAME .\n";
+  return Ok();
+}
+
+}  // namespace
+
+const FlagTable& ZooInitFlags() {
+  static const FlagTable table(
+      {{.name = "model_zoo",
+        .default_value = ".",
+        .help = "The folder of the models, in or below this one; /model_zoo in the image. What its "
+                "requirements.txt names is installed.",
+        .value_name = "PATH"},
+       {.name = "base_image",
+        .default_value = "python:3.11",
+        .help = "The image to start from: Debian 12 or newer, with pip.",
+        .value_name = "NAME"},
+       {.name = "extra_pypi_index",
+        .default_value = "",
+        .help = "An index of Python packages beside the usual one.",
+        .value_name = "URL"},
+       {.name = "local_pkg_dir",
+        .default_value = "",
+        .help =
+            "A folder of our wheels, as `make wheels` fills one, to install instead of those of "
+            "the index.",
+        .value_name = "PATH"},
+       {.name = "cluster_spec",
+        .default_value = "",
+        .help = "A Python file that adapts pods; /cluster_spec/FILE in the image.",
+        .value_name = "PATH"},
+       {.name = "user",
+        .default_value = "",
+        .help = "Who runs programs in the image, as UID, UID:GID or a name that the base image "
+                "knows; empty: as there, mostly root.",
+        .value_name = "USER"},
+       {.name = "force",
+        .type = FlagType::kSwitch,
+        .default_value = "false",
+        .help = "Overwrite a Dockerfile that is there."}});
+  return table;
+}
+
+int ZooInit(Platform& platform, const FlagValues& flags) {
+  const Result<Plan> plan = MakePlan(platform, flags);
+  if (!plan.ok()) return Fail(platform, plan.status());
+  const Status carried = Carry(platform, *plan);
+  if (!carried.ok()) return Fail(platform, carried);
+  platform.out.flush();
+  return kExitOk;
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,86 @@
+#include "cli/zoo_program.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "image/build_log.h"
+
+namespace edl::cli {
+namespace {
+
+std::string Variable(const Platform& platform, const char* name) {
+  const char* value = platform.variable(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+FlagSpec BuilderFlag() {
+  std::vector<std::string> choices = image::BuilderNames();
+  choices.insert(choices.begin(), "");
+  return {.name = "builder",
+          .default_value = "",
+          .help =
+              "What builds images; empty: the first of these that is in $PATH, or docker where "
+              "$DOCKER_HOST is set.",
+          .choices = std::move(choices)};
+}
+
+Result<std::unique_ptr<image::Builder>> ChooseBuilder(const Platform& platform,
+                                                      const FlagValues& flags) {
+  const std::string path = Variable(platform, "PATH");
+  return image::FindBuilder(
+      flags.String("builder"),
+      [&](const std::string& name) { return FindProgram(name, path).has_value(); },
+      Variable(platform, "DOCKER_HOST"));
+}
+
+Result<ShownEnd> RunShown(Platform& platform, const std::vector<std::string>& command) {
+  EDL_ASSIGN_OR_RETURN(const FileDescriptor signals, platform.catch_signals());
+  image::BuildLog log;
+  EDL_ASSIGN_OR_RETURN(const ProgramEnd end,
+                       platform.run({.command = command,
+                                     .environment = {},
+                                     .heard =
+                                         [&](std::string_view text, bool is_complaint) {
+                                           log.Hear(text);
+                                           std::ostream& to =
+                                               is_complaint ? platform.err : platform.out;
+                                           to << text;
+                                           to.flush();
+                                         },
+                                     .signals = signals.get()}));
+  return ShownEnd{
+      .succeeded = end.code == 0,
+      .interrupted_by = end.interrupted_by,
+      .step = log.step(),
+      .reason = log.reason().empty() ? fmt::format("exit code {}", end.code) : log.reason()};
+}
+
+int FailShown(Platform& platform, const std::string& what, const ShownEnd& end,
+              const std::string& hint) {
+  if (end.interrupted_by != 0) {
+    Fail(platform, FailedPrecondition("{}: interrupted", what));
+    return kExitSignalBase + end.interrupted_by;
+  }
+  std::string message = what;
+  if (!end.step.empty()) message += ": " + end.step;
+  message += ": " + end.reason;
+  if (!hint.empty()) message += "\n  " + hint;
+  return Fail(platform, FailedPrecondition("{}", message));
+}
+
+Result<std::unique_ptr<ScratchFolder>> ScratchFolder::Make() {
+  std::error_code error;
+  std::string name = (std::filesystem::temp_directory_path(error) / "elasticdl-XXXXXX").string();
+  if (error) return FailedPrecondition("no folder for temporary files: {}", error.message());
+  if (mkdtemp(name.data()) == nullptr) return Errno("making {}", name);
+  return std::unique_ptr<ScratchFolder>(new ScratchFolder(name));
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace edl::cli

@@ -1,0 +1,86 @@
+#include "image/dockerfile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::image {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ZooRecipe Recipe() {
+  return {.base_image = "python:3.11", .model_zoo = "model_zoo", .version = "2.0.0"};
+}
+
+TEST(ZooDockerfile, IsOneThatAPersonWouldWrite) {
+  ZooRecipe recipe = Recipe();
+  recipe.has_requirements = true;
+  EXPECT_EQ(
+      ZooDockerfile(recipe),
+      R"(# The image of a job's models, which can run every role: master, worker, ps, chief and
+# evaluator. Written by elasticdl 2.0.0 zoo init, and yours to edit. Build and push it with
+#   elasticdl zoo build --image=NAME .
+#   elasticdl zoo push NAME
+FROM python:3.11
+
+# Python checks compiled files by content instead of time: equal files, equal layers.
+ARG SOURCE_DATE_EPOCH=315532800
+
+# What the models import; installed anew only when this file changes.
+COPY model_zoo/requirements.txt /tmp/requirements.txt
+RUN pip install --no-cache-dir -r /tmp/requirements.txt
+
+# ElasticDL: the program (also the master) and what training programs import.
+RUN pip install --no-cache-dir \
+    elasticai_api==2.0.0 \
+    elasticdl_api==2.0.0 \
+    elasticdl_client==2.0.0
+
+# The models change most, so they come last.
+COPY model_zoo /model_zoo
+WORKDIR /
+)");
+}
+
+TEST(ZooDockerfile, TakesEveryOption) {
+  ZooRecipe recipe = Recipe();
+  recipe.model_zoo = ".";
+  recipe.has_requirements = true;
+  recipe.extra_pypi_index = "https://example.org/simple";
+  recipe.wheels = "build";
+  recipe.cluster_spec = "specs/spec.py";
+  recipe.user = "1000:1000";
+  const std::string text = ZooDockerfile(recipe);
+  EXPECT_THAT(text, HasSubstr("COPY requirements.txt /tmp/requirements.txt\n"
+                              "RUN pip install --no-cache-dir "
+                              "--extra-index-url=https://example.org/simple -r /tmp/req"));
+  EXPECT_THAT(text, HasSubstr("COPY build/*.whl /tmp/wheels/\n"
+                              "RUN pip install --no-cache-dir "
+                              "--extra-index-url=https://example.org/simple /tmp/wheels/*.whl\n"));
+  EXPECT_THAT(text, HasSubstr("COPY specs/spec.py /cluster_spec/spec.py\n"));
+  EXPECT_THAT(text, HasSubstr("COPY . /model_zoo\nWORKDIR /\nUSER 1000:1000\n"));
+  EXPECT_THAT(text, Not(HasSubstr("elasticai_api==")));
+}
+
+TEST(ZooDockerfile, LeavesOutWhatThereIsNot) {
+  const std::string text = ZooDockerfile(Recipe());
+  EXPECT_THAT(text, Not(HasSubstr("requirements")));
+  EXPECT_THAT(text, Not(HasSubstr("USER")));
+}
+
+TEST(ZooDockerfile, TakesPathsWithSpaces) {
+  ZooRecipe recipe = Recipe();
+  recipe.model_zoo = "my zoo";
+  EXPECT_THAT(ZooDockerfile(recipe), HasSubstr("COPY [\"my zoo\", \"/model_zoo\"]\n"));
+}
+
+TEST(HasFixedTime, IsSaidByTheDockerfile) {
+  EXPECT_TRUE(HasFixedTime(ZooDockerfile(Recipe())));
+  EXPECT_TRUE(HasFixedTime("FROM x\nENV SOURCE_DATE_EPOCH=1"));
+  EXPECT_FALSE(HasFixedTime("FROM x\nRUN pip install y\n"));
+  EXPECT_FALSE(HasFixedTime("FROM x\n# ARG SOURCE_DATE_EPOCH\n"));
+}
+
+}  // namespace
+}  // namespace edl::image

@@ -1,0 +1,77 @@
+#include "image/host_settings.h"
+
+#include <array>
+#include <system_error>
+#include <vector>
+
+#include "image/pip_config.h"
+
+#include "base/file.h"
+
+namespace edl::image {
+namespace {
+
+namespace fs = std::filesystem;
+using Variable = std::function<const char*(const char*)>;
+
+std::string Value(const Variable& variable, const char* name) {
+  const char* value = variable(name);
+  return value == nullptr ? "" : value;
+}
+
+// Those that pip reads, the strongest last.
+std::vector<fs::path> PipConfigFiles(const Variable& variable) {
+  const fs::path home = Value(variable, "HOME");
+  const std::string config = Value(variable, "XDG_CONFIG_HOME");
+  std::vector<fs::path> files = {"/etc/pip.conf"};
+  if (!home.empty()) {
+    files.push_back(home / ".pip/pip.conf");
+    files.push_back((config.empty() ? home / ".config" : fs::path(config)) / "pip/pip.conf");
+  }
+  const std::string named = Value(variable, "PIP_CONFIG_FILE");
+  if (named == "/dev/null") return {};
+  if (!named.empty()) files.emplace_back(named);
+  return files;
+}
+
+PipSettings ReadPip(const Variable& variable) {
+  PipSettings settings = PipSettingsOf(variable);
+  const std::vector<fs::path> files = PipConfigFiles(variable);
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    const Result<std::string> text = ReadFile(*file);
+    if (text.ok()) settings.merge(ReadPipConfig(*text));
+  }
+  return settings;
+}
+
+// The first that is said and is there.
+fs::path FindCertificates(const Variable& variable, const PipSettings& pip) {
+  const auto in_config = pip.find("cert");
+  for (const std::string& said :
+       {Value(variable, "PIP_CERT"), Value(variable, "REQUESTS_CA_BUNDLE"),
+        Value(variable, "SSL_CERT_FILE"), Value(variable, "CURL_CA_BUNDLE"),
+        in_config == pip.end() ? "" : in_config->second}) {
+    std::error_code ignored;
+    if (!said.empty() && fs::is_regular_file(said, ignored)) return fs::absolute(said, ignored);
+  }
+  return {};
+}
+
+}  // namespace
+
+HostSettings ReadHostSettings(const Variable& variable) {
+  HostSettings settings;
+  for (const char* name : {"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "HTTP_PROXY",
+                           "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY"}) {
+    const std::string value = Value(variable, name);
+    if (!value.empty()) settings.proxies[name] = value;
+  }
+  const PipSettings pip = ReadPip(variable);
+  settings.certificates = FindCertificates(variable, pip);
+  settings.pip_config =
+      WritePipConfig(pip, settings.certificates.empty() ? "" : kBuildCertificates);
+  settings.pip_variables = PipVariables(pip);
+  return settings;
+}
+
+}  // namespace edl::image
