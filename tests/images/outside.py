@@ -1,0 +1,123 @@
+"""The registries of the outside world, as tests have them.
+
+docker.io and gcr.io answer on an address of the loopback, over TLS, from a registry of the tests'
+own: for programs that run in a mount namespace which has them in /etc/hosts. Such a program needs
+no other setting than the certificate that it is to trust.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import List, Optional
+
+NAMES = ("gcr.io", "registry-1.docker.io", "docker.io")
+CERTIFICATES = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
+
+
+def wait_for_port(address: str, port: int, process: subprocess.Popen) -> None:
+    end = time.monotonic() + 20
+    while subprocess.run(["socat", "-u", "/dev/null", f"TCP:{address}:{port}"], check=False,
+                         capture_output=True).returncode != 0:
+        assert process.poll() is None, f"{process.args} ended with {process.returncode}"
+        assert time.monotonic() < end, f"{process.args} does not listen on {address}:{port}"
+        time.sleep(0.05)
+
+
+class Outside:
+    """`registry`: HOST:PORT of the registry that answers, without TLS."""
+
+    def __init__(self, folder: Path, registry: str) -> None:
+        self.address = f"127.{random.randint(16, 250)}.{random.randint(1, 250)}.1"
+        self.hosts = folder / "hosts"
+        listed = "".join(f"{self.address} {name}\n" for name in NAMES)
+        self.hosts.write_text(Path("/etc/hosts").read_text() + listed)
+        self.make_certificate(folder)
+        self.process = subprocess.Popen(
+            ["socat", f"OPENSSL-LISTEN:443,bind={self.address},fork,reuseaddr,verify=0,"
+             f"cert={folder / 'server.pem'}", f"TCP:{registry}"])
+        wait_for_port(self.address, 443, self.process)
+
+    def make_certificate(self, folder: Path) -> None:
+        names = ",".join(f"DNS:{name}" for name in NAMES)
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-days", "2", "-subj", "/CN=outside", "-addext", f"subjectAltName={names}",
+             "-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")],
+            check=True, capture_output=True)
+        certificate = (folder / "certificate.pem").read_text()
+        (folder / "server.pem").write_text((folder / "key.pem").read_text() + certificate)
+        # The host's own stay: pip goes to the real index.
+        self.trusted = folder / "trusted.pem"
+        self.trusted.write_text(CERTIFICATES.read_text() + certificate)
+
+    def command(self, *words: str) -> List[str]:
+        """The same command, for which those names answer."""
+        return ["unshare", "--mount", "--propagation=private", "sh", "-c",
+                'mount --bind "$0" /etc/hosts && exec "$@"', str(self.hosts), *words]
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+class Zoo:
+    """A folder of models, and `elasticdl zoo` typed in it."""
+
+    def __init__(self, folder: Path, binary: Path, storage: Path,
+                 outside: Optional[Outside] = None) -> None:
+        """`storage`: a configuration of buildah's store."""
+        self.folder, self.binary, self.outside = folder, binary, outside
+        self.env = {**os.environ, "CONTAINERS_STORAGE_CONF": str(storage)}
+        # What is set here for this machine's own tools is not to be tested.
+        for name in ("PIP_FIND_LINKS", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE"):
+            self.env.pop(name, None)
+        if outside:
+            self.env["SSL_CERT_FILE"] = str(outside.trusted)
+
+    def run(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess:
+        """elasticdl with these arguments, whatever comes of it."""
+        command = [str(self.binary), *arguments]
+        if self.outside:
+            command = self.outside.command(*command)
+        return subprocess.run(command, cwd=self.folder, env=self.env, text=True, timeout=timeout,
+                              capture_output=True, check=False)
+
+    def __call__(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def layers(self, image: str) -> List[str]:
+        """The contents of an image's layers, as digests."""
+        shown = subprocess.run(
+            ["buildah", "inspect", "--type=image", "--format",
+             "{{range .OCIv1.RootFS.DiffIDs}}{{.}} {{end}}", image],
+            env=self.env, check=True, text=True, capture_output=True)
+        return shown.stdout.split()
+
+    def label(self, image: str, name: str) -> str:
+        shown = subprocess.run(
+            ["buildah", "inspect", "--type=image", "--format",
+             f'{{{{index .OCIv1.Config.Labels "{name}"}}}}', image],
+            env=self.env, check=True, text=True, capture_output=True)
+        return shown.stdout.strip()
+
+
+def store(folder: Path, kept: Path) -> Path:
+    """A configuration of buildah for tests: what it makes is kept in `kept` from run to run."""
+    kept.mkdir(parents=True, exist_ok=True)
+    conf = folder / "storage.conf"
+    conf.write_text(f'[storage]\ndriver = "overlay"\ngraphroot = "{kept}"\n'
+                    f'runroot = "{folder / "run"}"\n')
+    return conf
+
+
+def copy_zoo(root: Path, to: Path, requirements: Optional[str]) -> Path:
+    """The models of the tree; `requirements` in place of what they ask for, if it is said."""
+    shutil.copytree(root / "model_zoo", to, ignore=shutil.ignore_patterns("__pycache__"))
+    if requirements is not None:
+        (to / "requirements.txt").write_text(requirements)
+    return to
