@@ -16,6 +16,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 at -O2 takes std::string::insert and operator+ for overlapping copies (GCC bug 105651).
   target_compile_options(edl_options INTERFACE $<$<CONFIG:RelWithDebInfo>:-Wno-restrict>)
 endif()
+# What we hand out names files from the top of the tree, and is the same from every clone. ccache
+# makes paths relative to the build folder; compiled without it they are absolute. The last one wins.
+file(RELATIVE_PATH edl_top "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
+foreach(prefix "${CMAKE_SOURCE_DIR}/" "${edl_top}" "${CMAKE_BINARY_DIR}/")
+  add_compile_options($<$<CONFIG:RelWithDebInfo>:-ffile-prefix-map=${prefix}=>)
+endforeach()
 if(EDL_SANITIZE)
   add_compile_options(-fsanitize=${EDL_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${EDL_SANITIZE})
