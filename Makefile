@@ -125,9 +125,9 @@ nightly: check test lint ## Everything, in its long form: a million simulated sc
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 
 .PHONY: wheels
-wheels: ## Build the Python packages into dist/
+wheels: ## Build the Python packages into dist/, the binary as one of them
 	@$(step) "set-up" tools/setup
-	@$(step) "build the descriptor" $(call build,release,python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
 	@$(step) "wheels" tools/wheels
 
 bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists them
