@@ -1,13 +1,12 @@
 #include <system_error>
 
-#include "image/dockerfile.h"
-#include "image/image_name.h"
-#include "image/loader.h"
-
 #include "base/version.h"
 #include "cli/format.h"
 #include "cli/verbs.h"
 #include "cli/zoo_program.h"
+#include "image/dockerfile.h"
+#include "image/image_name.h"
+#include "image/loader.h"
 #include "job/envs.h"
 
 namespace edl::cli {
@@ -51,7 +50,7 @@ Result<image::BuildRequest> MakeRequest(const Platform& platform, const FlagValu
                            request.dockerfile.string());
   }
   if (!text.ok()) return text.status();
-  if (image::HasFixedTime(*text)) request.layer_time = image::kLayerTime;
+  request.layer_time = image::LayerTime(*text);
   request.labels["org.opencontainers.image.version"] = kVersion;
   const std::string commit = CommitOf(platform, folder);
   if (!commit.empty()) request.labels["org.opencontainers.image.revision"] = commit;

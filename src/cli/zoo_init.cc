@@ -2,13 +2,13 @@
 #include <array>
 #include <system_error>
 
-#include "image/dockerfile.h"
-#include "image/image_name.h"
 #include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "base/version.h"
 #include "cli/verbs.h"
+#include "image/dockerfile.h"
+#include "image/image_name.h"
 
 namespace edl::cli {
 namespace {
@@ -169,7 +169,7 @@ const FlagTable& ZooInitFlags() {
                 "requirements.txt names is installed.",
         .value_name = "PATH"},
        {.name = "base_image",
-        .default_value = "python:3.11",
+        .default_value = "python:3.11-bookworm",
         .help = "The image to start from: Debian 12 or newer, with pip.",
         .value_name = "NAME"},
        {.name = "extra_pypi_index",

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "image/builder.h"
-
 #include "base/flags.h"
 #include "cli/platform.h"
+#include "image/builder.h"
 
 namespace edl::cli {
 

@@ -1,7 +1,6 @@
-#include "image/image_name.h"
-
 #include "cli/verbs.h"
 #include "cli/zoo_program.h"
+#include "image/image_name.h"
 
 namespace edl::cli {
 namespace {

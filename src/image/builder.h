@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -9,9 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "image/host_settings.h"
-
 #include "base/status.h"
+#include "image/host_settings.h"
 
 namespace edl::image {
 
@@ -23,7 +23,7 @@ struct BuildRequest {
   std::map<std::string, std::string> arguments;  // of the Dockerfile
   std::map<std::string, std::string> labels;
   bool use_cache = true;
-  std::optional<long long> layer_time;  // none: as it happens
+  std::optional<int64_t> layer_time;  // none: as it happens
   HostSettings host;
   std::filesystem::path pip_config;  // a file with host.pip_config
 };

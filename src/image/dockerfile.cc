@@ -1,9 +1,16 @@
 #include "image/dockerfile.h"
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
 #include <fmt/format.h>
 
 namespace edl::image {
 namespace {
+
+// 1980-01-01, the first that archives of all kinds can hold.
+constexpr int64_t kLayerTime = 315'532'800;
 
 std::string Joined(const std::string& folder, const std::string& file) {
   return folder == "." ? file : folder + "/" + file;
@@ -66,17 +73,20 @@ std::string ZooDockerignore() {
          "**/*.pyc\n";
 }
 
-bool HasFixedTime(const std::string& dockerfile) {
-  size_t at = 0;
-  while (at < dockerfile.size()) {
-    const size_t end = std::min(dockerfile.find('\n', at), dockerfile.size());
-    const std::string_view line = std::string_view(dockerfile).substr(at, end - at);
-    if (line.starts_with("ARG SOURCE_DATE_EPOCH") || line.starts_with("ENV SOURCE_DATE_EPOCH")) {
-      return true;
-    }
-    at = end + 1;
+std::optional<int64_t> LayerTime(std::string_view dockerfile) {
+  constexpr std::string_view kName = "SOURCE_DATE_EPOCH=";
+  while (!dockerfile.empty()) {
+    const size_t end = std::min(dockerfile.find('\n'), dockerfile.size());
+    const std::string_view line = dockerfile.substr(0, end);
+    dockerfile.remove_prefix(std::min(end + 1, dockerfile.size()));
+    const size_t at = line.find(kName);
+    if (line.starts_with('#') || at == std::string_view::npos) continue;
+    const std::string_view value = line.substr(at + kName.size());
+    int64_t seconds = 0;
+    const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
+    if (error == std::errc() && seconds >= 0) return seconds;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace edl::image

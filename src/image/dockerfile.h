@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace edl::image {
 
@@ -23,12 +26,9 @@ std::string ZooDockerfile(const ZooRecipe& recipe);
 // What of that folder is no part of an image.
 std::string ZooDockerignore();
 
-// The time that layers get where a Dockerfile is made for that (`ARG SOURCE_DATE_EPOCH`), so that
-// the same files make the same layers: 1980-01-01, the first that archives of all kinds can hold.
-inline constexpr long long kLayerTime = 315'532'800;
-
-// Whether `dockerfile` is made for layers with a fixed time. In others, Python would take every
-// compiled file for stale.
-bool HasFixedTime(const std::string& dockerfile);
+// The time that all files in layers get, so that the same files make the same layers: what the
+// Dockerfile sets SOURCE_DATE_EPOCH to. None: it sets none, and Python in its image would take
+// every compiled file for stale if times changed.
+std::optional<int64_t> LayerTime(std::string_view dockerfile);
 
 }  // namespace edl::image

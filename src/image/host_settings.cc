@@ -4,9 +4,8 @@
 #include <system_error>
 #include <vector>
 
-#include "image/pip_config.h"
-
 #include "base/file.h"
+#include "image/pip_config.h"
 
 namespace edl::image {
 namespace {

@@ -1,0 +1,227 @@
+"""`elasticdl zoo` with a real builder, and what it says when something is missing. Needs root."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from bare_system import ROOT
+from outside import Zoo, store, wait_for_port
+
+BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
+REVISION = "org.opencontainers.image.revision"
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("storage")
+    return store(folder, folder / "kept")
+
+
+@pytest.fixture
+def zoo(tmp_path, storage):
+    """An empty folder to build images in; the base image of all is a shell."""
+    folder = tmp_path / "zoo"
+    folder.mkdir()
+    made = Zoo(folder, BINARY, storage)
+    if "localhost/shell" not in buildah(made, "images", "--format={{.Name}}"):
+        (folder / "busybox").write_bytes(Path("/bin/busybox").read_bytes())
+        container = buildah(made, "from", "scratch")
+        for place in ("/bin/busybox", "/bin/sh"):
+            buildah(made, "copy", "--quiet", "--chmod=755", container, str(folder / "busybox"),
+                    place)
+        buildah(made, "commit", "--quiet", "--rm", container, "localhost/shell")
+        (folder / "busybox").unlink()
+    return made
+
+
+def buildah(zoo, *arguments):
+    done = subprocess.run(["buildah", *arguments], env=zoo.env, text=True, capture_output=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def dockerfile(zoo, *lines):
+    text = "\n".join(("FROM localhost/shell", *lines, ""))
+    (zoo.folder / "Dockerfile").write_text(text)
+
+
+def message(done):
+    """What our program itself says of a failure: the last line of its own, and what follows."""
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stderr[done.stderr.rindex("elasticdl: "):]
+
+
+def test_the_same_files_make_the_same_layers(zoo):
+    # `touch` in a step, and another time of a file: neither is to be seen in a layer.
+    dockerfile(zoo, "ARG SOURCE_DATE_EPOCH=315532800", "RUN busybox touch /made", "COPY a /a")
+    first = zoo.folder / "a"
+    first.write_text("one")
+    zoo("zoo", "build", "--image=once", ".")
+    os.utime(first, (1, 1))
+    zoo("zoo", "build", "--image=twice", "--no_cache", ".")
+    first.write_text("two")
+    zoo("zoo", "build", "--image=thrice", ".")
+
+    assert zoo.layers("once") == zoo.layers("twice")
+    # Only the last layer changes with the file.
+    assert zoo.layers("once")[:-1] == zoo.layers("thrice")[:-1]
+    assert zoo.layers("once")[-1] != zoo.layers("thrice")[-1]
+
+
+def test_other_dockerfiles_keep_their_times(zoo):
+    dockerfile(zoo, "COPY a /a")
+    (zoo.folder / "a").write_text("one")
+    os.utime(zoo.folder / "a", (1, 1))
+    zoo("zoo", "build", "--image=once", ".")
+    os.utime(zoo.folder / "a", (2, 2))
+    zoo("zoo", "build", "--image=twice", "--no_cache", ".")
+    assert zoo.layers("once") != zoo.layers("twice")
+
+
+def test_an_image_says_its_version_and_commit(zoo):
+    dockerfile(zoo, "COPY Dockerfile /")
+    git = ["git", "-C", str(zoo.folder), "-c", "user.name=x", "-c", "user.email=x"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, text=True,
+                            capture_output=True).stdout.strip()
+    zoo("zoo", "build", "--image=clean", ".")
+    dockerfile(zoo, "COPY Dockerfile /changed")
+    zoo("zoo", "build", "--image=changed", ".")
+    assert zoo.label("clean", REVISION) == commit
+    assert zoo.label("clean", "org.opencontainers.image.version") == "2.0.0"
+    assert zoo.label("changed", REVISION) == commit + "-dirty"
+
+
+def test_the_hosts_settings_reach_the_build_and_stay_out_of_the_image(zoo, tmp_path):
+    (tmp_path / "ca.pem").write_text("a certificate")
+    zoo.env.update(SSL_CERT_FILE=str(tmp_path / "ca.pem"), PIP_CONFIG_FILE="/dev/null",
+                   PIP_INDEX_URL="https://index.example/simple",
+                   https_proxy="http://proxy.example:3128")
+    dockerfile(zoo, "RUN busybox cat /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; "
+               "busybox echo; busybox env")
+    said = zoo("zoo", "build", "--image=settings", ".")
+    for line in ("index-url = https://index.example/simple",
+                 "cert = /etc/ssl/certs/ca-certificates.crt", "a certificate",
+                 "https_proxy=http://proxy.example:3128"):
+        assert line in said.splitlines()
+    dockerfile(zoo, "RUN true")
+    shown = buildah(zoo, "inspect", "--type=image", "settings")
+    assert "example" not in shown
+    mounted = buildah(zoo, "from", "--name=look", "settings")
+    folder = Path(buildah(zoo, "mount", mounted))
+    assert (folder / "etc/pip.conf").read_text() == ""
+    buildah(zoo, "rm", "look")
+
+
+def test_without_a_builder_it_says_which_there_are(zoo, tmp_path):
+    dockerfile(zoo)
+    (tmp_path / "bin").mkdir()
+    zoo.env["PATH"] = str(tmp_path / "bin")
+    said = message(zoo.run("zoo", "build", "--image=x", "."))
+    assert said == ("elasticdl: nothing here builds images: none of buildah, podman, docker is in "
+                    "$PATH; install one, for example buildah, which needs no daemon (Debian: apt "
+                    "install buildah)\n")
+
+
+def test_a_base_image_that_is_not_there_is_named(zoo):
+    # A registry that nobody is: the port is closed.
+    (zoo.folder / "Dockerfile").write_text("FROM 127.0.0.1:1/no/base:1\n")
+    said = message(zoo.run("zoo", "build", "--image=x", "."))
+    assert "buildah could not build x: step 1/1, FROM 127.0.0.1:1/no/base:1: " in said
+    assert "connection refused" in said and "--base_image=NAME" in said
+
+
+def test_a_step_that_fails_is_named(zoo):
+    dockerfile(zoo, "RUN busybox echo ERROR: No matching distribution for nonsense; false",
+               "COPY . /zoo")
+    done = zoo.run("zoo", "build", "--image=x", ".")
+    assert "No matching distribution" in done.stdout + done.stderr
+    assert message(done) == (
+        "elasticdl: buildah could not build x: step 2/3, RUN busybox echo ERROR: No matching "
+        "distribution for nonsense; false: No matching distribution for nonsense\n")
+
+
+def test_docker_without_its_daemon_is_told(zoo, tmp_path):
+    """The program is there, as on many machines, and what it talks to is not."""
+    docker = next((Path(folder) / "docker" for folder in os.environ["PATH"].split(":")
+                   if (Path(folder) / "docker").exists()), None)
+    if docker is None:
+        pytest.skip("there is no docker")
+    dockerfile(zoo)
+    zoo.env["DOCKER_HOST"] = f"unix://{tmp_path}/none.sock"
+    said = message(zoo.run("zoo", "build", "--image=x", "."))
+    assert said.startswith("elasticdl: docker could not build x: ")
+    assert "docker.sock" in said or "none.sock" in said
+
+
+def test_a_registry_that_refuses_is_told(zoo, tmp_path):
+    dockerfile(zoo)
+    zoo("zoo", "build", "--image=127.0.0.1:1/a/b:c", ".")
+    said = message(zoo.run("zoo", "push", "127.0.0.1:1/a/b:c"))
+    assert said.startswith("elasticdl: buildah could not push 127.0.0.1:1/a/b:c to 127.0.0.1:1: ")
+    assert "connection refused" in said
+
+    (tmp_path / "users").write_text("")
+    settings = tmp_path / "registry.yml"
+    # Port 0 tells nobody which one it is.
+    port = 20000 + os.getpid() % 20000
+    settings.write_text(f"""version: 0.1
+storage: {{filesystem: {{rootdirectory: {tmp_path}/storage}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+auth: {{htpasswd: {{realm: here, path: {tmp_path}/users}}}}
+""")
+    registry = subprocess.Popen(["docker-registry", "serve", str(settings)],
+                                stderr=subprocess.DEVNULL)
+    try:
+        wait_for_port("127.0.0.1", port, registry)
+        conf = tmp_path / "registries.conf"
+        conf.write_text(f'[[registry]]\nlocation = "127.0.0.1:{port}"\ninsecure = true\n')
+        zoo.env["CONTAINERS_REGISTRIES_CONF"] = str(conf)
+        name = f"127.0.0.1:{port}/a/b:c"
+        zoo("zoo", "build", f"--image={name}", ".")
+        said = message(zoo.run("zoo", "push", name))
+        assert f"could not push {name} to 127.0.0.1:{port}: " in said
+        assert said.endswith(f"\n  to log in: buildah login 127.0.0.1:{port}\n")
+        assert message(zoo.run("zoo", "push", f"127.0.0.1:{port}/never/built:1")).endswith(
+            f"\n  to build it: elasticdl zoo build --image=127.0.0.1:{port}/never/built:1 .\n")
+    finally:
+        registry.terminate()
+        registry.wait()
+
+
+def test_ctrl_c_ends_the_build_and_leaves_nothing(zoo, tmp_path):
+    dockerfile(zoo, "RUN busybox echo begun; busybox sleep 1000")
+    zoo.env["TMPDIR"] = str(tmp_path / "tmp")
+    (tmp_path / "tmp").mkdir()
+    build = subprocess.Popen([str(BINARY), "zoo", "build", "--image=x", "."], cwd=zoo.folder,
+                             env=zoo.env, text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, start_new_session=True)
+    while "begun" not in build.stdout.readline():
+        assert build.poll() is None
+    build.send_signal(signal.SIGINT)
+    said = build.communicate(timeout=30)[0]
+    assert build.returncode == 128 + signal.SIGINT, said
+    assert "interrupted" in said
+    assert not list((tmp_path / "tmp").glob("elasticdl-*"))
+    deadline = time.monotonic() + 10
+    while subprocess.run(["pgrep", "--session", str(build.pid)], check=False,
+                         capture_output=True).returncode == 0:
+        assert time.monotonic() < deadline, "the build goes on"
+        time.sleep(0.05)
+
+
+def test_podman_builds_as_buildah_does(zoo):
+    if subprocess.run(["sh", "-c", "command -v podman"], check=False,
+                      capture_output=True).returncode != 0:
+        pytest.skip("there is no podman")
+    dockerfile(zoo, "ARG SOURCE_DATE_EPOCH=315532800", "COPY a /a")
+    (zoo.folder / "a").write_text("one")
+    zoo("zoo", "build", "--image=once", ".")
+    zoo("zoo", "build", "--image=twice", "--builder=podman", "--no_cache", ".")
+    assert zoo.layers("once") == zoo.layers("twice")
