@@ -36,6 +36,8 @@ void BuildLog::Hear(std::string_view text) {
 }
 
 void BuildLog::HearLine(std::string_view line) {
+  if (line.find_first_not_of(" \t") == std::string_view::npos) return;
+  last_ = line;
   if (line.starts_with("STEP ") || line.starts_with("Step ")) {
     const std::string step = StepOf(line.substr(5), ":");
     if (!step.empty()) {
@@ -46,6 +48,12 @@ void BuildLog::HearLine(std::string_view line) {
   }
   if (line.starts_with('#')) {
     HearNumbered(line);
+    return;
+  }
+  if (line.starts_with("Error: building at STEP ") || line.starts_with("error building at STEP ")) {
+    // The builder's last word, which repeats the step. What the step itself said tells more.
+    const size_t quote = line.rfind("\": ");
+    if (reason_.empty() && quote != std::string_view::npos) reason_ = line.substr(quote + 3);
     return;
   }
   for (const std::string_view mark : {"ERROR: ", "Error: ", "error: ", "error ", "denied: "}) {

@@ -14,8 +14,8 @@ class BuildLog {
 
   // "step 3/6, RUN pip install ..."; empty: it did not come to a step.
   const std::string& step() const { return step_; }
-  // The last line that calls itself an error, without that word; empty: none did.
-  const std::string& reason() const { return reason_; }
+  // The last line that calls itself an error, without that word; else the last of all.
+  const std::string& reason() const { return reason_.empty() ? last_ : reason_; }
 
  private:
   void HearLine(std::string_view line);
@@ -25,6 +25,7 @@ class BuildLog {
   std::string line_;  // that has no end yet
   std::string step_;
   std::string reason_;
+  std::string last_;                                          // line that was not empty
   std::map<std::string, std::string, std::less<>> numbered_;  // steps
 };
 

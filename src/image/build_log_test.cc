@@ -22,14 +22,22 @@ TEST(BuildLog, FindsTheStepThatFailedInBuildah) {
       "STEP 3/3: RUN pip install -r /tmp/requirements.txt\n"
       "ERROR: Could not find a version that satisfies the requirement none\n"
       "ERROR: No matching distribution found for none\n"
-      "subprocess exited with status 1\n");
+      "Error: building at STEP \"RUN pip install -r /tmp/requirements.txt\": while running "
+      "runtime: exit status 1\n");
   EXPECT_EQ(log.step(), "step 3/3, RUN pip install -r /tmp/requirements.txt");
   EXPECT_EQ(log.reason(), "No matching distribution found for none");
 }
 
+TEST(BuildLog, TakesTheBuildersWordWhereTheStepSaidNothing) {
+  EXPECT_EQ(Read("STEP 1/1: RUN x\nError: building at STEP \"RUN x\": while running runtime: exit "
+                 "status 7\n")
+                .reason(),
+            "while running runtime: exit status 7");
+}
+
 TEST(BuildLog, ForgetsTheErrorsOfStepsThatWentWell) {
-  const BuildLog log = Read("STEP 1/2: RUN try\nERROR: tried\nSTEP 2/2: RUN fail\nsaid nothing\n");
-  EXPECT_EQ(log.reason(), "");
+  const BuildLog log = Read("STEP 1/2: RUN try\nERROR: tried\nSTEP 2/2: RUN fail\nsaid little\n\n");
+  EXPECT_EQ(log.reason(), "said little");
   EXPECT_EQ(log.step(), "step 2/2, RUN fail");
 }
 

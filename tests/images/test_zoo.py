@@ -27,13 +27,13 @@ def zoo(tmp_path, storage):
     folder.mkdir()
     made = Zoo(folder, BINARY, storage)
     if "localhost/shell" not in buildah(made, "images", "--format={{.Name}}"):
-        (folder / "busybox").write_bytes(Path("/bin/busybox").read_bytes())
         container = buildah(made, "from", "scratch")
-        for place in ("/bin/busybox", "/bin/sh"):
-            buildah(made, "copy", "--quiet", "--chmod=755", container, str(folder / "busybox"),
-                    place)
+        libraries = subprocess.run(["ldd", "/bin/busybox"], check=True, text=True,
+                                   capture_output=True).stdout.split()
+        for source, place in [("/bin/busybox", "/bin/sh"), ("/bin/busybox", "/bin/busybox"),
+                              *((word, word) for word in libraries if word.startswith("/"))]:
+            buildah(made, "copy", "--quiet", container, os.path.realpath(source), place)
         buildah(made, "commit", "--quiet", "--rm", container, "localhost/shell")
-        (folder / "busybox").unlink()
     return made
 
 
@@ -133,7 +133,7 @@ def test_a_base_image_that_is_not_there_is_named(zoo):
     # A registry that nobody is: the port is closed.
     (zoo.folder / "Dockerfile").write_text("FROM 127.0.0.1:1/no/base:1\n")
     said = message(zoo.run("zoo", "build", "--image=x", "."))
-    assert "buildah could not build x: step 1/1, FROM 127.0.0.1:1/no/base:1: " in said
+    assert "buildah could not build x: step 1/2, FROM 127.0.0.1:1/no/base:1: " in said
     assert "connection refused" in said and "--base_image=NAME" in said
 
 
@@ -143,7 +143,7 @@ def test_a_step_that_fails_is_named(zoo):
     done = zoo.run("zoo", "build", "--image=x", ".")
     assert "No matching distribution" in done.stdout + done.stderr
     assert message(done) == (
-        "elasticdl: buildah could not build x: step 2/3, RUN busybox echo ERROR: No matching "
+        "elasticdl: buildah could not build x: step 2/4, RUN busybox echo ERROR: No matching "
         "distribution for nonsense; false: No matching distribution for nonsense\n")
 
 
