@@ -1,6 +1,7 @@
 """The images of jobs in the test cluster, built by buildah as the tutorials build them."""
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -19,20 +20,16 @@ DEEPCTR = "elasticdl:deepctr_estimator"
 BAKED = "gcr.io/elasticdl-test/elasticdl:baked"  # with TensorFlow in it
 
 
-def lay_out_binary(root: Path) -> Path:
+def lay_out_binary(root: Path, leave_out: str = "") -> None:
+    """The binary and what the loader wants for it, but for libraries that `leave_out` matches."""
     program = root / "usr/bin/elasticdl"
     program.parent.mkdir(parents=True)
     subprocess.run(["strip", "-o", str(program), str(BINARY)], check=True)
-    return program
-
-
-def lay_out_master(root: Path) -> None:
-    """The binary and all that the loader wants for it."""
-    program = lay_out_binary(root)
     listed = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True)
     for word in listed.stdout.split():
-        if word.startswith("/"):
-            target = root / word.lstrip("/")
+        if word.startswith("/") and not (leave_out and re.search(leave_out, word)):
+            # Debian's /lib is a link into /usr, which a folder must not replace.
+            target = root / ("usr" if leave_out else ".") / word.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(word).resolve(), target)
 
@@ -45,7 +42,8 @@ def lay_out_packages(folder: Path) -> None:
                         ignore=shutil.ignore_patterns("__pycache__", "*.toml"))
     shutil.copytree(ROOT / "model_zoo", folder / "model_zoo",
                     ignore=shutil.ignore_patterns("__pycache__"))
-    (lay_out_binary(folder / "root").parent / "python").symlink_to("python3")
+    # A C library cannot be exchanged below a program that runs, and the base image has one.
+    lay_out_binary(folder / "root", leave_out=r"/(ld-linux|lib(c|m|resolv|pthread|dl|rt)\.so)")
 
 
 class Builder:
@@ -93,7 +91,7 @@ class Builder:
 def load_images(cluster: Cluster, folder: Path) -> Builder:
     """The master's image and those of the tutorials, on every node or in the registry."""
     builder = Builder(cluster, folder)
-    lay_out_master(folder / "master/root")
+    lay_out_binary(folder / "master/root")
     builder.build("master", MASTER, folder / "master")
     builder.load(MASTER)
     builder.push(MASTER, PUSHED_MASTER)

@@ -4,7 +4,8 @@
 #   pause          the first process of a pod
 #   busybox        a shell and tar
 #   nginx:1.7.9    the image of the tutorials' Deployment; serves a page
-#   python:3.11    Debian 12 with Python and the libraries that our binary is linked with
+#   python:3.11    Debian 12 with python and pip, as Docker Hub's offers them; nothing of ours
+image_date=1686355200 # 2023-06-10
 build_images() {
   [ -d "$images" ] && return
   need_programs containerd ctr docker-registry skopeo mmdebstrap busybox
@@ -25,8 +26,8 @@ build_images() {
 }
 
 make_archives() { # FOLDER
-  local work=$1 tree=$1/tree layer="tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner"
-  local archive="/usr/bin/python3 $parts/image_archive.py"
+  local work=$1 tree=$1/tree layer="tar --sort=name --mtime=@$image_date --owner=0 --group=0 --numeric-owner"
+  local archive="/usr/bin/python3 $parts/image_archive.py --created $image_date"
   mkdir -p "$tree"/{bin,sbin,dev,usr/bin,usr/sbin,etc,root,var/run} "$work/archives"
   mkdir -m 1777 "$tree/tmp"
   cp "$(command -v busybox)" "$tree/bin/busybox"
@@ -42,11 +43,13 @@ make_archives() { # FOLDER
   echo '<h1>Welcome to nginx!</h1>' >"$tree/usr/share/nginx/html/index.html"
   $layer -C "$tree" -cf "$work/nginx.tar" .
 
-  TMPDIR=$work mmdebstrap --quiet --variant=minbase \
-    --include=python3,ca-certificates,iproute2,procps \
-    --include=libgrpc++1.51,libprotobuf32,libsqlite3-0,libyaml-cpp0.7,libfmt9,libcurl4 \
+  # Its date is a fixed one (that of Debian 12), also in the files that Python compiles: two makings
+  # differ by Debian's updates only. pip may install, as it may on Docker Hub's image.
+  TMPDIR=$work SOURCE_DATE_EPOCH=$image_date mmdebstrap --quiet --variant=minbase \
+    --include=python3,python3-pip,python-is-python3,ca-certificates,iproute2,procps \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt=force-unsafe-io \
+    --dpkgopt='path-exclude=/usr/lib/python3.11/EXTERNALLY-MANAGED' \
     bookworm "$work/python.tar" >"$work/mmdebstrap.log" 2>&1 </dev/null || {
     tail -20 "$work/mmdebstrap.log" >&2
     fail 1 "mmdebstrap could not make the python image; it needs Debian's archive, as apt does"
