@@ -17,6 +17,9 @@ using nlohmann::json;
 
 constexpr const char* kTokenVolume = "elasticdl-job";
 constexpr const char* kStateVolume = "elasticdl-state";
+// Our master's image runs as this user and group (elasticdl/docker/Dockerfile.master). A fresh
+// volume belongs to root; what Kubernetes can give to a group, it gives to this one.
+constexpr int kMasterGroup = 65532;
 
 // How long a pod may take to end by itself. A worker has nothing to save, and whoever preempts it
 // waits for its place; the others' ends cost a wait for the replacement too.
@@ -239,6 +242,8 @@ kube::Object PodMaker::MasterPod() const {
     volumes.push_back({.claim_name = claim->claim_name,
                        .mount_path = std::string(kStateMount),
                        .sub_path = fmt::format(".elasticdl/{}", job_.job_name)});
+    pod["spec"]["securityContext"] = {{"fsGroup", kMasterGroup},
+                                      {"fsGroupChangePolicy", "OnRootMismatch"}};
   } else {
     pod["spec"]["volumes"].push_back({{"name", kStateVolume}, {"emptyDir", json::object()}});
     container["volumeMounts"].push_back({{"name", kStateVolume}, {"mountPath", kStateMount}});

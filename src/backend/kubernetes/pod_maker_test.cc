@@ -170,6 +170,14 @@ TEST(PodMaker, KeepsTheLedgerOnTheJobsClaim) {
   EXPECT_EQ(pod["spec"]["volumes"].size(), 2) << "the claim once, and the job's secret";
 }
 
+TEST(PodMaker, LetsAMasterThatIsNotRootWriteToTheClaim) {
+  const json claimed = Maker({{"volume", "claim_name=c,mount_path=/data"}}).MasterPod().fields();
+  EXPECT_EQ(claimed["spec"]["securityContext"],
+            (json{{"fsGroup", 65532}, {"fsGroupChangePolicy", "OnRootMismatch"}}));
+  EXPECT_FALSE(Maker().MasterPod().fields()["spec"].contains("securityContext"))
+      << "anybody may write to an emptyDir";
+}
+
 TEST(PodMaker, HidesTheJobInASecret) {
   const json secret = Maker().JobSecret("{}", "t0ken").fields();
   EXPECT_EQ(secret["metadata"]["name"], "elasticdl-iris-master");
