@@ -20,6 +20,7 @@ build_images() {
     make_archives "$new/work"
     fill_registry "$new" "$new/work"
     fill_containerd "$new" "$new/work"
+    mv "$new/work/archives/python.tar" "$new/" # for builders
     rm -rf "$new/work"
     mv "$new" "$images"
   ) 9>"$cache/images.lock"
@@ -61,8 +62,8 @@ make_archives() { # FOLDER
     --name docker.io/library/busybox:latest --layer "$work/busybox.tar" --cmd sh
   $archive "$work/archives/nginx.tar" --name docker.io/library/nginx:1.7.9 \
     --name docker.io/library/nginx:latest --layer "$work/busybox.tar" --layer "$work/nginx.tar" --cmd nginx
-  $archive "$work/archives/python.tar" --name docker.io/library/python:3.11 --layer "$work/python.tar" \
-    --cmd python3
+  $archive "$work/archives/python.tar" --name docker.io/library/python:3.11 \
+    --name docker.io/library/python:3.11-bookworm --layer "$work/python.tar" --cmd python3
 }
 
 # Storage of a registry that has the images: each cluster's registry starts on top of it.
