@@ -1,7 +1,7 @@
 # The commands of this project. Each is a thin front of cmake, ctest, pytest and the scripts in
-# tools/; `make` alone lists them.
+# tools/; `make help` lists them.
 SHELL := /bin/bash
-.DEFAULT_GOAL := help
+.DEFAULT_GOAL := python
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -17,7 +17,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
 export NINJA_STATUS := [%f/%t %es] 
 # What tests and benchmarks run.
-export ELASTICDL_BIN ?= $(CURDIR)/$(BUILD)/release/apps/elasticdl/elasticdl
+export ELASTICDL_BIN ?= $(abspath $(BUILD))/release/apps/elasticdl/elasticdl
 
 step := tools/step
 tf215 = $$(tools/env-path tf215)
@@ -31,6 +31,11 @@ build = tools/build $(BUILD) $(1) $(2)
 .PHONY: help
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z%-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: python
+python: ## `make` alone: what the Python tests need of the build, in seconds
+	@$(step) "build the descriptor" $(call build,release,python_descriptor)
+	@echo "The packages can be imported; make build builds the rest, make help lists all commands."
 
 .PHONY: setup
 setup: ## Install what is needed: Debian packages, Python environments
@@ -129,6 +134,10 @@ wheels: ## Build the Python packages into dist/, the binary as one of them
 	@$(step) "set-up" tools/setup
 	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
 	@$(step) "wheels" tools/wheels
+
+.PHONY: images
+images: wheels ## Build our images with buildah, podman or docker; ARGS=--stand-in without Docker Hub
+	@$(step) "images" tools/images $(ARGS)
 
 bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists them
 	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load python_descriptor)
