@@ -11,7 +11,7 @@ from jobs import Job, prepare_cluster, prepare_namespace  # noqa: E402
 
 @pytest.fixture(scope="session")
 def images(cluster, tmp_path_factory):  # noqa: F811
-    """What jobs need once in a cluster; returns what built their images."""
+    """What jobs need once in a cluster; returns what brings images there."""
     return prepare_cluster(cluster, tmp_path_factory.mktemp("images"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Set
 
 from cluster import ROOT, Cluster, Namespace, wait_for
-from images import BINARY, ESTIMATOR, MASTER, Builder, load_images
+from images import BINARY, ESTIMATOR, MASTER, Images
 
 # A ps has nothing to do but to be there. Told to go, all go at once, and half of them politely: an
 # exit code of 0 is then not the end of the data.
@@ -19,10 +19,12 @@ COMMAND = ('if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wa
            'trap "kill $child; exit $((WORKER_ID % 2))" TERM; wait $child')
 
 
-def prepare_cluster(cluster: Cluster, folder: Path) -> Builder:
+def prepare_cluster(cluster: Cluster, folder: Path) -> Images:
     """What jobs need once in a cluster: images, priority classes. `folder` is for scratch."""
     cluster("kubectl", "apply", "-f", str(ROOT / "elasticdl/manifests/priority-classes.yaml"))
-    return load_images(cluster, folder)
+    images = Images(cluster, folder)
+    images.load_all()
+    return images
 
 
 def prepare_namespace(namespace: Namespace) -> None:
@@ -51,9 +53,10 @@ class Job:
         return done
 
     def packages(self) -> str:
-        """A volume with TensorFlow and gRPC, which the daily images do without."""
+        """A volume with TensorFlow, which the daily images do without, where Debian's Python looks
+        after it has looked where pip installs."""
         return (f"host_path={sysconfig.get_path('purelib')},"
-                "mount_path=/usr/local/lib/python3.11/dist-packages")
+                "mount_path=/usr/lib/python3.11/dist-packages")
 
     def submit(self, size: int, record_us: int, *more: str, command: Optional[str] = None,
                volume: str = "") -> str:

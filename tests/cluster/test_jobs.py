@@ -8,8 +8,21 @@ import pytest
 from cluster import ROOT, nightly, wait_for
 from jobs import stays_on
 
-CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
-         "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
+
+def claim_of_a_disk(folder, name):
+    """A claim named data, and its volume: an empty disk, which belongs to root. Unlike those that
+    the cluster provides by itself, it can be given to a group, as disks in a cloud can."""
+    folder.mkdir(mode=0o755)
+    size, modes = {"storage": "1Gi"}, ["ReadWriteMany"]
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+              "spec": {"capacity": size, "accessModes": modes, "local": {"path": str(folder)},
+                       "storageClassName": "", "persistentVolumeReclaimPolicy": "Retain",
+                       "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                           {"key": "kubernetes.io/hostname", "operator": "Exists"}]}]}}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+             "spec": {"accessModes": modes, "resources": {"requests": size},
+                      "storageClassName": "", "volumeName": name}}
+    return volume, claim
 
 
 def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
@@ -82,13 +95,15 @@ def test_the_master_killed_five_times_is_only_a_pause(job):
 
 
 @pytest.fixture
-def claimed_job(job):
+def claimed_job(job, tmp_path):
     """A job of 6,000 records in the middle of its run, with its ledger on a claim."""
-    job.namespace.apply(CLAIM)
+    volume = job.namespace.name
+    job.namespace.apply(*claim_of_a_disk(tmp_path / "disk", volume))
     job.submit(6000, 2000, "--num_workers=2", volume="claim_name=data,mount_path=/data")
     job.wait_for_workers({"worker-0", "worker-1"})
     job.wait_for_records(300)
-    return job
+    yield job
+    job.namespace.kubectl("delete", "pv", volume, "--wait=false")
 
 
 def resume_to_the_end(job):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from cluster import ROOT, nightly, wait_for
-from images import BAKED, push_baked
+from images import BAKED
 from tutorials import (
     DEEPFM,
     DEEPFM_COMMAND,
@@ -58,7 +58,7 @@ def test_tutorial_2_trains_deepfm_with_four_roles(job, tmp_path):
 
 @pytest.fixture(scope="session")
 def baked_image(images) -> str:
-    push_baked(images)
+    images.push_baked()
     return BAKED
 
 
