@@ -41,7 +41,8 @@ Result<image::BuildRequest> MakeRequest(const Platform& platform, const FlagValu
                               .dockerfile = flags.String("file").empty()
                                                 ? folder / "Dockerfile"
                                                 : platform.folder / flags.String("file"),
-                              .use_cache = !flags.Bool("no_cache")};
+                              .use_cache = !flags.Bool("no_cache"),
+                              .pull = flags.Bool("pull")};
   request.dockerfile = request.dockerfile.lexically_normal();
   EDL_ASSIGN_OR_RETURN(request.arguments, job::ParseEnvs(flags.String("build_args")));
   const Result<std::string> text = ReadFile(request.dockerfile);
@@ -114,6 +115,10 @@ const FlagTable& ZooBuildFlags() {
         .type = FlagType::kSwitch,
         .default_value = "false",
         .help = "Run every step anew."},
+       {.name = "pull",
+        .type = FlagType::kSwitch,
+        .default_value = "false",
+        .help = "Look for a newer base image first."},
        {.name = "load",
         .type = FlagType::kSwitch,
         .default_value = "false",

@@ -19,6 +19,7 @@ void AddRest(Command& command, const BuildRequest& request) {
   Add(command, "--build-arg", request.arguments);
   Add(command, "--label", request.labels);
   if (!request.use_cache) command.emplace_back("--no-cache");
+  if (request.pull) command.emplace_back("--pull");
   command.insert(command.end(), {"-f", request.dockerfile.string(), "-t", request.image,
                                  request.context.string()});
 }

@@ -23,6 +23,7 @@ struct BuildRequest {
   std::map<std::string, std::string> arguments;  // of the Dockerfile
   std::map<std::string, std::string> labels;
   bool use_cache = true;
+  bool pull = false;                  // look for a newer base image, also where there is one
   std::optional<int64_t> layer_time;  // none: as it happens
   HostSettings host;
   std::filesystem::path pip_config;  // a file with host.pip_config

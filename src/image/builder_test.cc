@@ -22,6 +22,7 @@ BuildRequest Request() {
           .arguments = {{"GEN_DATA", "yes"}},
           .labels = {{"version", "2"}},
           .use_cache = false,
+          .pull = true,
           .layer_time = 7,
           .host = {.proxies = {{"https_proxy", "http://p"}},
                    .certificates = "/ca.pem",
@@ -56,7 +57,7 @@ TEST(Builder, BuildsWithBuildahAndPodmanAlike) {
                 ElementsAre(name, "build", "--layers", "--network=host", "--timestamp=7",
                             "--volume=/ca.pem:/etc/ssl/certs/ca-certificates.crt:ro",
                             "--volume=/tmp/pip.conf:/etc/pip.conf:ro", "--build-arg",
-                            "GEN_DATA=yes", "--label", "version=2", "--no-cache", "-f",
+                            "GEN_DATA=yes", "--label", "version=2", "--no-cache", "--pull", "-f",
                             "./Dockerfile", "-t", "gcr.io/p/elasticdl:mnist", "."));
   }
 }
@@ -66,8 +67,8 @@ TEST(Builder, BuildsWithDocker) {
       (*FindBuilder("docker", Only({"docker"}), ""))->Build(Request()),
       ElementsAre("docker", "build", "--network=host", "--build-arg", "https_proxy=http://p",
                   "--build-arg", "PIP_INDEX_URL=http://i", "--build-arg", "SOURCE_DATE_EPOCH=7",
-                  "--build-arg", "GEN_DATA=yes", "--label", "version=2", "--no-cache", "-f",
-                  "./Dockerfile", "-t", "gcr.io/p/elasticdl:mnist", "."));
+                  "--build-arg", "GEN_DATA=yes", "--label", "version=2", "--no-cache", "--pull",
+                  "-f", "./Dockerfile", "-t", "gcr.io/p/elasticdl:mnist", "."));
 }
 
 TEST(Builder, PushesAndSaves) {

@@ -53,7 +53,7 @@ class Images:
     def push(self, image: str, name: str) -> None:
         """To the registry, where nodes find what `name` says."""
         host, _, rest = name.partition("/")
-        path = rest if "." in host else name
+        path = rest if rest and "." in host else name
         path = path if "/" in path else f"library/{path}"
         self.builder.run("buildah", "push", "--quiet", "--tls-verify=false", image,
                          f"docker://{self.cluster('registry')}/{path}")

@@ -2,41 +2,108 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 from cluster import ROOT, nightly, pod
-from images import BINARY, kept_store, push_base
-from outside import Outside, Zoo, copy_zoo, store
+
+sys.path.append(str(ROOT / "tests/images"))
+
+from builder import BINARY, CACHE  # noqa: E402
+from outside import Outside, Zoo, copy_zoo, store  # noqa: E402
 
 IMAGE = "gcr.io/elasticdl-test/elasticdl:mnist"
-# Little, and something that nothing else brings.
-LIGHT = "iniconfig==2.0.0\n"
+# In place of TensorFlow: little, and nothing else brings it.
+LIGHT = "toposort==1.10\n"
+# With what pip installed, and nothing from outside but where to write to.
+TRAIN = "python /model_zoo/record_logger.py --size 500 --log-dir /out --record-us 100"
 
 
 @pytest.fixture(scope="session")
 def outside(images, tmp_path_factory):
     """docker.io and gcr.io; python there is the base image of our tutorials."""
-    folder = tmp_path_factory.mktemp("outside")
-    push_base(images, "python:3.11-bookworm")
-    made = Outside(folder, images.registry)
+    with images.builder.locked():
+        images.builder.build_ours("base")
+        images.push("elasticdl:base", "python:3.11-bookworm")
+    made = Outside(tmp_path_factory.mktemp("outside"), images.cluster("registry"))
     yield made
     made.close()
 
 
 @pytest.fixture
-def zoo(outside, tmp_path):
-    conf = store(tmp_path, kept_store("zoo"))
-    return Zoo(copy_zoo(ROOT, tmp_path / "model_zoo", LIGHT), BINARY, conf, outside)
+def zoo(images, outside, tmp_path):
+    """The models in a folder of their own, as in tutorial 5."""
+    folder = copy_zoo(ROOT, tmp_path / "model_zoo", LIGHT)
+    program = "record_logger.py"
+    (folder / program).write_text((ROOT / "tests/e2e/programs" / program).read_text())
+    with images.builder.locked():
+        made = Zoo(folder, BINARY, store(tmp_path, CACHE / "zoo"), outside)
+        # The one of an earlier run.
+        subprocess.run(["buildah", "rmi", "--force", "docker.io/library/python:3.11-bookworm"],
+                       env=made.env, check=False, capture_output=True)
+        yield made
 
 
 def blobs(images):
-    """All that the registry holds, by digest, with sizes."""
-    return images.blobs()
+    """What was pushed to the cluster's registry: digests and sizes."""
+    pushed = images.cluster.kubeconfig().parents[1] / "registry/upper"
+    return {path.parent.name: path.stat().st_size
+            for path in pushed.glob("**/blobs/sha256/*/*/data")}
 
 
-def run_pod(namespace, command):
-    namespace.apply(pod("reader", command, image=IMAGE,
-                        container={"imagePullPolicy": "Always"}))
-    assert namespace.wait_for_phase("reader", "Succeeded", "Failed", seconds=180) == "Succeeded", (
-        namespace.kubectl("logs", "reader"))
-    return namespace.kubectl("logs", "reader")
+def publish(zoo):
+    """The three lines of the tutorial."""
+    zoo("zoo", "init")
+    said = zoo("zoo", "build", f"--image={IMAGE}", ".")
+    return said + zoo("zoo", "push", IMAGE)
+
+
+def read(namespace, name, command):
+    """What a pod of that image prints, which a node pulls before."""
+    namespace.apply(pod(name, command, image=IMAGE, container={"imagePullPolicy": "Always"}))
+    phase = namespace.wait_for_phase(name, "Succeeded", "Failed", seconds=180)
+    said = namespace.kubectl("logs", name)
+    assert phase == "Succeeded", said
+    return said
+
+
+def test_tutorial_5_brings_models_to_pods(images, zoo, job):
+    publish(zoo)
+
+    assert read(job.namespace, "reader",
+                "elasticdl version; python -c 'import toposort, elasticai_api, model_zoo.iris; "
+                "print(elasticai_api.__file__)'; cat /model_zoo/iris/__init__.py"
+                ).splitlines()[:2] == [
+        "elasticdl 2.0.0", "/usr/local/lib/python3.11/dist-packages/elasticai_api/__init__.py"]
+    # One image is all: the master runs from it too.
+    job.cli("train", "--job_name=test", f"--image_name={IMAGE}", "--image_pull_policy=Always",
+            f"--job_command={TRAIN}", "--num_workers=2",
+            "--master_resource_request=cpu=0.1,memory=128Mi",
+            "--worker_resource_request=cpu=0.2,memory=128Mi",
+            f"--volume=host_path={job.out},mount_path=/out")
+    job.assert_all_done(500)
+
+    # A changed model is one layer, in the store, on the way and in the registry.
+    layers, before = zoo.layers(IMAGE), blobs(images)
+    (zoo.folder / "iris/__init__.py").write_text("CHANGED = True\n")
+    said = zoo("zoo", "build", f"--image={IMAGE}", ".")
+    assert "pip install" in said and said.count("Using cache") >= 4
+    zoo("zoo", "push", IMAGE)
+    assert zoo.layers(IMAGE)[:-1] == layers[:-1]
+    new = {digest: size for digest, size in blobs(images).items() if digest not in before}
+    # The layer, the image's configuration and its manifest.
+    assert len(new) == 3 and sum(new.values()) < 1_000_000, new
+    assert "CHANGED" in read(job.namespace, "again", "cat /model_zoo/iris/__init__.py")
+
+
+@nightly
+def test_tutorial_5_with_tensorflow(zoo, namespace):
+    """With the requirements that the models really have."""
+    requirements = (ROOT / "model_zoo/requirements.txt").read_text()
+    (zoo.folder / "requirements.txt").write_text(requirements)
+    publish(zoo)
+    said = read(namespace, "reader", "python -c 'import tensorflow as tf, deepctr; "
+                "print(tf.__version__)'; pip check; cd / && python -m model_zoo.iris.dnn_estimator "
+                "--help | head -1; elasticdl version --output=json")
+    assert said.splitlines()[0] == "2.15.1" and "No broken requirements found" in said
+    assert json.loads(said.splitlines()[-1])["version"] == "2.0.0"

@@ -17,7 +17,11 @@ REVISION = "org.opencontainers.image.revision"
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory):
     folder = tmp_path_factory.mktemp("storage")
-    return store(folder, folder / "kept")
+    conf = store(folder, folder / "kept")
+    yield conf
+    env = {**os.environ, "CONTAINERS_STORAGE_CONF": str(conf)}
+    subprocess.run(["buildah", "rm", "--all"], env=env, check=True, capture_output=True)
+    subprocess.run(["umount", "--recursive", str(folder / "kept/overlay")], check=False)
 
 
 @pytest.fixture

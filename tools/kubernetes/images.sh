@@ -88,7 +88,7 @@ registry_settings() { # FOLDER ADDRESS
   cat <<YAML
 version: 0.1
 storage: {filesystem: {rootdirectory: $1}, delete: {enabled: true}}
-http: {addr: "$2"}
+http: {addr: "$2", relativeurls: true}
 log: {level: warn}
 YAML
 }
