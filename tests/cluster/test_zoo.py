@@ -1,6 +1,7 @@
 """Tutorial 5's way from a folder of models to pods, with the commands that it prints."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -107,3 +108,20 @@ def test_tutorial_5_with_tensorflow(zoo, namespace):
                 "--help | head -1; elasticdl version --output=json")
     assert said.splitlines()[0] == "2.15.1" and "No broken requirements found" in said
     assert json.loads(said.splitlines()[-1])["version"] == "2.0.0"
+
+
+def test_load_brings_an_image_onto_the_nodes(images, tmp_path, namespace):
+    """Where pods never pull: no registry is asked."""
+    (tmp_path / "Dockerfile").write_text("FROM localhost/python:3.11-bookworm\nCOPY said /\n")
+    (tmp_path / "said").write_text("loaded\n")
+    said = images.cluster("env")
+    variables = dict(line.removeprefix("export ").split("=", 1) for line in said.splitlines())
+    name = "elasticdl:loaded"
+    with images.builder.locked():
+        zoo = Zoo(tmp_path, BINARY, images.builder.env["CONTAINERS_STORAGE_CONF"])
+        zoo.env.update({key: shlex.split(value)[0] for key, value in variables.items()})
+        assert "loaded docker.io/library/elasticdl:loaded into the " in zoo(
+            "zoo", "build", f"--image={name}", "--load", ".")
+    namespace.apply(pod("reader", "cat /said", image=name, container={"imagePullPolicy": "Never"}))
+    assert namespace.wait_for_phase("reader", "Succeeded", "Failed") == "Succeeded"
+    assert namespace.kubectl("logs", "reader") == "loaded"
