@@ -60,9 +60,9 @@ check: ## The quick tier for daily work: lint without clang-tidy, unit tests
 	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests
 
 .PHONY: test
-test: setup ## What CI runs: quick lint, unit tests, sanitizers, fuzz corpora, local jobs, a cluster
+test: setup ## What CI runs: quick lint, unit tests, sanitizers, fuzz corpora, local jobs, images, a cluster
 	@tools/beside "tools/cluster build" \
-	  $(step) "all tests" $(MAKE) --no-print-directory lint-quick test-unit test-jobs test-cluster
+	  $(step) "all tests" $(MAKE) --no-print-directory lint-quick test-unit test-jobs test-images test-cluster
 
 .PHONY: lint-quick
 lint-quick: # all but clang-tidy, which takes longer than the tests it would stand before
@@ -109,6 +109,15 @@ else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"
 endif
 
+.PHONY: test-images
+test-images: ## Tier 4, as root: wheels in a bare Debian, images by real builders
+ifeq ($(shell id -u),0)
+	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "tier 4: images" $(pytest) -v -rP --durations=8 tests/images $(ARGS)
+else
+	@echo "==> tier 4: images: SKIPPED: namespaces and images need root; type: sudo make test-images"
+endif
+
 .PHONY: test-fuzz
 test-fuzz: ## Replay the fuzz corpora, then 10 s a target
 	@$(step) "build (fuzz targets)" $(call build,asan,fuzzers)
@@ -126,7 +135,7 @@ fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the cor
 nightly: check test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
 	@$(MAKE) --no-print-directory simulation SCHEDULES=1000000
 	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v -rP tests/e2e
-	@ELASTICDL_NIGHTLY=1 $(MAKE) --no-print-directory test-cluster
+	@ELASTICDL_NIGHTLY=1 $(MAKE) --no-print-directory test-images test-cluster
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 
 .PHONY: wheels
