@@ -39,7 +39,8 @@ log: {{level: error}}
 storage: {{filesystem: {{rootdirectory: {folder}/storage}}}}
 http: {{addr: "127.0.0.1:{port}"}}
 """)
-    with subprocess.Popen(["docker-registry", "serve", str(settings)]) as process:
+    with open(folder / "registry.log", "w") as log, subprocess.Popen(
+            ["docker-registry", "serve", str(settings)], stdout=log, stderr=log) as process:
         try:
             wait_for_port("127.0.0.1", port, process)
             yield f"127.0.0.1:{port}"

@@ -104,10 +104,10 @@ def test_tutorial_5_with_tensorflow(zoo, namespace):
     (zoo.folder / "requirements.txt").write_text(requirements)
     publish(zoo)
     said = read(namespace, "reader", "python -c 'import tensorflow as tf, deepctr; "
-                "print(tf.__version__)'; pip check; cd / && python -m model_zoo.iris.dnn_estimator "
-                "--help | head -1; elasticdl version --output=json")
-    assert said.splitlines()[0] == "2.15.1" and "No broken requirements found" in said
-    assert json.loads(said.splitlines()[-1])["version"] == "2.0.0"
+                "print(tf.__version__)' && pip check && elasticdl version --output=json")
+    lines = said.splitlines()
+    assert "2.15.1" in lines and "No broken requirements found." in lines, said
+    assert json.loads(lines[-1])["version"] == "2.0.0"
 
 
 def test_load_brings_an_image_onto_the_nodes(images, tmp_path, namespace):
