@@ -147,6 +147,13 @@ TEST_F(LedgerFile, RefusesANewerSchemaAndSaysWhatToDo) {
   EXPECT_NE(opened.status().message().find("newer elasticdl"), std::string::npos);
 }
 
+TEST_F(LedgerFile, SaysWhichFileAndUserWhenItCannotBeOpened) {
+  const Result<Ledger> opened = Ledger::Open((folder_ / "none" / "ledger.sqlite").string());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.status().message().find("none/ledger.sqlite as user "), std::string::npos)
+      << opened.status();
+}
+
 TEST_F(LedgerFile, CanBeOpenedByOneMasterOnly) {
   Ledger first = *Ledger::Open(path_);
   first.PutMeta("a", "b");

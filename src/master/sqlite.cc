@@ -1,7 +1,10 @@
 #include "master/sqlite.h"
 
+#include <unistd.h>
+
 #include <utility>
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 namespace edl::master {
@@ -82,7 +85,9 @@ Result<Database> Database::Open(const std::string& path, Mode mode) {
       mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   const int code = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(raw);
-  if (code != SQLITE_OK) return Failure(raw, code);
+  if (code != SQLITE_OK) {
+    return Failure(raw, code).Within(fmt::format("opening {} as user {}", path, getuid()));
+  }
   return database;
 }
 
