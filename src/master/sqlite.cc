@@ -1,11 +1,10 @@
 #include "master/sqlite.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 namespace edl::master {
 namespace {

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import List, Optional
 
+from builder import ISOLATION
+
 NAMES = ("gcr.io", "registry-1.docker.io", "docker.io")
 CERTIFICATES = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
 
@@ -70,7 +72,7 @@ class Zoo:
                  outside: Optional[Outside] = None) -> None:
         """`storage`: a configuration of buildah's store."""
         self.folder, self.binary, self.outside = folder, binary, outside
-        self.env = {**os.environ, "CONTAINERS_STORAGE_CONF": str(storage)}
+        self.env = {**os.environ, "CONTAINERS_STORAGE_CONF": str(storage), **ISOLATION}
         # What is set here for this machine's own tools is not to be tested.
         for name in ("PIP_FIND_LINKS", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE"):
             self.env.pop(name, None)
