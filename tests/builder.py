@@ -40,6 +40,8 @@ class Builder:
         with open(CACHE / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+            # What no name leads to any more: layers of binaries and models of yesterday.
+            self.run("buildah", "rmi", "--prune", "--force")
 
     def run(self, *command: str, **variables: str) -> str:
         done = subprocess.run(command, env={**self.env, **variables}, cwd=ROOT, check=False,

@@ -126,7 +126,8 @@ def running_cluster() -> Iterator[Cluster]:
         yield made
     finally:
         if not was_up:
-            made("down")
+            # A pulled image with TensorFlow in it is 60,000 files, and some disks take their time.
+            made("down", timeout=600)
 
 
 @contextlib.contextmanager
