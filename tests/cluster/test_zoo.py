@@ -110,18 +110,16 @@ def test_tutorial_5_with_tensorflow(zoo, namespace):
     assert json.loads(lines[-1])["version"] == "2.0.0"
 
 
-def test_load_brings_an_image_onto_the_nodes(images, tmp_path, namespace):
-    """Where pods never pull: no registry is asked."""
-    (tmp_path / "Dockerfile").write_text("FROM localhost/python:3.11-bookworm\nCOPY said /\n")
-    (tmp_path / "said").write_text("loaded\n")
-    said = images.cluster("env")
-    variables = dict(line.removeprefix("export ").split("=", 1) for line in said.splitlines())
-    name = "elasticdl:loaded"
-    with images.builder.locked():
-        zoo = Zoo(tmp_path, BINARY, images.builder.env["CONTAINERS_STORAGE_CONF"])
-        zoo.env.update({key: shlex.split(value)[0] for key, value in variables.items()})
-        assert "loaded docker.io/library/elasticdl:loaded into the " in zoo(
-            "zoo", "build", f"--image={name}", "--load", ".")
-    namespace.apply(pod("reader", "cat /said", image=name, container={"imagePullPolicy": "Never"}))
-    assert namespace.wait_for_phase("reader", "Succeeded", "Failed") == "Succeeded"
-    assert namespace.kubectl("logs", "reader") == "loaded"
+def test_tutorial_1_loads_the_masters_image_onto_the_nodes(images, zoo, namespace):
+    """No registry is asked: the pod never pulls."""
+    variables = dict(line.removeprefix("export ").split("=", 1)
+                     for line in images.cluster("env").splitlines())
+    zoo.env.update({name: shlex.split(value)[0] for name, value in variables.items()})
+    zoo.folder = zoo.folder.parent
+    zoo("zoo", "init", "--model_zoo=model_zoo")
+    said = zoo("zoo", "build", "--image=elasticdl:master", "--load", ".")
+    assert said.splitlines()[-1].startswith("loaded docker.io/library/elasticdl:master into the ")
+    namespace.apply(pod("master", "elasticdl version; ls /model_zoo/iris/iris.data",
+                        image="elasticdl:master", container={"imagePullPolicy": "Never"}))
+    assert namespace.wait_for_phase("master", "Succeeded", "Failed") == "Succeeded"
+    assert namespace.kubectl("logs", "master") == "elasticdl 2.0.0\n/model_zoo/iris/iris.data"
