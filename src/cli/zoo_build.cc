@@ -1,4 +1,7 @@
+#include <chrono>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/version.h"
 #include "cli/format.h"
@@ -64,34 +67,45 @@ std::string HintOf(const ShownEnd& end) {
   return "the base image cannot be had; another one: elasticdl zoo init --force --base_image=NAME";
 }
 
-// Onto the nodes of the cluster on this machine.
+// How the image gets onto the nodes of the cluster on this machine.
+Result<image::LoadWay> ChooseLoadWay(const Platform& platform, const fs::path& archive) {
+  return image::FindLoadWay(
+      {.context = platform.cluster_context(),
+       .command = Variable(platform, "ELASTICDL_LOAD_IMAGE"),
+       .is_there = [&](const std::string& name) { return HasProgram(platform, name); }},
+      archive);
+}
+
+int Build(Platform& platform, const image::Builder& builder, const image::BuildRequest& request) {
+  const Time begin = platform.clock.Now();
+  const Result<ShownEnd> end = RunShown(platform, builder.Build(request));
+  if (!end.ok()) return Fail(platform, end.status());
+  if (!end->succeeded) {
+    return FailShown(platform, fmt::format("{} could not build {}", builder.name(), request.image),
+                     *end, HintOf(*end));
+  }
+  const std::chrono::duration<double> took = platform.clock.Now() - begin;
+  platform.out << "built " << request.image << " with " << builder.name() << " in "
+               << Span(took.count()) << "\n";
+  platform.out.flush();
+  return kExitOk;
+}
+
 int Load(Platform& platform, const image::Builder& builder, const std::string& image,
-         const fs::path& scratch) {
-  const fs::path archive = scratch / "image.tar";
-  const char* path = platform.variable("PATH");
-  const char* command = platform.variable("ELASTICDL_LOAD_IMAGE");
-  const Result<image::LoadWay> way =
-      image::FindLoadWay({.context = platform.cluster_context(),
-                          .command = command == nullptr ? "" : command,
-                          .is_there =
-                              [&](const std::string& name) {
-                                return FindProgram(name, path == nullptr ? "" : path).has_value();
-                              }},
-                         archive);
-  if (!way.ok()) return Fail(platform, way.status());
+         const image::LoadWay& way, const fs::path& archive) {
   const std::string full_name = image::ParseImageName(image)->Full();
   for (const std::vector<std::string>& step :
-       {builder.Save(image, full_name, archive), way->command}) {
+       {builder.Save(image, full_name, archive), way.command}) {
     const Result<ShownEnd> end = RunShown(platform, step);
     if (!end.ok()) return Fail(platform, end.status());
     if (!end->succeeded) {
       return FailShown(
           platform,
-          fmt::format("{} was built but could not be loaded into the {}", image, way->cluster),
-          *end, "");
+          fmt::format("{} was built but could not be loaded into the {}", image, way.cluster), *end,
+          "");
     }
   }
-  platform.out << "loaded " << full_name << " into the " << way->cluster << "\n";
+  platform.out << "loaded " << full_name << " into the " << way.cluster << "\n";
   platform.out.flush();
   return kExitOk;
 }
@@ -138,20 +152,16 @@ int ZooBuild(Platform& platform, const FlagValues& flags) {
   // An index's address may hold a password.
   const Status written = WriteFileAtomically(request->pip_config, request->host.pip_config, 0600);
   if (!written.ok()) return Fail(platform, written);
-  const auto begin = platform.clock.Now();
-  const Result<ShownEnd> end = RunShown(platform, (*builder)->Build(*request));
-  if (!end.ok()) return Fail(platform, end.status());
-  const std::string program = (*builder)->name();
-  if (!end->succeeded) {
-    return FailShown(platform, fmt::format("{} could not build {}", program, request->image), *end,
-                     HintOf(*end));
+  const fs::path archive = (*scratch)->path() / "image.tar";
+  std::optional<image::LoadWay> way;
+  if (flags.Bool("load")) {  // said before minutes of building
+    Result<image::LoadWay> found = ChooseLoadWay(platform, archive);
+    if (!found.ok()) return Fail(platform, found.status());
+    way = std::move(*found);
   }
-  const std::chrono::duration<double> took = platform.clock.Now() - begin;
-  platform.out << "built " << request->image << " with " << program << " in " << Span(took.count())
-               << "\n";
-  platform.out.flush();
-  if (!flags.Bool("load")) return kExitOk;
-  return Load(platform, **builder, request->image, (*scratch)->path());
+  const int built = Build(platform, **builder, *request);
+  if (built != kExitOk || !way.has_value()) return built;
+  return Load(platform, **builder, request->image, *way, archive);
 }
 
 }  // namespace edl::cli

@@ -6,14 +6,15 @@
 #include "image/build_log.h"
 
 namespace edl::cli {
-namespace {
 
 std::string Variable(const Platform& platform, const char* name) {
   const char* value = platform.variable(name);
   return value == nullptr ? "" : value;
 }
 
-}  // namespace
+bool HasProgram(const Platform& platform, const std::string& name) {
+  return FindProgram(name, Variable(platform, "PATH")).has_value();
+}
 
 FlagSpec BuilderFlag() {
   std::vector<std::string> choices = image::BuilderNames();
@@ -28,10 +29,8 @@ FlagSpec BuilderFlag() {
 
 Result<std::unique_ptr<image::Builder>> ChooseBuilder(const Platform& platform,
                                                       const FlagValues& flags) {
-  const std::string path = Variable(platform, "PATH");
   return image::FindBuilder(
-      flags.String("builder"),
-      [&](const std::string& name) { return FindProgram(name, path).has_value(); },
+      flags.String("builder"), [&](const std::string& name) { return HasProgram(platform, name); },
       Variable(platform, "DOCKER_HOST"));
 }
 

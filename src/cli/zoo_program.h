@@ -18,6 +18,12 @@ FlagSpec BuilderFlag();
 Result<std::unique_ptr<image::Builder>> ChooseBuilder(const Platform& platform,
                                                       const FlagValues& flags);
 
+// A variable of the environment; empty: it is not set.
+std::string Variable(const Platform& platform, const char* name);
+
+// Whether there is such a program in $PATH.
+bool HasProgram(const Platform& platform, const std::string& name);
+
 // How a program ended whose words were shown while it ran.
 struct ShownEnd {
   bool succeeded = false;

@@ -237,6 +237,14 @@ TEST_F(ZooTest, BuildLoadsIntoALocalCluster) {
   EXPECT_THAT(fake_.out(), HasSubstr("loaded docker.io/library/a:b into the kind cluster demo\n"));
 }
 
+TEST_F(ZooTest, BuildSaysAtOnceThatThereIsNoClusterToLoadInto) {
+  Write("Dockerfile", "FROM x\n");
+  InstallBuildah("", 0);
+  EXPECT_EQ(fake_.Run({"zoo", "build", "--image=a", "--load", "."}), kExitFailed);
+  EXPECT_THAT(fake_.err(), HasSubstr("--load: no cluster is configured"));
+  EXPECT_THAT(fake_.ran, Not(Contains(Contains("buildah"))));
+}
+
 TEST_F(ZooTest, PushTellsHowToLogIn) {
   InstallBuildah("Error: pushing image: unauthorized: authentication required\n", 125);
   EXPECT_EQ(fake_.Run({"zoo", "push", "gcr.io/p/a:b"}), kExitFailed);
