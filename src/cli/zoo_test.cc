@@ -54,7 +54,7 @@ class ZooTest : public ::testing::Test {
   }
   void Wheels(const std::string& folder) const {
     for (const std::string name : {"elasticai_api", "elasticdl_api", "elasticdl_client"}) {
-      Write(folder + "/" + name + "-2.0.0-py3-none-any.whl");
+      Write(fmt::format("{}/{}-2.0.0-py3-none-any.whl", folder, name));
     }
   }
 

@@ -11,7 +11,7 @@ void Add(Command& command, const std::string& flag,
          const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values) {
     command.push_back(flag);
-    command.push_back(name + "=" + value);
+    command.push_back(fmt::format("{}={}", name, value));
   }
 }
 

@@ -18,26 +18,26 @@ std::string Value(const Variable& variable, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Those that pip reads, the strongest last.
+// Those that pip reads, the strongest first.
 std::vector<fs::path> PipConfigFiles(const Variable& variable) {
   const fs::path home = Value(variable, "HOME");
   const std::string config = Value(variable, "XDG_CONFIG_HOME");
-  std::vector<fs::path> files = {"/etc/pip.conf"};
-  if (!home.empty()) {
-    files.push_back(home / ".pip/pip.conf");
-    files.push_back((config.empty() ? home / ".config" : fs::path(config)) / "pip/pip.conf");
-  }
   const std::string named = Value(variable, "PIP_CONFIG_FILE");
   if (named == "/dev/null") return {};
+  std::vector<fs::path> files;
   if (!named.empty()) files.emplace_back(named);
+  if (!home.empty()) {
+    files.push_back((config.empty() ? home / ".config" : fs::path(config)) / "pip/pip.conf");
+    files.push_back(home / ".pip/pip.conf");
+  }
+  files.emplace_back("/etc/pip.conf");
   return files;
 }
 
 PipSettings ReadPip(const Variable& variable) {
   PipSettings settings = PipSettingsOf(variable);
-  const std::vector<fs::path> files = PipConfigFiles(variable);
-  for (auto file = files.rbegin(); file != files.rend(); ++file) {
-    const Result<std::string> text = ReadFile(*file);
+  for (const fs::path& file : PipConfigFiles(variable)) {
+    const Result<std::string> text = ReadFile(file);
     if (text.ok()) settings.merge(ReadPipConfig(*text));
   }
   return settings;
