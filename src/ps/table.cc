@@ -1,0 +1,118 @@
+#include "ps/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace edl::ps {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+constexpr uint32_t kNone = UINT32_MAX;
+
+size_t BlockBytes(size_t header, size_t dim, size_t slots) {
+  return (header + dim * (1 + slots) * sizeof(float) + 7) / 8 * 8;
+}
+
+}  // namespace
+
+Table::Table(TableSpec spec, const Optimizer& optimizer)
+    : spec_(std::move(spec)),
+      optimizer_(optimizer),
+      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer.slots())) {
+  CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
+}
+
+std::optional<uint32_t> Table::Find(int64_t id, uint64_t hash) const {
+  return index_.Find(hash, [&](uint32_t row) { return HeaderOf(row).id == id; });
+}
+
+void Table::PrefetchRow(uint32_t row, size_t bytes) const {
+  const std::byte* const begin = slabs_.At(row);
+  for (size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(begin + at, 1);
+}
+
+uint32_t Table::Make(int64_t id, uint64_t hash) {
+  const uint32_t row = slabs_.Take();
+  HeaderOf(row) = {.id = id};
+  float* const weights = WeightsOf(row);
+  spec_.initializer.Fill(spec_.seed, id, {weights, spec_.dim});
+  optimizer_.InitSlots({weights + spec_.dim, spec_.dim * optimizer_.slots()});
+  index_.Insert(hash, row);
+  return row;
+}
+
+void Table::Locate(std::span<const int64_t> ids, size_t bytes, Located& located) const {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    located.hashes[i] = HashOf(ids[i]);
+    index_.Prefetch(located.hashes[i]);
+  }
+  // Any candidate will do to be brought nearer; few are wrong.
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto row = index_.Find(located.hashes[i], [](uint32_t) { return true; });
+    located.rows[i] = row.value_or(kNone);
+    if (row.has_value()) PrefetchRow(*row, bytes);
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    uint32_t& row = located.rows[i];
+    if (row != kNone && HeaderOf(row).id != ids[i]) {
+      row = Find(ids[i], located.hashes[i]).value_or(kNone);
+    }
+  }
+}
+
+uint32_t Table::FindOrMake(int64_t id, uint64_t hash) {
+  // It may be there twice in what was located together.
+  const std::optional<uint32_t> row = Find(id, hash);
+  return row.has_value() ? *row : Make(id, hash);
+}
+
+void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
+  const size_t dim = spec_.dim;
+  Located located;
+  while (!ids.empty()) {
+    const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
+    Locate(some, sizeof(Header) + dim * sizeof(float), located);
+    for (size_t i = 0; i < some.size(); ++i, out += dim) {
+      uint32_t row = located.rows[i];
+      if (row == kNone && unknown == Unknown::kTell) {
+        spec_.initializer.Fill(spec_.seed, some[i], {out, dim});
+        continue;
+      }
+      if (row == kNone) row = FindOrMake(some[i], located.hashes[i]);
+      std::memcpy(out, WeightsOf(row), dim * sizeof(float));
+    }
+    ids = ids.subspan(some.size());
+  }
+}
+
+void Table::Push(std::span<const int64_t> ids, const float* gradients, const Step& step) {
+  Located located;
+  std::array<float*, kTogether> blocks;  // NOLINT: written before it is read
+  while (!ids.empty()) {
+    const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
+    Locate(some, slabs_.block_bytes(), located);
+    for (size_t i = 0; i < some.size(); ++i) {
+      uint32_t row = located.rows[i];
+      if (row == kNone) row = FindOrMake(some[i], located.hashes[i]);
+      blocks[i] = WeightsOf(row);
+    }
+    optimizer_.Apply({blocks.data(), some.size()}, spec_.dim, gradients, step);
+    gradients += some.size() * spec_.dim;
+    ids = ids.subspan(some.size());
+  }
+}
+
+bool Table::Remove(int64_t id) {
+  const uint64_t hash = HashOf(id);
+  const std::optional<uint32_t> row = Find(id, hash);
+  if (!row.has_value()) return false;
+  index_.Remove(hash, *row);
+  slabs_.Give(*row);
+  return true;
+}
+
+}  // namespace edl::ps

@@ -1,0 +1,134 @@
+#include "ps/table.h"
+
+#include <numeric>
+#include <random>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::ps {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using Unknown = Table::Unknown;
+
+std::unique_ptr<Optimizer> Make(const std::string& name) {
+  return std::move(*MakeOptimizer({.name = name}));
+}
+
+TableSpec Spec(size_t dim, Initializer initializer) {
+  return {.name = "t", .dim = dim, .initializer = initializer, .seed = SeedOf(1, "t")};
+}
+
+std::vector<float> PullOf(Table& table, const std::vector<int64_t>& ids,
+                          Unknown unknown = Unknown::kMake) {
+  std::vector<float> out(ids.size() * table.spec().dim);
+  table.Pull(ids, unknown, out.data());
+  return out;
+}
+
+TEST(Table, MakesRowsWhenTheyAreFirstPulled) {
+  const auto sgd = Make("SGD");
+  Table table(Spec(3, Initializer::Constant(2)), *sgd);
+  EXPECT_EQ(table.rows(), 0U);
+  EXPECT_THAT(PullOf(table, {5, -5, INT64_MIN, INT64_MAX, 0}), Each(2.0F));
+  EXPECT_EQ(table.rows(), 5U);
+  PullOf(table, {5, 0});
+  EXPECT_EQ(table.rows(), 5U);
+}
+
+TEST(Table, TellsWhatARowWouldBeWithoutMakingIt) {
+  const auto sgd = Make("SGD");
+  Table table(Spec(4, Initializer::Uniform(-1, 1)), *sgd);
+  const std::vector<float> told = PullOf(table, {1, 2, 3}, Unknown::kTell);
+  EXPECT_EQ(table.rows(), 0U);
+  EXPECT_EQ(PullOf(table, {1, 2, 3}), told);
+  EXPECT_EQ(table.rows(), 3U);
+}
+
+TEST(Table, MakesOneRowOfAnIdThatIsPulledTwiceAtOnce) {
+  const auto sgd = Make("SGD");
+  Table table(Spec(1, Initializer::Constant(0)), *sgd);
+  PullOf(table, {7, 8, 7});
+  EXPECT_EQ(table.rows(), 2U);
+}
+
+TEST(Table, RowsAreTheSameInAnyOrder) {
+  const auto adam = Make("Adam");
+  Table one(Spec(5, Initializer::Normal(0, 1)), *adam);
+  Table other(Spec(5, Initializer::Normal(0, 1)), *adam);
+  PullOf(other, {9, 4, 100});
+  PullOf(other, {1});
+  EXPECT_EQ(PullOf(one, {1, 4, 9, 100}), PullOf(other, {1, 4, 9, 100}));
+}
+
+TEST(Table, ChangesOnlyRowsThatArePushed) {
+  const auto sgd = Make("SGD");
+  Table table(Spec(2, Initializer::Constant(1)), *sgd);
+  PullOf(table, {1, 2});
+  const std::vector<int64_t> ids = {2, 3};  // 3 is made by the push
+  const std::vector<float> gradients = {1, 2, 3, 4};
+  table.Push(ids, gradients.data(), {.learning_rate = 0.5F});
+  EXPECT_THAT(PullOf(table, {1, 2, 3}), ElementsAre(1, 1, 0.5F, 0, -0.5F, -1));
+}
+
+TEST(Table, ForgetsARemovedRowWithItsSlots) {
+  const auto adagrad = Make("Adagrad");
+  Table table(Spec(1, Initializer::Constant(1)), *adagrad);
+  const std::vector<int64_t> ids = {1};
+  const float gradient = 1;
+  table.Push(ids, &gradient, {.learning_rate = 1});
+  const std::vector<float> once = PullOf(table, {1});
+  EXPECT_TRUE(table.Remove(1));
+  EXPECT_FALSE(table.Remove(1));
+  EXPECT_EQ(table.rows(), 0U);
+  EXPECT_THAT(PullOf(table, {1}), ElementsAre(1));
+  table.Push(ids, &gradient, {.learning_rate = 1});
+  EXPECT_EQ(PullOf(table, {1}), once) << "the slot was not made anew";
+}
+
+TEST(Table, AgreesWithAPlainMapOnRandomStreams) {
+  constexpr size_t kDim = 3;
+  const auto momentum = std::move(*MakeOptimizer({.name = "Momentum", .momentum = 0.9F}));
+  const Initializer initializer = Initializer::Uniform(-1, 1);
+  Table table(Spec(kDim, initializer), *momentum);
+  std::unordered_map<int64_t, std::vector<float>> model;  // weights, then the slot
+  std::mt19937_64 random(3);
+  for (int step = 0; step < 300; ++step) {
+    std::set<int64_t> drawn;
+    const size_t count = random() % 300;
+    while (drawn.size() < count) drawn.insert(static_cast<int64_t>(random() % 5000) - 2500);
+    const std::vector<int64_t> ids(drawn.begin(), drawn.end());
+    std::vector<float> gradients(ids.size() * kDim);
+    for (float& value : gradients) value = static_cast<float>(random() % 100) / 50 - 1;
+    const Step at{.learning_rate = 0.1F, .number = step + 1};
+    table.Push(ids, gradients.data(), at);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      auto [entry, made] = model.try_emplace(ids[i], 2 * kDim);
+      if (made) initializer.Fill(table.spec().seed, ids[i], {entry->second.data(), kDim});
+      float* const block = entry->second.data();
+      momentum->Apply({&block, 1}, kDim, &gradients[i * kDim], at);
+    }
+  }
+  ASSERT_EQ(table.rows(), model.size());
+  for (const auto& [id, block] : model) {
+    ASSERT_EQ(PullOf(table, {id}), std::vector<float>(block.begin(), block.begin() + kDim)) << id;
+  }
+}
+
+TEST(Table, TakesLittleMoreThanItsPayload) {
+  const auto adagrad = Make("Adagrad");
+  Table table(Spec(16, Initializer::Constant(0)), *adagrad);
+  std::vector<int64_t> ids(300'000);
+  std::iota(ids.begin(), ids.end(), 0);
+  PullOf(table, ids);
+  EXPECT_EQ(table.row_bytes(), 144U);
+  EXPECT_LE(table.bytes() / table.rows(), 190U);
+}
+
+}  // namespace
+}  // namespace edl::ps
