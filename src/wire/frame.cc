@@ -1,0 +1,89 @@
+#include "wire/frame.h"
+
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "wire/crc32c.h"
+
+namespace edl::wire {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "frames are little-endian");
+
+constexpr uint32_t kMagic = 0x4C445045;  // "EPDL"
+
+// As it lies on the wire.
+struct Layout {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t type;
+  uint16_t flags;
+  uint64_t request;
+  uint64_t body_bytes;
+  uint32_t meta_bytes;
+  uint32_t checksum;  // of all before it
+};
+static_assert(sizeof(Layout) == FrameHeader::kBytes);
+
+constexpr size_t kSummed = FrameHeader::kBytes - sizeof(uint32_t);
+
+}  // namespace
+
+std::array<std::byte, FrameHeader::kBytes> EncodeHeader(const FrameHeader& header) {
+  Layout layout{.magic = kMagic,
+                .version = header.version,
+                .type = header.type,
+                .flags = header.flags,
+                .request = header.request,
+                .body_bytes = header.body_bytes,
+                .meta_bytes = header.meta_bytes};
+  layout.checksum = Crc32c(std::as_bytes(std::span(&layout, 1)).first(kSummed));
+  return std::bit_cast<std::array<std::byte, FrameHeader::kBytes>>(layout);
+}
+
+Result<FrameHeader> DecodeHeader(std::span<const std::byte, FrameHeader::kBytes> bytes,
+                                 const FrameLimits& limits) {
+  Layout layout;  // NOLINT: written by the next line
+  std::memcpy(&layout, bytes.data(), sizeof(layout));
+  if (layout.magic != kMagic) {
+    return InvalidArgument("what came is no frame: it begins with {:#010x}", layout.magic);
+  }
+  // Before the checksum: another version may have another layout.
+  if (layout.version != FrameHeader::kVersion) {
+    return Unimplemented("a frame of version {}, and this end speaks version {}", layout.version,
+                         FrameHeader::kVersion);
+  }
+  if (layout.checksum != Crc32c(bytes.first(kSummed))) {
+    return InvalidArgument("the header of a frame was damaged on the way");
+  }
+  if (layout.body_bytes > limits.body_bytes) {
+    return ResourceExhausted("a frame of {} bytes, and this end takes {}", layout.body_bytes,
+                             limits.body_bytes);
+  }
+  if (layout.meta_bytes > limits.meta_bytes) {
+    return ResourceExhausted("a frame with a meta part of {} bytes, and this end takes {}",
+                             layout.meta_bytes, limits.meta_bytes);
+  }
+  if (layout.meta_bytes > layout.body_bytes) {
+    return InvalidArgument("a frame whose meta part of {} bytes is longer than its body of {}",
+                           layout.meta_bytes, layout.body_bytes);
+  }
+  return FrameHeader{.version = layout.version,
+                     .type = layout.type,
+                     .flags = layout.flags,
+                     .request = layout.request,
+                     .body_bytes = layout.body_bytes,
+                     .meta_bytes = layout.meta_bytes};
+}
+
+Buffer::Buffer(size_t size) : size_(size) {
+  if (size == 0) return;
+  data_.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment})));
+}
+
+void Buffer::Free::operator()(std::byte* data) const {
+  ::operator delete (data, std::align_val_t{kAlignment});
+}
+
+}  // namespace edl::wire

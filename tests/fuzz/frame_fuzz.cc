@@ -1,0 +1,48 @@
+// A stream of frames: read or refused, and never more memory than the limits. What is read is the
+// same however the stream is cut, and its headers are written as they came.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "wire/frame_reader.h"
+
+namespace {
+
+constexpr edl::wire::FrameLimits kLimits{.body_bytes = 1 << 16, .meta_bytes = 1 << 10};
+
+std::vector<edl::wire::Frame> Read(std::span<const std::byte> stream, size_t most) {
+  edl::wire::FrameReader reader(kLimits);
+  std::vector<edl::wire::Frame> frames;
+  while (!stream.empty()) {
+    const std::span<std::byte> room = reader.Room();
+    const size_t size = std::min({room.size(), stream.size(), most});
+    std::memcpy(room.data(), stream.data(), size);
+    stream = stream.subspan(size);
+    if (!reader.Add(size).ok()) break;
+    while (auto frame = reader.Next()) frames.push_back(std::move(*frame));
+  }
+  return frames;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::span stream(reinterpret_cast<const std::byte*>(data), size);
+  const auto whole = Read(stream, size);
+  const auto cut = Read(stream, 5);
+  CHECK(whole.size() == cut.size(), "{} frames whole, {} cut", whole.size(), cut.size());
+  size_t at = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    CHECK(whole[i].header == cut[i].header, "frame {} differs when it is cut", i);
+    CHECK(std::ranges::equal(whole[i].body.bytes(), cut[i].body.bytes()), "body {} differs", i);
+    CHECK(whole[i].meta().size() + whole[i].tensors().size() <= whole[i].body.size(), "too long");
+    const auto header = edl::wire::EncodeHeader(whole[i].header);
+    CHECK(std::ranges::equal(header, stream.subspan(at, header.size())), "header {} differs", i);
+    at += header.size() + whole[i].body.size();
+  }
+  return 0;
+}
