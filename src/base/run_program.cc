@@ -1,5 +1,6 @@
 #include "base/run_program.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -63,10 +64,12 @@ class Listener {
                                      pollfd{complaints.get(), POLLIN, 0},
                                      pollfd{program_.signals, POLLIN, 0}};
     while (watched[0].fd >= 0 || watched[1].fd >= 0) {
-      if (poll(watched.data(), watched.size(), -1) < 0) {
+      const int ready = poll(watched.data(), watched.size(), MillisLeft());
+      if (ready < 0) {
         if (errno != EINTR) return;
         continue;
       }
+      if (MillisLeft() == 0) Insist();
       if (watched[0].revents != 0) Read(watched[0].fd, end_.output, false);
       if (watched[1].revents != 0) Read(watched[1].fd, end_.complaints, true);
       if (watched[2].revents != 0) HandOn(watched[2].fd);
@@ -95,10 +98,29 @@ class Listener {
       return;
     }
     end_.interrupted_by = static_cast<int>(signal.ssi_signo);
-    kill(-child_, end_.interrupted_by);
+    Send(end_.interrupted_by);
+  }
+
+  void Send(int signal) {
+    kill(-child_, signal);
+    last_ = signal;
+    deadline_ = std::chrono::steady_clock::now() + program_.patience;
+  }
+
+  // A signal that comes while a program starts another is easily lost.
+  void Insist() { Send(last_ == SIGTERM ? SIGKILL : SIGTERM); }
+
+  // Until Insist; -1: for ever.
+  int MillisLeft() const {
+    if (last_ == 0) return -1;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
+    return static_cast<int>(std::max<int64_t>(left.count(), 0));
   }
 
   const Program& program_;
+  int last_ = 0;  // signal that was sent
+  std::chrono::steady_clock::time_point deadline_;
   const pid_t child_;
   ProgramEnd& end_;
 };

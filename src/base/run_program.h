@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -19,8 +20,9 @@ struct Program {
   // Hears what it writes while it writes it; `is_complaint`: to standard error.
   std::function<void(std::string_view text, bool is_complaint)> heard = {};
   // A signalfd: its signals are handed on to the program and to all that it started, which get none
-  // from the terminal. -1: none.
+  // from the terminal. What does not end by them is told SIGTERM, then SIGKILL. -1: none.
   int signals = -1;
+  std::chrono::milliseconds patience{5000};  // between one of these signals and the next
 };
 
 // How a program ended that was run to its end.

@@ -56,25 +56,46 @@ TEST(RunProgram, IsHeardWhileItWrites) {
   EXPECT_EQ(end->complaints, "two\n");
 }
 
-TEST(RunProgram, HandsSignalsOnToAllThatWasStarted) {
+// Runs a script, and sends this process a signal when it has said something.
+Result<ProgramEnd> ShellWithSignal(const std::string& script, int signal,
+                                   std::chrono::milliseconds patience) {
   // Blocked here as whoever makes a signalfd blocks it, but not in the program.
   sigset_t mask;
   sigemptyset(&mask);
-  sigaddset(&mask, SIGTERM);
+  sigaddset(&mask, signal);
   sigset_t before;
-  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &mask, &before), 0);
+  EXPECT_EQ(pthread_sigmask(SIG_BLOCK, &mask, &before), 0);
   const FileDescriptor signals(signalfd(-1, &mask, SFD_CLOEXEC));
-  // The inner shell is a process of its own, and the outer one waits for it.
-  const auto end = RunProgram(
-      {.command = {"sh", "-c", "sh -c 'echo ready; exec sleep 100'; echo survived $?; exit 7"},
-       .environment = {"PATH=/usr/bin:/bin"},
-       .heard = [&](std::string_view, bool) { kill(getpid(), SIGTERM); },
-       .signals = signals.get()});
+  Result<ProgramEnd> end =
+      RunProgram({.command = {"sh", "-c", script},
+                  .environment = {"PATH=/usr/bin:/bin"},
+                  .heard = [&](std::string_view, bool) { kill(getpid(), signal); },
+                  .signals = signals.get(),
+                  .patience = patience});
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return end;
+}
+
+TEST(RunProgram, HandsSignalsOnToAllThatWasStarted) {
+  // The inner shell is a process of its own, and the outer one waits for it.
+  const auto end = ShellWithSignal("sh -c 'echo ready; exec sleep 100'; echo survived $?; exit 7",
+                                   SIGTERM, std::chrono::hours(1));
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->code, 128 + SIGTERM);
   EXPECT_EQ(end->interrupted_by, SIGTERM);
   EXPECT_EQ(end->output, "ready\n");
+}
+
+TEST(RunProgram, InsistsWhereASignalIsNotHeeded) {
+  constexpr std::chrono::milliseconds kSoon(20);
+  const auto deaf = ShellWithSignal("trap '' INT; echo ready; exec sleep 100", SIGINT, kSoon);
+  ASSERT_TRUE(deaf.ok()) << deaf.status();
+  EXPECT_EQ(deaf->code, 128 + SIGTERM);
+  EXPECT_EQ(deaf->interrupted_by, SIGINT);
+  const auto deafer =
+      ShellWithSignal("trap '' INT TERM; echo ready; exec sleep 100", SIGINT, kSoon);
+  ASSERT_TRUE(deafer.ok()) << deafer.status();
+  EXPECT_EQ(deafer->code, 128 + SIGKILL);
 }
 
 TEST(FindProgram, LooksWhereAShellLooks) {
