@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set
 from urllib.parse import urlencode, urlsplit
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "cluster"))
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(TESTS / "cluster"), str(TESTS)]
 
 from cluster import Cluster, Namespace, fresh_namespace, running_cluster  # noqa: E402
 from jobs import Job, prepare_cluster, prepare_namespace, stays_on  # noqa: E402, F401
