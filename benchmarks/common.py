@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator, List, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "e2e"))
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(TESTS / "e2e"), str(TESTS)]
 
-from harness import Job, wait_for  # noqa: E402
+from harness import Job  # noqa: E402
+from waiting import wait_for  # noqa: E402
 
 
 class LeaseEntry(NamedTuple):

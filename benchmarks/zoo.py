@@ -5,9 +5,7 @@ installed what they require. Both use one builder, one store and one registry, o
 models require TensorFlow. Needs root.
 """
 
-import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/images")]
 
 from builder import BINARY, Builder  # noqa: E402
-from outside import Zoo, copy_zoo, wait_for_port  # noqa: E402
+from outside import Zoo, copy_zoo, running_registry, without_tls  # noqa: E402
 
 ROUNDS, PEER_ROUNDS = 5, 1
 PEER = """FROM elasticdl:base as base
@@ -27,25 +25,6 @@ RUN pip install elasticai_api elasticdl_api elasticdl_client
 COPY . /model_zoo
 RUN pip install -r /model_zoo/requirements.txt
 """
-
-
-@contextlib.contextmanager
-def registry(folder: Path):
-    """HOST:PORT of an empty registry that keeps its files in `folder`."""
-    port = 20000 + os.getpid() % 20000
-    settings = folder / "registry.yml"
-    settings.write_text(f"""version: 0.1
-log: {{level: error}}
-storage: {{filesystem: {{rootdirectory: {folder}/storage}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-""")
-    with open(folder / "registry.log", "w") as log, subprocess.Popen(
-            ["docker-registry", "serve", str(settings)], stdout=log, stderr=log) as process:
-        try:
-            wait_for_port("127.0.0.1", port, process)
-            yield f"127.0.0.1:{port}"
-        finally:
-            process.terminate()
 
 
 def stored(folder: Path) -> int:
@@ -79,16 +58,14 @@ def measure(zoo: Zoo, image: str, folder: Path, rounds: int):
 def main() -> int:
     builder = Builder()
     with tempfile.TemporaryDirectory() as scratch, builder.locked(), \
-            registry(Path(scratch)) as address:
+            running_registry(Path(scratch)) as address:
         folder = Path(scratch)
         builder.build_ours("base")
-        conf = folder / "registries.conf"
-        conf.write_text(f'[[registry]]\nlocation = "{address}"\ninsecure = true\n')
         figures = {}
         for name, rounds in (("ours", ROUNDS), ("original", PEER_ROUNDS)):
             zoo = Zoo(copy_zoo(ROOT, folder / name, None), BINARY,
                       builder.env["CONTAINERS_STORAGE_CONF"])
-            zoo.env["CONTAINERS_REGISTRIES_CONF"] = str(conf)
+            zoo.env.update(without_tls(folder, address))
             if name == "ours":
                 zoo("zoo", "init", "--base_image=localhost/elasticdl:base")
             else:

@@ -10,27 +10,16 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Union
+from typing import Dict, Iterator, List, Optional, Union
 
 import pytest
+from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "cluster"
 # For what tells little more than the tests beside it, and takes long.
 nightly = pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="left to make nightly")
 NEEDS_ROOT = 77  # the tool's exit code where this machine cannot have a cluster
-
-
-def wait_for(what: str, check: Callable[[], object], seconds: float = 60) -> object:
-    """Polls until `check` returns something true, and returns that."""
-    end = time.monotonic() + seconds
-    while True:
-        found = check()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(0.1)
 
 
 class Cluster:

@@ -9,25 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional
+
+from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "e2e" / "programs"
 BINARY = os.environ.get("ELASTICDL_BIN", str(ROOT / "build/release/apps/elasticdl/elasticdl"))
-
-
-def wait_for(what: str, check: Callable[[], object], seconds: float = 60) -> object:
-    """Polls until `check` returns something true; the poll is the only clock of these tests."""
-    end = time.monotonic() + seconds
-    while True:
-        found = check()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
 
 
 def processes_with(text: str) -> Dict[int, str]:

@@ -5,27 +5,54 @@ own: for programs that run in a mount namespace which has them in /etc/hosts. Su
 no other setting than the certificate that it is to trust.
 """
 
+import contextlib
 import os
 import random
 import shutil
+import socket
 import subprocess
-import time
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, Iterator, List, Optional
 
 from builder import ISOLATION
+from waiting import wait_for
 
 NAMES = ("gcr.io", "registry-1.docker.io", "docker.io")
 CERTIFICATES = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
 
 
 def wait_for_port(address: str, port: int, process: subprocess.Popen) -> None:
-    end = time.monotonic() + 20
-    while subprocess.run(["socat", "-u", "/dev/null", f"TCP:{address}:{port}"], check=False,
-                         capture_output=True).returncode != 0:
+    def listens() -> bool:
         assert process.poll() is None, f"{process.args} ended with {process.returncode}"
-        assert time.monotonic() < end, f"{process.args} does not listen on {address}:{port}"
-        time.sleep(0.05)
+        return subprocess.run(["socat", "-u", "/dev/null", f"TCP:{address}:{port}"], check=False,
+                              capture_output=True).returncode == 0
+
+    wait_for(f"{process.args[0]} to listen on {address}:{port}", listens, 20)
+
+
+@contextlib.contextmanager
+def running_registry(folder: Path, *settings: str) -> Iterator[str]:
+    """HOST:PORT of an empty registry, which keeps what it gets in `folder`/storage."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    conf = folder / "registry.yml"
+    conf.write_text("\n".join([
+        "version: 0.1", "log: {level: error}", f'http: {{addr: "127.0.0.1:{port}"}}',
+        f"storage: {{filesystem: {{rootdirectory: {folder}/storage}}}}", *settings]))
+    with open(folder / "registry.log", "w") as log, subprocess.Popen(
+            ["docker-registry", "serve", str(conf)], stdout=log, stderr=log) as process:
+        try:
+            wait_for_port("127.0.0.1", port, process)
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def without_tls(folder: Path, registry: str) -> Dict[str, str]:
+    """The variables by which builders speak to that registry in the clear."""
+    conf = folder / "registries.conf"
+    conf.write_text(f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n')
+    return {"CONTAINERS_REGISTRIES_CONF": str(conf)}
 
 
 class Outside:

@@ -11,9 +11,6 @@ from typing import Iterator, List
 import pytest
 from bare_system import ROOT, BareSystem, download
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0, reason="a bare system needs root; type: sudo make test-images")
-
 # Newer than what TensorFlow allows, as somebody without it gets them.
 CONSTRAINTS = ROOT / "requirements" / "published.txt"
 # Of the machine, never of a wheel.

@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from bare_system import ROOT
-from outside import Zoo, store, wait_for_port
+from outside import Zoo, running_registry, store, without_tls
+from waiting import wait_for
 
 BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
 REVISION = "org.opencontainers.image.revision"
@@ -114,7 +114,6 @@ def test_the_hosts_settings_reach_the_build_and_stay_out_of_the_image(zoo, tmp_p
                  "cert = /etc/ssl/certs/ca-certificates.crt", "a certificate",
                  "https_proxy=http://proxy.example:3128"):
         assert line in said.splitlines()
-    dockerfile(zoo, "RUN true")
     shown = buildah(zoo, "inspect", "--type=image", "settings")
     assert "example" not in shown
     mounted = buildah(zoo, "from", "--name=look", "settings")
@@ -172,31 +171,16 @@ def test_a_registry_that_refuses_is_told(zoo, tmp_path):
     assert "connection refused" in said
 
     (tmp_path / "users").write_text("")
-    settings = tmp_path / "registry.yml"
-    # Port 0 tells nobody which one it is.
-    port = 20000 + os.getpid() % 20000
-    settings.write_text(f"""version: 0.1
-storage: {{filesystem: {{rootdirectory: {tmp_path}/storage}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-auth: {{htpasswd: {{realm: here, path: {tmp_path}/users}}}}
-""")
-    registry = subprocess.Popen(["docker-registry", "serve", str(settings)],
-                                stderr=subprocess.DEVNULL)
-    try:
-        wait_for_port("127.0.0.1", port, registry)
-        conf = tmp_path / "registries.conf"
-        conf.write_text(f'[[registry]]\nlocation = "127.0.0.1:{port}"\ninsecure = true\n')
-        zoo.env["CONTAINERS_REGISTRIES_CONF"] = str(conf)
-        name = f"127.0.0.1:{port}/a/b:c"
+    auth = f"auth: {{htpasswd: {{realm: here, path: {tmp_path}/users}}}}"
+    with running_registry(tmp_path, auth) as registry:
+        zoo.env.update(without_tls(tmp_path, registry))
+        name = f"{registry}/a/b:c"
         zoo("zoo", "build", f"--image={name}", ".")
         said = message(zoo.run("zoo", "push", name))
-        assert f"could not push {name} to 127.0.0.1:{port}: " in said
-        assert said.endswith(f"\n  to log in: buildah login 127.0.0.1:{port}\n")
-        assert message(zoo.run("zoo", "push", f"127.0.0.1:{port}/never/built:1")).endswith(
-            f"\n  to build it: elasticdl zoo build --image=127.0.0.1:{port}/never/built:1 .\n")
-    finally:
-        registry.terminate()
-        registry.wait()
+        assert f"could not push {name} to {registry}: " in said
+        assert said.endswith(f"\n  to log in: buildah login {registry}\n")
+        assert message(zoo.run("zoo", "push", f"{registry}/never/built:1")).endswith(
+            f"\n  to build it: elasticdl zoo build --image={registry}/never/built:1 .\n")
 
 
 @pytest.mark.parametrize("when", ["STEP 2/3", "begun"])
@@ -215,10 +199,7 @@ def test_ctrl_c_ends_the_build_and_leaves_nothing(zoo, tmp_path, when):
     assert build.returncode == 128 + signal.SIGINT, said
     assert "interrupted" in said
     assert not list((tmp_path / "tmp").glob("elasticdl-*"))
-    deadline = time.monotonic() + 10
-    while running_in_session(build.pid):
-        assert time.monotonic() < deadline, running_in_session(build.pid)
-        time.sleep(0.05)
+    wait_for("the build's processes to be gone", lambda: not running_in_session(build.pid), 10)
 
 
 def running_in_session(session):
