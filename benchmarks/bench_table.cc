@@ -67,11 +67,12 @@ int main() {
   const TableSpec spec{.name = "t",
                        .dim = kDim,
                        .initializer = Initializer::Uniform(-0.05F, 0.05F),
+                       .optimizer = {.name = "Adagrad"},
                        .seed = SeedOf(1, "t")};
   std::vector<float> rows(kBatch * kDim);
   const std::vector<float> gradients(kBatch * kDim, 0.01F);
 
-  Table table(spec, *adagrad);
+  Table table(spec);
   Ids all(kRows);
   for (size_t i = 0; i < kRows; ++i) all[i] = static_cast<int64_t>(i) * 7919;
   const auto begin = std::chrono::steady_clock::now();

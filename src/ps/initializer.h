@@ -29,6 +29,8 @@ struct Initializer {
   static Initializer GlorotUniform(int64_t fan_in, int64_t fan_out);
   static Initializer GlorotNormal(int64_t fan_in, int64_t fan_out);
 
+  bool operator==(const Initializer&) const = default;
+
   // Writes the row `id` of the table whose seed is `seed`: a function of these three alone.
   void Fill(uint64_t seed, int64_t id, std::span<float> row) const;
 };

@@ -7,16 +7,6 @@
 
 namespace edl::ps {
 
-// Spreads ids over 64 bits, as they often come in a row.
-inline uint64_t HashOf(int64_t id) {
-  auto hash = static_cast<uint64_t>(id);
-  hash ^= hash >> 32;
-  hash *= 0xD6E8FEB86659FD93;
-  hash ^= hash >> 32;
-  hash *= 0xD6E8FEB86659FD93;
-  return hash ^ (hash >> 32);
-}
-
 // From the hash of an id to the number of its row, by open addressing. Knows no ids: a found row is
 // a candidate, and whoever has the row says whether it is the one. It grows by a second table that
 // takes over a few places with each insertion, so that none takes long. Confined.

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "wire/placement.h"
+
 namespace edl::ps {
 namespace {
 
@@ -16,14 +18,14 @@ class Checked {
     const auto row = static_cast<uint32_t>(ids_.size());
     ids_.push_back(id);
     rows_[id] = row;
-    index_.Insert(HashOf(id), row);
+    index_.Insert(wire::HashOf(id), row);
   }
   void Remove(int64_t id) {
-    index_.Remove(HashOf(id), rows_.at(id));
+    index_.Remove(wire::HashOf(id), rows_.at(id));
     rows_.erase(id);
   }
   std::optional<uint32_t> Find(int64_t id) const {
-    return index_.Find(HashOf(id), [&](uint32_t row) { return ids_[row] == id; });
+    return index_.Find(wire::HashOf(id), [&](uint32_t row) { return ids_[row] == id; });
   }
   void Check() const {
     ASSERT_EQ(index_.size(), rows_.size());
@@ -70,9 +72,9 @@ TEST(RowIndex, ForgetsWhatWasRemoved) {
 TEST(RowIndex, TellsIdsOfOnePlaceApart) {
   // Ids whose hashes share all bits that a small table looks at.
   std::vector<int64_t> alike;
-  const uint64_t wanted = (HashOf(1) >> 30) & 0x3FF;
+  const uint64_t wanted = (wire::HashOf(1) >> 30) & 0x3FF;
   for (int64_t id = 1; alike.size() < 50; ++id) {
-    if (((HashOf(id) >> 30) & 0x3FF) == wanted) alike.push_back(id);
+    if (((wire::HashOf(id) >> 30) & 0x3FF) == wanted) alike.push_back(id);
   }
   Checked checked;
   for (const int64_t id : alike) checked.Insert(id);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "wire/placement.h"
 
 namespace edl::ps {
 namespace {
@@ -19,10 +20,10 @@ size_t BlockBytes(size_t header, size_t dim, size_t slots) {
 
 }  // namespace
 
-Table::Table(TableSpec spec, const Optimizer& optimizer)
+Table::Table(TableSpec spec)
     : spec_(std::move(spec)),
-      optimizer_(optimizer),
-      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer.slots())) {
+      optimizer_(std::move(*MakeOptimizer(spec_.optimizer))),
+      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots())) {
   CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
 }
 
@@ -40,14 +41,14 @@ uint32_t Table::Make(int64_t id, uint64_t hash) {
   HeaderOf(row) = {.id = id};
   float* const weights = WeightsOf(row);
   spec_.initializer.Fill(spec_.seed, id, {weights, spec_.dim});
-  optimizer_.InitSlots({weights + spec_.dim, spec_.dim * optimizer_.slots()});
+  optimizer_->InitSlots({weights + spec_.dim, spec_.dim * optimizer_->slots()});
   index_.Insert(hash, row);
   return row;
 }
 
 void Table::Locate(std::span<const int64_t> ids, size_t bytes, Located& located) const {
   for (size_t i = 0; i < ids.size(); ++i) {
-    located.hashes[i] = HashOf(ids[i]);
+    located.hashes[i] = wire::HashOf(ids[i]);
     index_.Prefetch(located.hashes[i]);
   }
   // Any candidate will do to be brought nearer; few are wrong.
@@ -100,14 +101,14 @@ void Table::Push(std::span<const int64_t> ids, const float* gradients, const Ste
       if (row == kNone) row = FindOrMake(some[i], located.hashes[i]);
       blocks[i] = WeightsOf(row);
     }
-    optimizer_.Apply({blocks.data(), some.size()}, spec_.dim, gradients, step);
+    optimizer_->Apply({blocks.data(), some.size()}, spec_.dim, gradients, step);
     gradients += some.size() * spec_.dim;
     ids = ids.subspan(some.size());
   }
 }
 
 bool Table::Remove(int64_t id) {
-  const uint64_t hash = HashOf(id);
+  const uint64_t hash = wire::HashOf(id);
   const std::optional<uint32_t> row = Find(id, hash);
   if (!row.has_value()) return false;
   index_.Remove(hash, *row);

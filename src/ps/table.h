@@ -2,24 +2,16 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
-#include <string>
 
-#include "ps/initializer.h"
+#include "ps/declaration.h"
 #include "ps/optimizer/optimizer.h"
 #include "ps/row_index.h"
 #include "ps/slab.h"
 
 namespace edl::ps {
-
-// What a table is, the same on every lane.
-struct TableSpec {
-  std::string name;
-  size_t dim = 0;
-  Initializer initializer;
-  uint64_t seed = 0;  // of its rows: SeedOf(...)
-};
 
 // One lane's share of a table: rows by id, each with its slots, made when they are first asked for.
 // Confined to the lane.
@@ -28,8 +20,8 @@ class Table {
   // What a pull does about an id that has no row: makes one, or only tells what it would be.
   enum class Unknown { kMake, kTell };
 
-  // `optimizer` outlives it. REQUIRES: spec.dim > 0.
-  Table(TableSpec spec, const Optimizer& optimizer);
+  // REQUIRES: spec.dim > 0, and MakeOptimizer accepts spec.optimizer.
+  explicit Table(TableSpec spec);
 
   // Writes the weights of `ids`, dim values each, to `out`.
   void Pull(std::span<const int64_t> ids, Unknown unknown, float* out);
@@ -39,6 +31,7 @@ class Table {
   bool Remove(int64_t id);
 
   const TableSpec& spec() const { return spec_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
   size_t rows() const { return index_.size(); }
   // Memory of rows, also of removed ones, and of the index.
   size_t bytes() const { return slabs_.bytes() + index_.bytes(); }
@@ -69,7 +62,7 @@ class Table {
   uint32_t Make(int64_t id, uint64_t hash);
 
   const TableSpec spec_;
-  const Optimizer& optimizer_;
+  const std::unique_ptr<Optimizer> optimizer_;
   Slabs slabs_;
   RowIndex index_;
 };

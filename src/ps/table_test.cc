@@ -16,12 +16,12 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using Unknown = Table::Unknown;
 
-std::unique_ptr<Optimizer> Make(const std::string& name) {
-  return std::move(*MakeOptimizer({.name = name}));
-}
-
-TableSpec Spec(size_t dim, Initializer initializer) {
-  return {.name = "t", .dim = dim, .initializer = initializer, .seed = SeedOf(1, "t")};
+TableSpec Spec(size_t dim, Initializer initializer, OptimizerOptions optimizer = {}) {
+  return {.name = "t",
+          .dim = dim,
+          .initializer = initializer,
+          .optimizer = std::move(optimizer),
+          .seed = SeedOf(1, "t")};
 }
 
 std::vector<float> PullOf(Table& table, const std::vector<int64_t>& ids,
@@ -32,8 +32,7 @@ std::vector<float> PullOf(Table& table, const std::vector<int64_t>& ids,
 }
 
 TEST(Table, MakesRowsWhenTheyAreFirstPulled) {
-  const auto sgd = Make("SGD");
-  Table table(Spec(3, Initializer::Constant(2)), *sgd);
+  Table table(Spec(3, Initializer::Constant(2)));
   EXPECT_EQ(table.rows(), 0U);
   EXPECT_THAT(PullOf(table, {5, -5, INT64_MIN, INT64_MAX, 0}), Each(2.0F));
   EXPECT_EQ(table.rows(), 5U);
@@ -42,8 +41,7 @@ TEST(Table, MakesRowsWhenTheyAreFirstPulled) {
 }
 
 TEST(Table, TellsWhatARowWouldBeWithoutMakingIt) {
-  const auto sgd = Make("SGD");
-  Table table(Spec(4, Initializer::Uniform(-1, 1)), *sgd);
+  Table table(Spec(4, Initializer::Uniform(-1, 1)));
   const std::vector<float> told = PullOf(table, {1, 2, 3}, Unknown::kTell);
   EXPECT_EQ(table.rows(), 0U);
   EXPECT_EQ(PullOf(table, {1, 2, 3}), told);
@@ -51,24 +49,21 @@ TEST(Table, TellsWhatARowWouldBeWithoutMakingIt) {
 }
 
 TEST(Table, MakesOneRowOfAnIdThatIsPulledTwiceAtOnce) {
-  const auto sgd = Make("SGD");
-  Table table(Spec(1, Initializer::Constant(0)), *sgd);
+  Table table(Spec(1, Initializer::Constant(0)));
   PullOf(table, {7, 8, 7});
   EXPECT_EQ(table.rows(), 2U);
 }
 
 TEST(Table, RowsAreTheSameInAnyOrder) {
-  const auto adam = Make("Adam");
-  Table one(Spec(5, Initializer::Normal(0, 1)), *adam);
-  Table other(Spec(5, Initializer::Normal(0, 1)), *adam);
+  Table one(Spec(5, Initializer::Normal(0, 1), {.name = "Adam"}));
+  Table other(Spec(5, Initializer::Normal(0, 1), {.name = "Adam"}));
   PullOf(other, {9, 4, 100});
   PullOf(other, {1});
   EXPECT_EQ(PullOf(one, {1, 4, 9, 100}), PullOf(other, {1, 4, 9, 100}));
 }
 
 TEST(Table, ChangesOnlyRowsThatArePushed) {
-  const auto sgd = Make("SGD");
-  Table table(Spec(2, Initializer::Constant(1)), *sgd);
+  Table table(Spec(2, Initializer::Constant(1)));
   PullOf(table, {1, 2});
   const std::vector<int64_t> ids = {2, 3};  // 3 is made by the push
   const std::vector<float> gradients = {1, 2, 3, 4};
@@ -77,8 +72,7 @@ TEST(Table, ChangesOnlyRowsThatArePushed) {
 }
 
 TEST(Table, ForgetsARemovedRowWithItsSlots) {
-  const auto adagrad = Make("Adagrad");
-  Table table(Spec(1, Initializer::Constant(1)), *adagrad);
+  Table table(Spec(1, Initializer::Constant(1), {.name = "Adagrad"}));
   const std::vector<int64_t> ids = {1};
   const float gradient = 1;
   table.Push(ids, &gradient, {.learning_rate = 1});
@@ -93,9 +87,10 @@ TEST(Table, ForgetsARemovedRowWithItsSlots) {
 
 TEST(Table, AgreesWithAPlainMapOnRandomStreams) {
   constexpr size_t kDim = 3;
-  const auto momentum = std::move(*MakeOptimizer({.name = "Momentum", .momentum = 0.9F}));
+  const OptimizerOptions options{.name = "Momentum", .momentum = 0.9F};
+  const auto momentum = std::move(*MakeOptimizer(options));
   const Initializer initializer = Initializer::Uniform(-1, 1);
-  Table table(Spec(kDim, initializer), *momentum);
+  Table table(Spec(kDim, initializer, options));
   std::unordered_map<int64_t, std::vector<float>> model;  // weights, then the slot
   std::mt19937_64 random(3);
   for (int step = 0; step < 300; ++step) {
@@ -121,8 +116,7 @@ TEST(Table, AgreesWithAPlainMapOnRandomStreams) {
 }
 
 TEST(Table, TakesLittleMoreThanItsPayload) {
-  const auto adagrad = Make("Adagrad");
-  Table table(Spec(16, Initializer::Constant(0)), *adagrad);
+  Table table(Spec(16, Initializer::Constant(0), {.name = "Adagrad"}));
   std::vector<int64_t> ids(300'000);
   std::iota(ids.begin(), ids.end(), 0);
   PullOf(table, ids);

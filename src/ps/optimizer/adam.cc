@@ -46,6 +46,7 @@ class Adam final : public Optimizer {
 
   std::string_view name() const override { return options_.name; }
   size_t slots() const override { return options_.amsgrad ? 3 : 2; }
+  bool counts_steps() const override { return true; }
   void InitSlots(std::span<float> slots) const override {
     std::fill(slots.begin(), slots.end(), 0.0F);
   }

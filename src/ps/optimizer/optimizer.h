@@ -28,6 +28,8 @@ class Optimizer {
   virtual std::string_view name() const = 0;
   // How many values stand beside each weight.
   virtual size_t slots() const = 0;
+  // Whether it asks for a step's number.
+  virtual bool counts_steps() const { return false; }
   // Writes the slots of weights that no gradient has changed yet.
   // REQUIRES: `slots` holds slots() values a weight.
   virtual void InitSlots(std::span<float> slots) const = 0;
@@ -57,6 +59,8 @@ struct OptimizerOptions {
   float beta = 0;
   // The share of themselves that weights lose in a step, times the learning rate.
   float weight_decay = 0;
+
+  bool operator==(const OptimizerOptions&) const = default;
 };
 
 // InvalidArgument names the setting and what it may be.

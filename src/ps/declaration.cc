@@ -1,0 +1,250 @@
+#include "ps/declaration.h"
+
+#include <cmath>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace edl::ps {
+namespace {
+
+using nlohmann::json;
+
+// Rows above it are no rows of an embedding, and one of them would not fit a frame's limits.
+constexpr size_t kMostDim = size_t{1} << 20;
+constexpr size_t kMostValues = size_t{1} << 40;
+constexpr uint64_t kDefaultSeed = 0;
+
+// Takes the fields of a JSON object, and in the end says which of them nobody took. The first
+// failure is kept. Confined.
+class Fields {
+ public:
+  Fields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) Fail(InvalidArgument("{} is no object", where_));
+  }
+
+  // Leaves `value` as it is where the field is missing.
+  void Take(const char* name, std::string& value) {
+    if (const json* given = Find(name)) {
+      if (!given->is_string()) return Fail(Wrong(name, *given, "a text"));
+      value = given->get<std::string>();
+    }
+  }
+  void Take(const char* name, bool& value) {
+    if (const json* given = Find(name)) {
+      if (!given->is_boolean()) return Fail(Wrong(name, *given, "true or false"));
+      value = given->get<bool>();
+    }
+  }
+  template <typename Real>
+  requires std::is_floating_point_v<Real>
+  void Take(const char* name, Real& value) {
+    if (const json* given = Find(name)) {
+      if (!given->is_number()) return Fail(Wrong(name, *given, "a number"));
+      value = given->get<Real>();
+      if (!std::isfinite(value)) Fail(Wrong(name, *given, "a number that a float can hold"));
+    }
+  }
+  void Take(const char* name, uint64_t& value, uint64_t least, uint64_t most) {
+    if (const json* given = Find(name)) {
+      const bool is_count = given->is_number_unsigned();
+      if (!is_count || given->get<uint64_t>() < least || given->get<uint64_t>() > most) {
+        return Fail(Wrong(name, *given, fmt::format("a whole number in {}..{}", least, most)));
+      }
+      value = given->get<uint64_t>();
+    }
+  }
+  // Null where it is missing.
+  const json* Find(const char* name) {
+    known_.insert(name);
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+  void Fail(Status failure) {
+    if (status_.ok()) status_ = std::move(failure);
+  }
+  // What went wrong first, a field that nobody took included.
+  Status Done() {
+    if (!status_.ok()) return status_;
+    for (const auto& [name, value] : object_.items()) {
+      if (known_.contains(name)) continue;
+      return InvalidArgument("{} has no '{}'; it may have {}", where_, name,
+                             fmt::join(known_, ", "));
+    }
+    return Ok();
+  }
+  const std::string& where() const { return where_; }
+
+ private:
+  Status Wrong(const char* name, const json& given, std::string_view wanted) const {
+    return InvalidArgument("{}: {}={} must be {}", where_, name,
+                           given.dump(-1, ' ', true, json::error_handler_t::replace), wanted);
+  }
+
+  const json& object_;
+  const std::string where_;
+  std::set<std::string> known_;
+  Status status_;
+};
+
+Result<OptimizerOptions> ReadOptimizer(const json& given, const std::string& where) {
+  OptimizerOptions options;
+  Fields fields(given, where);
+  fields.Take("name", options.name);
+  fields.Take("momentum", options.momentum);
+  fields.Take("nesterov", options.nesterov);
+  fields.Take("initial_accumulator_value", options.initial_accumulator_value);
+  fields.Take("epsilon", options.epsilon);
+  fields.Take("beta_1", options.beta_1);
+  fields.Take("beta_2", options.beta_2);
+  fields.Take("amsgrad", options.amsgrad);
+  fields.Take("rho", options.rho);
+  fields.Take("centered", options.centered);
+  fields.Take("learning_rate_power", options.learning_rate_power);
+  fields.Take("l1_regularization_strength", options.l1_regularization_strength);
+  fields.Take("l2_regularization_strength", options.l2_regularization_strength);
+  fields.Take("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
+  fields.Take("beta", options.beta);
+  fields.Take("weight_decay", options.weight_decay);
+  EDL_RETURN_IF_ERROR(fields.Done());
+  return options;
+}
+
+// As Keras has them, by its names and by the shorter ones of its users.
+Result<Initializer> ReadInitializer(const json& given, const std::string& where) {
+  std::string name = "uniform";
+  float value = 0;
+  float least = -0.05F;
+  float most = 0.05F;
+  float mean = 0;
+  float stddev = 0.05F;
+  uint64_t fan_in = 1;
+  uint64_t fan_out = 1;
+  constexpr uint64_t kMostFan = uint64_t{1} << 53;
+  Fields fields(given, where);
+  fields.Take("name", name);
+  Initializer made;
+  if (name == "zeros") {
+  } else if (name == "ones") {
+    made = Initializer::Constant(1);
+  } else if (name == "constant") {
+    fields.Take("value", value);
+    made = Initializer::Constant(value);
+  } else if (name == "uniform" || name == "random_uniform") {
+    fields.Take("minval", least);
+    fields.Take("maxval", most);
+    made = Initializer::Uniform(least, most);
+  } else if (name == "normal" || name == "random_normal" || name == "truncated_normal") {
+    fields.Take("mean", mean);
+    fields.Take("stddev", stddev);
+    const bool truncated = name == "truncated_normal";
+    made =
+        truncated ? Initializer::TruncatedNormal(mean, stddev) : Initializer::Normal(mean, stddev);
+  } else if (name == "glorot_uniform" || name == "glorot_normal") {
+    fields.Take("fan_in", fan_in, 1, kMostFan);
+    fields.Take("fan_out", fan_out, 1, kMostFan);
+    const auto in = static_cast<int64_t>(fan_in);
+    const auto out = static_cast<int64_t>(fan_out);
+    made = name == "glorot_uniform" ? Initializer::GlorotUniform(in, out)
+                                    : Initializer::GlorotNormal(in, out);
+  } else {
+    fields.Fail(
+        InvalidArgument("{}: there is no '{}'; there are zeros, ones, constant, uniform, normal, "
+                        "truncated_normal, glorot_uniform and glorot_normal",
+                        where, name));
+  }
+  EDL_RETURN_IF_ERROR(fields.Done());
+  return made;
+}
+
+Result<TableSpec> ReadTable(const json& given, const std::string& where, uint64_t seed) {
+  TableSpec table;
+  uint64_t dim = 0;
+  Fields fields(given, where);
+  fields.Take("name", table.name);
+  fields.Take("dim", dim, 1, kMostDim);
+  const json* const initializer = fields.Find("initializer");
+  const json* const optimizer = fields.Find("optimizer");
+  EDL_RETURN_IF_ERROR(fields.Done());
+  if (table.name.empty()) return InvalidArgument("{} has no name", where);
+  if (dim == 0) return InvalidArgument("{} '{}' has no dim", where, table.name);
+  table.dim = dim;
+  table.seed = SeedOf(seed, table.name);
+  const std::string here = fmt::format("{} '{}'", where, table.name);
+  EDL_ASSIGN_OR_RETURN(table.initializer,
+                       ReadInitializer(initializer != nullptr ? *initializer : json::object(),
+                                       here + ", its initializer"));
+  EDL_ASSIGN_OR_RETURN(
+      table.optimizer,
+      ReadOptimizer(optimizer != nullptr ? *optimizer : json::object(), here + ", its optimizer"));
+  return table;
+}
+
+Result<TensorSpec> ReadTensor(const json& given, const std::string& where) {
+  TensorSpec tensor;
+  uint64_t size = 0;
+  Fields fields(given, where);
+  fields.Take("name", tensor.name);
+  fields.Take("size", size, 1, kMostValues);
+  const json* const optimizer = fields.Find("optimizer");
+  EDL_RETURN_IF_ERROR(fields.Done());
+  if (tensor.name.empty()) return InvalidArgument("{} has no name", where);
+  if (size == 0) return InvalidArgument("{} '{}' has no size", where, tensor.name);
+  tensor.size = size;
+  if (optimizer != nullptr && !optimizer->is_null()) {
+    EDL_ASSIGN_OR_RETURN(
+        tensor.optimizer,
+        ReadOptimizer(*optimizer, fmt::format("{} '{}', its optimizer", where, tensor.name)));
+  }
+  return tensor;
+}
+
+// Reads the list of that name; `read` reads one of it.
+template <typename Spec, typename Read>
+Status ReadList(Fields& fields, const char* name, std::vector<Spec>& specs, const Read& read) {
+  const json* const list = fields.Find(name);
+  if (list == nullptr) return Ok();
+  if (!list->is_array()) return InvalidArgument("{} is no list", name);
+  std::set<std::string> names;
+  for (const json& given : *list) {
+    EDL_ASSIGN_OR_RETURN(Spec spec, read(given, fmt::format("{}[{}]", name, specs.size())));
+    if (!names.insert(spec.name).second) {
+      return InvalidArgument("{} has '{}' twice", name, spec.name);
+    }
+    specs.push_back(std::move(spec));
+  }
+  return Ok();
+}
+
+Result<json> Parse(std::string_view text, std::string_view what) {
+  json parsed = json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) return InvalidArgument("{} is no JSON", what);
+  return parsed;
+}
+
+}  // namespace
+
+Result<Declaration> ParseDeclaration(std::string_view text) {
+  EDL_ASSIGN_OR_RETURN(const json parsed, Parse(text, "the declaration"));
+  Declaration declaration;
+  uint64_t seed = kDefaultSeed;
+  Fields fields(parsed, "the declaration");
+  fields.Take("seed", seed, 0, UINT64_MAX);
+  EDL_RETURN_IF_ERROR(ReadList(
+      fields, "tables", declaration.tables,
+      [&](const json& given, const std::string& where) { return ReadTable(given, where, seed); }));
+  EDL_RETURN_IF_ERROR(ReadList(fields, "tensors", declaration.tensors, ReadTensor));
+  EDL_RETURN_IF_ERROR(fields.Done());
+  return declaration;
+}
+
+Result<OptimizerOptions> ParseOptimizer(std::string_view text) {
+  EDL_ASSIGN_OR_RETURN(const json parsed, Parse(text, "the optimizer"));
+  return ReadOptimizer(parsed, "the optimizer");
+}
+
+}  // namespace edl::ps

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ps/initializer.h"
+#include "ps/optimizer/optimizer.h"
+
+namespace edl::ps {
+
+// What a table is, the same on every lane.
+struct TableSpec {
+  std::string name;
+  size_t dim = 0;
+  Initializer initializer;
+  OptimizerOptions optimizer;
+  uint64_t seed = 0;  // of its rows: SeedOf(...)
+
+  bool operator==(const TableSpec&) const = default;
+};
+
+// What a dense tensor is, the same on every lane.
+struct TensorSpec {
+  std::string name;
+  size_t size = 0;  // values
+  // None: it is not trained, and a push adds its change.
+  std::optional<OptimizerOptions> optimizer;
+
+  bool operator==(const TensorSpec&) const = default;
+};
+
+// All that a worker will speak of.
+struct Declaration {
+  std::vector<TableSpec> tables;
+  std::vector<TensorSpec> tensors;
+};
+
+// Reads docs/formats/parameters.md. InvalidArgument names the place and what may stand there.
+Result<Declaration> ParseDeclaration(std::string_view text);
+
+// Reads the settings of an optimizer alone.
+Result<OptimizerOptions> ParseOptimizer(std::string_view text);
+
+}  // namespace edl::ps

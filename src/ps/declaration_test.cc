@@ -1,0 +1,69 @@
+#include "ps/declaration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::ps {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Declaration, TakesWhatIsSaidAndKerasForTheRest) {
+  const auto read = ParseDeclaration(R"({"seed": 7,
+    "tables": [{"name": "users", "dim": 16, "optimizer": {"name": "Adagrad", "epsilon": 0.5}},
+               {"name": "items", "dim": 1, "initializer": {"name": "constant", "value": 2}}],
+    "tensors": [{"name": "kernel", "size": 40000, "optimizer": {"name": "Adam"}},
+                {"name": "moving_mean", "size": 3}]})");
+  ASSERT_TRUE(read.ok()) << read.status();
+
+  ASSERT_EQ(read->tables.size(), 2U);
+  const TableSpec& users = read->tables[0];
+  EXPECT_EQ(users.dim, 16U);
+  EXPECT_EQ(users.initializer, Initializer::Uniform(-0.05F, 0.05F));
+  EXPECT_EQ(users.optimizer, (OptimizerOptions{.name = "Adagrad", .epsilon = 0.5F}));
+  EXPECT_EQ(users.seed, SeedOf(7, "users"));
+  EXPECT_EQ(read->tables[1].initializer, Initializer::Constant(2));
+  EXPECT_EQ(read->tables[1].optimizer, OptimizerOptions{});
+  ASSERT_EQ(read->tensors.size(), 2U);
+  EXPECT_EQ(read->tensors[0].size, 40000U);
+  EXPECT_EQ(read->tensors[0].optimizer, OptimizerOptions{.name = "Adam"});
+  EXPECT_EQ(read->tensors[1].optimizer, std::nullopt);
+}
+
+struct Bad {
+  const char* text;
+  const char* message;
+};
+
+class DeclarationThatIsWrong : public testing::TestWithParam<Bad> {};
+
+TEST_P(DeclarationThatIsWrong, IsRefusedWithThePlace) {
+  const auto read = ParseDeclaration(GetParam().text);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(read.status().message(), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DeclarationThatIsWrong,
+    testing::Values(
+        Bad{"{", "the declaration is no JSON"}, Bad{"[]", "the declaration is no object"},
+        Bad{R"({"table": []})", "no 'table'; it may have seed, tables, tensors"},
+        Bad{R"({"tables": 1})", "tables is no list"},
+        Bad{R"({"tables": [{"dim": 1}]})", "tables[0] has no name"},
+        Bad{R"({"tables": [{"name": "t"}]})", "tables[0] 't' has no dim"},
+        Bad{R"({"tables": [{"name": "t", "dim": 0}]})", "dim=0 must be a whole number in 1.."},
+        Bad{R"({"tables": [{"name": "t", "dim": -1}]})", "dim=-1 must be"},
+        Bad{R"({"tables": [{"name": "t", "dim": 1}, {"name": "t", "dim": 1}]})", "'t' twice"},
+        Bad{R"({"tables": [{"name": "t", "dim": 1, "initializer": {"name": "x"}}]})",
+            "there is no 'x'"},
+        Bad{R"({"tables": [{"name": "t", "dim": 1, "initializer": {"value": 1}}]})",
+            "has no 'value'; it may have maxval, minval, name"},
+        Bad{R"({"tables": [{"name": "t", "dim": 1, "optimizer": {"epsilon": "1"}}]})",
+            R"(tables[0] 't', its optimizer: epsilon="1" must be a number)"},
+        Bad{R"({"tables": [{"name": "t", "dim": 1, "optimizer": {"epsilon": 1e99}}]})",
+            "that a float can hold"},
+        Bad{R"({"tensors": [{"name": "k", "size": 1.5}]})", "size=1.5 must be"}));
+
+}  // namespace
+}  // namespace edl::ps

@@ -1,0 +1,215 @@
+#include "ps/lane.h"
+
+#include <algorithm>
+
+#include "wire/frame.h"
+
+namespace edl::ps {
+namespace {
+
+// What a number of a connection's own stands for.
+template <typename Thing>
+Result<Thing*> At(const std::vector<Thing*>& things, uint32_t number, std::string_view kind) {
+  if (number < things.size()) return things[number];
+  return InvalidArgument("{} {} was not declared on this connection, which has {}", kind, number,
+                         things.size());
+}
+
+// Finds or makes the thing of that name. FailedPrecondition: it is there and is another.
+template <typename Thing, typename Spec, typename Make>
+Result<Thing*> Declared(std::map<std::string, std::unique_ptr<Thing>, std::less<>>& things,
+                        const Spec& spec, std::string_view kind, const Make& make) {
+  auto& thing = things[spec.name];
+  if (thing == nullptr) {
+    thing = make();
+  } else if (thing->spec() != spec) {
+    return FailedPrecondition("{} '{}' is there already and was declared otherwise", kind,
+                              spec.name);
+  }
+  return thing.get();
+}
+
+}  // namespace
+
+Lane::Lane(const wire::Placement& placement, size_t place)
+    : first_(placement.FirstOf(place)), end_(placement.EndOf(place)), marks_(first_, end_) {}
+
+Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
+  for (const TableSpec& spec : declaration.tables) {
+    EDL_RETURN_IF_ERROR(MakeOptimizer(spec.optimizer).status().Within("table '" + spec.name + "'"));
+  }
+  for (const TensorSpec& spec : declaration.tensors) {
+    if (!spec.optimizer.has_value()) continue;
+    EDL_RETURN_IF_ERROR(
+        MakeOptimizer(*spec.optimizer).status().Within("tensor '" + spec.name + "'"));
+  }
+  Names names;
+  for (const TableSpec& spec : declaration.tables) {
+    EDL_ASSIGN_OR_RETURN(Table* const table, Declared(tables_, spec, "table", [&] {
+                           return std::make_unique<Table>(spec);
+                         }));
+    names.tables.push_back(table);
+  }
+  for (const TensorSpec& spec : declaration.tensors) {
+    EDL_ASSIGN_OR_RETURN(TensorShare* const tensor, Declared(tensors_, spec, "tensor", [&] {
+                           return std::make_unique<TensorShare>(spec, first_, end_);
+                         }));
+    names.tensors.push_back(tensor);
+  }
+  return names;
+}
+
+Result<wire::PutAnswer> Lane::Put(const Names& names, const wire::Put& put,
+                                  std::span<const std::byte> tensors) {
+  wire::TensorReader reader(tensors);
+  std::vector<std::pair<TensorShare*, const float*>> shares;
+  for (const uint32_t number : put.tensors) {
+    EDL_ASSIGN_OR_RETURN(TensorShare* const share, At(names.tensors, number, "tensor"));
+    EDL_ASSIGN_OR_RETURN(const auto values, reader.Take<float>(share->values()));
+    shares.emplace_back(share, values.data());
+  }
+  EDL_RETURN_IF_ERROR(reader.End());
+  wire::PutAnswer answer;
+  for (const auto& [share, values] : shares) {
+    answer.taken += static_cast<uint32_t>(share->Put(values));
+  }
+  return answer;
+}
+
+Result<Lane::PullPlan> Lane::Plan(const Names& names, const wire::Pull& pull,
+                                  std::span<const std::byte> tensors) const {
+  PullPlan plan{.unknown = pull.unknown};
+  wire::TensorReader reader(tensors);
+  for (const wire::TableShare& share : pull.tables) {
+    EDL_ASSIGN_OR_RETURN(Table* const table, At(names.tables, share.table, "table"));
+    EDL_ASSIGN_OR_RETURN(const auto ids, reader.Take<int64_t>(share.ids));
+    plan.tables.emplace_back(table, ids);
+    plan.bytes += wire::AlignedUp(ids.size() * table->spec().dim * sizeof(float));
+  }
+  EDL_RETURN_IF_ERROR(reader.End());
+  for (const uint32_t number : pull.tensors) {
+    EDL_ASSIGN_OR_RETURN(const TensorShare* const share, At(names.tensors, number, "tensor"));
+    if (!share->has_value()) {
+      return FailedPrecondition("tensor '{}' has no value yet: put one", share->spec().name);
+    }
+    plan.tensors.push_back(share);
+    plan.bytes += wire::AlignedUp(share->values() * sizeof(float));
+  }
+  return plan;
+}
+
+wire::PullAnswer Lane::Pull(const PullPlan& plan, std::byte* out) {
+  const bool make = plan.unknown == wire::Pull::Unknown::kMake;
+  for (const auto& [table, ids] : plan.tables) {
+    table->Pull(ids, make ? Table::Unknown::kMake : Table::Unknown::kTell,
+                reinterpret_cast<float*>(out));
+    out += wire::AlignedUp(ids.size() * table->spec().dim * sizeof(float));
+  }
+  for (const TensorShare* const share : plan.tensors) {
+    share->Pull(reinterpret_cast<float*>(out));
+    out += wire::AlignedUp(share->values() * sizeof(float));
+  }
+  return {.version = version_};
+}
+
+Result<wire::OpenAnswer> Lane::Open(const wire::Open& open) {
+  EDL_ASSIGN_OR_RETURN(const uint64_t mark, marks_.Open(open.lease, open.shard));
+  return wire::OpenAnswer{.mark = mark};
+}
+
+Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
+                                    std::span<const std::byte> tensors) {
+  wire::TensorReader reader(tensors);
+  std::vector<TablePush> tables;
+  tables.reserve(push.tables.size());
+  for (const wire::TableShare& share : push.tables) {
+    EDL_ASSIGN_OR_RETURN(Table* const table, At(names.tables, share.table, "table"));
+    EDL_ASSIGN_OR_RETURN(const auto ids, reader.Take<int64_t>(share.ids));
+    EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(ids.size() * table->spec().dim));
+    tables.push_back({table, ids, gradients.data(), share.learning_rate});
+  }
+  std::vector<TensorPush> shares;
+  shares.reserve(push.tensors.size());
+  for (const wire::TensorShare& share : push.tensors) {
+    EDL_ASSIGN_OR_RETURN(TensorShare* const tensor, At(names.tensors, share.tensor, "tensor"));
+    EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(tensor->values()));
+    if (!tensor->has_value()) {
+      return FailedPrecondition("tensor '{}' has no value yet: put one", tensor->spec().name);
+    }
+    shares.push_back({tensor, gradients.data(), share.learning_rate});
+  }
+  EDL_RETURN_IF_ERROR(reader.End());
+
+  const Marks::Verdict verdict = marks_.Count(push.lease, push.shard, push.batch);
+  if (verdict.outcome == Marks::Outcome::kApplied && push.refused) {
+    ++refused_;
+  } else if (verdict.outcome == Marks::Outcome::kApplied) {
+    CountSteps(verdict);
+    for (const TablePush& table : tables) Apply(table, verdict);
+    for (const TensorPush& share : shares) Apply(share, verdict);
+  }
+  return wire::PushAnswer{.outcome = verdict.outcome, .mark = verdict.mark, .version = version_};
+}
+
+void Lane::CountSteps(const Marks::Verdict& verdict) {
+  ++version_;
+  for (size_t bucket = first_; bucket < end_; ++bucket) {
+    if (Takes(verdict, static_cast<wire::Bucket>(bucket))) ++steps_[bucket];
+  }
+  if (!verdict.lacked.has_value()) return;  // they agree as before
+  steps_agree_ = std::all_of(steps_.begin() + first_, steps_.begin() + static_cast<ptrdiff_t>(end_),
+                             [&](uint64_t step) { return step == steps_[first_]; });
+}
+
+void Lane::Apply(const TablePush& push, const Marks::Verdict& verdict) {
+  Table& table = *push.table;
+  const bool by_step = !steps_agree_ && table.optimizer().counts_steps();
+  if (!verdict.lacked.has_value() && !by_step) {
+    table.Push(
+        push.ids, push.gradients,
+        {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(steps_[first_])});
+    return;
+  }
+  // Buckets differ: those that take part are sorted by the step that they are at.
+  struct Rows {
+    std::vector<int64_t> ids;
+    std::vector<float> gradients;
+  };
+  std::map<uint64_t, Rows> by_number;
+  const size_t dim = table.spec().dim;
+  for (size_t i = 0; i < push.ids.size(); ++i) {
+    const wire::Bucket bucket = wire::BucketOf(push.ids[i]);
+    if (bucket < first_ || bucket >= end_ || !Takes(verdict, bucket)) continue;
+    Rows& rows = by_number[by_step ? steps_[bucket] : 1];
+    rows.ids.push_back(push.ids[i]);
+    const float* const gradient = push.gradients + i * dim;
+    rows.gradients.insert(rows.gradients.end(), gradient, gradient + dim);
+  }
+  for (const auto& [number, rows] : by_number) {
+    table.Push(rows.ids, rows.gradients.data(),
+               {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(number)});
+  }
+}
+
+void Lane::Apply(const TensorPush& push, const Marks::Verdict& verdict) {
+  push.tensor->Push(push.gradients, [&](wire::Bucket bucket) -> std::optional<Step> {
+    if (!Takes(verdict, bucket)) return std::nullopt;
+    return Step{.learning_rate = push.learning_rate,
+                .number = static_cast<int64_t>(steps_[bucket])};
+  });
+}
+
+size_t Lane::rows() const {
+  size_t sum = 0;
+  for (const auto& [name, table] : tables_) sum += table->rows();
+  return sum;
+}
+
+size_t Lane::bytes() const {
+  size_t sum = 0;
+  for (const auto& [name, table] : tables_) sum += table->bytes();
+  for (const auto& [name, tensor] : tensors_) sum += tensor->bytes();
+  return sum;
+}
+
+}  // namespace edl::ps

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "ps/declaration.h"
+#include "ps/marks.h"
+#include "ps/table.h"
+#include "ps/tensor_share.h"
+#include "wire/messages.h"
+#include "wire/placement.h"
+
+namespace edl::ps {
+
+// The parameters of one lane's buckets: rows and blocks, and what was applied to them. It answers
+// messages and knows nothing of how they come. Confined to the lane's thread.
+class Lane {
+ public:
+  // The lane at that place among all of the job.
+  Lane(const wire::Placement& placement, size_t place);
+
+  // What the numbers in a connection's messages mean.
+  struct Names {
+    std::vector<Table*> tables;
+    std::vector<TensorShare*> tensors;
+  };
+  // Makes what is not there yet. FailedPrecondition: something is declared otherwise already.
+  Result<Names> Declare(const Declaration& declaration);
+
+  Result<wire::PutAnswer> Put(const Names& names, const wire::Put& put,
+                              std::span<const std::byte> tensors);
+
+  // A pull that was checked and can be carried out.
+  struct PullPlan {
+    wire::Pull::Unknown unknown = wire::Pull::Unknown::kMake;
+    std::vector<std::pair<Table*, std::span<const int64_t>>> tables;
+    std::vector<const TensorShare*> tensors;
+    size_t bytes = 0;  // of the answer's tensor part
+  };
+  // InvalidArgument: the message is not sound. FailedPrecondition: a tensor has no value yet.
+  Result<PullPlan> Plan(const Names& names, const wire::Pull& pull,
+                        std::span<const std::byte> tensors) const;
+  // REQUIRES: plan.bytes at `out`.
+  wire::PullAnswer Pull(const PullPlan& plan, std::byte* out);
+
+  Result<wire::OpenAnswer> Open(const wire::Open& open);
+  // A failure changes nothing, and neither does an outcome other than kApplied.
+  Result<wire::PushAnswer> Push(const Names& names, const wire::Push& push,
+                                std::span<const std::byte> tensors);
+
+  Marks& marks() { return marks_; }
+  // Pushes that it has applied.
+  uint64_t version() const { return version_; }
+  // Batches that changed nothing, as their gradients were no numbers.
+  uint64_t refused() const { return refused_; }
+  size_t rows() const;
+  size_t bytes() const;
+
+ private:
+  struct TablePush {
+    Table* table = nullptr;
+    std::span<const int64_t> ids;
+    const float* gradients = nullptr;
+    float learning_rate = 0;
+  };
+  struct TensorPush {
+    TensorShare* tensor = nullptr;
+    const float* gradients = nullptr;
+    float learning_rate = 0;
+  };
+
+  void CountSteps(const Marks::Verdict& verdict);
+  void Apply(const TablePush& push, const Marks::Verdict& verdict);
+  void Apply(const TensorPush& push, const Marks::Verdict& verdict);
+  // Whether the bucket takes part in a push.
+  bool Takes(const Marks::Verdict& verdict, wire::Bucket bucket) const {
+    return !verdict.lacked.has_value() || (*verdict.lacked)[bucket - first_];
+  }
+
+  const wire::Bucket first_;
+  const size_t end_;
+  std::map<std::string, std::unique_ptr<Table>, std::less<>> tables_;
+  std::map<std::string, std::unique_ptr<TensorShare>, std::less<>> tensors_;
+  Marks marks_;
+  // Pushes that changed each bucket, counted over the job.
+  std::array<uint64_t, wire::kBuckets> steps_{};
+  bool steps_agree_ = true;
+  uint64_t version_ = 0;
+  uint64_t refused_ = 0;
+};
+
+}  // namespace edl::ps

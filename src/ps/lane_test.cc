@@ -1,0 +1,224 @@
+#include "ps/lane.h"
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "wire/frame.h"
+
+namespace edl::ps {
+namespace {
+
+using Outcome = wire::PushAnswer::Outcome;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 1, .generation = 1};
+constexpr uint64_t kLease = 5;
+
+// The tensor part of a frame.
+class Tensors {
+ public:
+  template <typename Value>
+  Tensors& Add(const std::vector<Value>& values) {
+    const size_t begin = wire::AlignedUp(bytes_.size());
+    bytes_.resize(begin + values.size() * sizeof(Value));
+    std::memcpy(bytes_.data() + begin, values.data(), values.size() * sizeof(Value));
+    return *this;
+  }
+  operator std::span<const std::byte>() const { return bytes_; }  // NOLINT: that is what it is
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// One lane that has all buckets, with a table "t" of dimension 2 and a tensor "d" of 3 values.
+class LaneTest : public testing::Test {
+ protected:
+  LaneTest() { Declare(R"({"name": "SGD"})"); }
+
+  void Declare(const std::string& optimizer) {
+    const auto declaration = ParseDeclaration(
+        R"({"tables": [{"name": "t", "dim": 2, "initializer": {"name": "zeros"},
+                        "optimizer": )" +
+        optimizer + R"(}],
+            "tensors": [{"name": "d", "size": 3, "optimizer": {"name": "SGD"}},
+                        {"name": "mean", "size": 1}]})");
+    ASSERT_TRUE(declaration.ok()) << declaration.status();
+    auto names = lane_->Declare(*declaration);
+    ASSERT_TRUE(names.ok()) << names.status();
+    names_ = *std::move(names);
+  }
+
+  void PutAll() {
+    ASSERT_EQ(
+        lane_->Put(names_, {.tensors = {0, 1}}, Tensors().Add<float>({1, 2, 3}).Add<float>({10}))
+            ->taken,
+        2U);
+  }
+
+  std::vector<float> Pull(const std::vector<int64_t>& ids,
+                          wire::Pull::Unknown unknown = wire::Pull::Unknown::kMake) {
+    const Tensors request = Tensors().Add(ids);
+    const auto count = static_cast<uint32_t>(ids.size());
+    const auto plan =
+        lane_->Plan(names_, {.unknown = unknown, .tables = {{.ids = count}}}, request);
+    wire::Buffer out(plan->bytes);
+    lane_->Pull(*plan, out.data());
+    const auto* const rows = reinterpret_cast<const float*>(out.data());
+    return {rows, rows + ids.size() * 2};
+  }
+
+  std::vector<float> PullTensor(uint32_t tensor) {
+    const auto plan = lane_->Plan(names_, {.tensors = {tensor}}, {});
+    wire::Buffer out(plan->bytes);
+    lane_->Pull(*plan, out.data());
+    const auto* const values = reinterpret_cast<const float*>(out.data());
+    return {values, values + names_.tensors[tensor]->values()};
+  }
+
+  // A gradient of -1 for each value of the rows, with learning rate 1.
+  Result<wire::PushAnswer> Push(uint64_t batch, const std::vector<int64_t>& ids,
+                                bool refused = false) {
+    const auto count = static_cast<uint32_t>(ids.size());
+    return lane_->Push(names_,
+                       {.lease = kLease,
+                        .shard = kShard,
+                        .batch = batch,
+                        .refused = refused,
+                        .tables = {{.ids = count, .learning_rate = 1}}},
+                       Tensors().Add(ids).Add(std::vector<float>(ids.size() * 2, -1)));
+  }
+
+  void OpenShard() { ASSERT_TRUE(lane_->Open({.lease = kLease, .shard = kShard}).ok()); }
+
+  std::unique_ptr<Lane> lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  Lane::Names names_;
+};
+
+TEST_F(LaneTest, AppliesABatchOnceHoweverOftenItComes) {
+  OpenShard();
+  EXPECT_EQ(Push(0, {7, -7})->outcome, Outcome::kApplied);
+  EXPECT_EQ(Push(0, {7, -7})->outcome, Outcome::kAlready);
+  const auto ahead = Push(2, {7, -7});
+  EXPECT_EQ(ahead->outcome, Outcome::kAhead);
+  EXPECT_EQ(ahead->mark, 1U);
+  EXPECT_THAT(Pull({7, -7}), Each(1.0F));
+  EXPECT_EQ(lane_->version(), 1U);
+}
+
+TEST_F(LaneTest, RefusesABatchOfAShardThatIsNotOpen) {
+  EXPECT_EQ(Push(0, {7})->outcome, Outcome::kNotOpen);
+  EXPECT_EQ(lane_->rows(), 0U);
+}
+
+TEST_F(LaneTest, CountsARefusedBatchAsDoneAndChangesNothing) {
+  OpenShard();
+  EXPECT_EQ(Push(0, {7}, true)->outcome, Outcome::kApplied);
+  EXPECT_EQ(Push(0, {7})->outcome, Outcome::kAlready);
+  EXPECT_EQ(lane_->rows(), 0U);
+  EXPECT_EQ(lane_->refused(), 1U);
+  EXPECT_EQ(lane_->version(), 0U);
+}
+
+TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
+  // A bucket of id 1 that has seen batch 0, and others that have not.
+  const wire::Bucket ahead = wire::BucketOf(1);
+  ASSERT_NE(wire::BucketOf(2), ahead);
+  lane_->marks().Restore(ahead, {.shard = kShard, .lease = kLease, .mark = 1});
+  lane_->marks().Settle();
+  OpenShard();
+
+  EXPECT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);
+  EXPECT_EQ(Push(1, {1, 2})->outcome, Outcome::kApplied);
+
+  EXPECT_THAT(Pull({1, 2}), ElementsAre(1, 1, 2, 2));
+}
+
+TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  Declare(R"({"name": "Adam"})");
+  const wire::Bucket ahead = wire::BucketOf(1);
+  lane_->marks().Restore(ahead, {.shard = kShard, .lease = kLease, .mark = 1});
+  lane_->marks().Settle();
+  OpenShard();
+  ASSERT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);  // of 2 alone
+  ASSERT_EQ(Push(1, {1, 2})->outcome, Outcome::kApplied);
+
+  const std::vector<float> rows = Pull({1, 2});
+  // Adam moves by the learning rate at its first step, and so far again at its second.
+  EXPECT_NEAR(rows[0], 1, 1e-5);
+  EXPECT_NEAR(rows[2], 2, 1e-5);
+}
+
+TEST_F(LaneTest, HoldsTensorsFromTheirFirstValueOn) {
+  EXPECT_EQ(lane_->Plan(names_, {.tensors = {0}}, {}).status().code(), Code::kFailedPrecondition);
+  PutAll();
+  EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
+  EXPECT_EQ(lane_->Put(names_, {.tensors = {0}}, Tensors().Add<float>({7, 7, 7}))->taken, 0U);
+  EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
+}
+
+TEST_F(LaneTest, TrainsTensorsAndAddsToThoseThatAreNotTrained) {
+  PutAll();
+  OpenShard();
+  const wire::Push push{.lease = kLease,
+                        .shard = kShard,
+                        .tensors = {{.tensor = 0, .learning_rate = 0.5F}, {.tensor = 1}}};
+  const Tensors gradients = Tensors().Add<float>({2, 4, 6}).Add<float>({-3});
+  ASSERT_EQ(lane_->Push(names_, push, gradients)->outcome, Outcome::kApplied);
+  ASSERT_EQ(lane_->Push(names_, push, gradients)->outcome, Outcome::kAlready);
+  EXPECT_THAT(PullTensor(0), Each(0.0F));
+  EXPECT_THAT(PullTensor(1), ElementsAre(7));
+}
+
+TEST_F(LaneTest, MakesNoRowsForOnesWhoOnlyLook) {
+  EXPECT_THAT(Pull({1, 2}, wire::Pull::Unknown::kTell), Each(0.0F));
+  EXPECT_EQ(lane_->rows(), 0U);
+}
+
+TEST_F(LaneTest, RefusesMessagesThatAreNotSoundAndChangesNothing) {
+  OpenShard();
+  const auto refused = [&](const wire::Push& push, std::span<const std::byte> tensors) {
+    return lane_->Push(names_, push, tensors).status();
+  };
+  wire::Push push{.lease = kLease, .shard = kShard, .tables = {{.table = 9, .ids = 1}}};
+  EXPECT_THAT(refused(push, {}).message(), HasSubstr("table 9 was not declared"));
+  push.tables = {{.table = 0, .ids = 1}};
+  EXPECT_EQ(refused(push, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1}).Add<float>({1})).code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1}).Add(std::vector<float>(17))).code(),
+            Code::kInvalidArgument);
+  push.tables = {{.table = 0, .ids = UINT32_MAX}};
+  EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1})).code(), Code::kInvalidArgument);
+  push = {.lease = kLease, .shard = kShard, .tensors = {{.tensor = 0}}};
+  EXPECT_THAT(refused(push, Tensors().Add<float>({1, 1, 1})).message(),
+              HasSubstr("'d' has no value yet"));
+  EXPECT_EQ(Push(0, {1})->outcome, Outcome::kApplied) << "a refused push was counted";
+}
+
+TEST_F(LaneTest, RefusesATableThatWasDeclaredOtherwise) {
+  const auto other = ParseDeclaration(R"({"tables": [{"name": "t", "dim": 3}]})");
+  const auto names = lane_->Declare(*other);
+  EXPECT_EQ(names.status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(names.status().message(), HasSubstr("table 't'"));
+}
+
+TEST_F(LaneTest, HasItsOwnBlocksOfATensorOnly) {
+  const auto declaration = ParseDeclaration(R"({"tensors": [{"name": "big", "size": 100000}]})");
+  const wire::Placement placement(3);
+  size_t sum = 0;
+  for (size_t place = 0; place < 3; ++place) {
+    Lane lane(placement, place);
+    sum += lane.Declare(*declaration)->tensors[0]->values();
+  }
+  EXPECT_EQ(sum, 100000U);
+}
+
+}  // namespace
+}  // namespace edl::ps

@@ -1,0 +1,78 @@
+#include "ps/marks.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace edl::ps {
+
+// Puts the lowest mark in its place, and forgets the others when there are none.
+void Marks::SettleOne(Shard& shard) {
+  const auto [least, most] = std::ranges::minmax_element(shard.differs);
+  shard.mark = *least;
+  if (*least == *most) shard.differs.clear();
+}
+
+Result<uint64_t> Marks::Open(uint64_t lease, const wire::ShardKey& shard) {
+  if (lease < floor_) {
+    return FailedPrecondition("lease {} is over: the lowest that is open is {}", lease, floor_);
+  }
+  Shard& found = shards_[shard];
+  if (lease < found.lease) {
+    return FailedPrecondition("lease {} is over: its shard has lease {} now", lease, found.lease);
+  }
+  found.lease = lease;
+  return found.mark;
+}
+
+Marks::Verdict Marks::Count(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) {
+  if (lease < floor_) return {.outcome = Outcome::kFenced};
+  const auto found = shards_.find(shard);
+  // A lease that is newer than the shard's was never opened here.
+  if (found == shards_.end() || lease > found->second.lease) return {.outcome = Outcome::kNotOpen};
+  Shard& known = found->second;
+  if (lease < known.lease) return {.outcome = Outcome::kFenced};
+  if (batch < known.mark) return {.outcome = Outcome::kAlready, .mark = known.mark};
+  if (batch > known.mark) return {.outcome = Outcome::kAhead, .mark = known.mark};
+  Verdict verdict;
+  if (known.differs.empty()) {
+    ++known.mark;
+  } else {
+    std::vector<bool> lacked(size_);
+    for (size_t i = 0; i < size_; ++i) {
+      lacked[i] = known.differs[i] == batch;
+      if (lacked[i]) ++known.differs[i];
+    }
+    SettleOne(known);
+    verdict.lacked = std::move(lacked);
+  }
+  verdict.mark = known.mark;
+  return verdict;
+}
+
+std::vector<Marks::Entry> Marks::Of(wire::Bucket bucket) const {
+  CHECK(bucket >= first_ && bucket < first_ + size_, "bucket {} is not this lane's", bucket);
+  std::vector<Entry> entries;
+  entries.reserve(shards_.size());
+  for (const auto& [shard, known] : shards_) {
+    const uint64_t mark = known.differs.empty() ? known.mark : known.differs[bucket - first_];
+    entries.push_back({.shard = shard, .lease = known.lease, .mark = mark});
+  }
+  return entries;
+}
+
+void Marks::Restore(wire::Bucket bucket, const Entry& entry) {
+  CHECK(bucket >= first_ && bucket < first_ + size_, "bucket {} is not this lane's", bucket);
+  Shard& shard = shards_[entry.shard];
+  if (shard.differs.empty()) shard.differs.resize(size_, shard.mark);
+  shard.lease = std::max(shard.lease, entry.lease);
+  shard.differs[bucket - first_] = entry.mark;
+}
+
+void Marks::Settle() {
+  for (auto& [key, shard] : shards_) {
+    if (!shard.differs.empty()) SettleOne(shard);
+  }
+}
+
+}  // namespace edl::ps

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "wire/messages.h"
+#include "wire/placement.h"
+
+namespace edl::ps {
+
+// How many batches of each open shard the buckets of a lane have applied, and who may push more:
+// by it a batch changes every bucket once, whoever sends it how often. While all buckets of the
+// lane agree on a shard there is one mark for them; after a restore they may not, and then there is
+// one for each. Confined.
+class Marks {
+ public:
+  using Outcome = wire::PushAnswer::Outcome;
+
+  // Of the buckets first..end-1.
+  Marks(wire::Bucket first, size_t end) : first_(first), size_(end - first) {}
+
+  // A worker is about to push a shard under a lease: tells the first batch that a bucket lacks.
+  // FailedPrecondition: the lease is over, or the shard has a newer one.
+  Result<uint64_t> Open(uint64_t lease, const wire::ShardKey& shard);
+
+  // What is to be done with a batch; kApplied has counted it as applied already.
+  struct Verdict {
+    Outcome outcome = Outcome::kApplied;
+    uint64_t mark = 0;  // the first batch that a bucket lacks now
+    // The buckets that lacked this batch, by number from the lane's first on; none: all did.
+    std::optional<std::vector<bool>> lacked;
+  };
+  Verdict Count(uint64_t lease, const wire::ShardKey& shard, uint64_t batch);
+
+  // Leases below it are over.
+  void RaiseFloor(uint64_t lease) { floor_ = lease > floor_ ? lease : floor_; }
+  uint64_t floor() const { return floor_; }
+  // REQUIRES: no lease of it will ever be pushed under again, and no restore will ask for it.
+  void Drop(const wire::ShardKey& shard) { shards_.erase(shard); }
+
+  // What one bucket, counted over the job, is known to have applied: for saving and restoring.
+  struct Entry {
+    wire::ShardKey shard;
+    uint64_t lease = 0;  // the newest that was seen
+    uint64_t mark = 0;
+  };
+  std::vector<Entry> Of(wire::Bucket bucket) const;
+  // REQUIRES: nothing was opened or counted yet, and Settle() comes before it is.
+  void Restore(wire::Bucket bucket, const Entry& entry);
+  // All buckets are restored.
+  void Settle();
+
+  size_t shards() const { return shards_.size(); }
+
+ private:
+  struct Shard {
+    uint64_t lease = 0;
+    uint64_t mark = 0;              // of all buckets, or the lowest
+    std::vector<uint64_t> differs;  // by bucket, where they do not agree; else empty
+  };
+
+  static void SettleOne(Shard& shard);
+
+  const wire::Bucket first_;
+  const size_t size_;
+  uint64_t floor_ = 0;
+  std::unordered_map<wire::ShardKey, Shard, wire::ShardKeyHash> shards_;
+};
+
+}  // namespace edl::ps

@@ -1,0 +1,101 @@
+#include "ps/marks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl::ps {
+namespace {
+
+using Outcome = Marks::Outcome;
+using ::testing::ElementsAre;
+using ::testing::Optional;
+
+constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 2, .generation = 1, .ordinal = 3};
+constexpr wire::ShardKey kOther{.ledger = 1, .dataset = 2, .generation = 1, .ordinal = 4};
+constexpr uint64_t kLease = 10;
+
+uint64_t Opened(Marks& marks, uint64_t lease, const wire::ShardKey& shard = kShard) {
+  return *marks.Open(lease, shard);
+}
+
+TEST(Marks, CountEachBatchOnceInOrder) {
+  Marks marks(0, 4);
+  EXPECT_EQ(Opened(marks, kLease), 0U);
+  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
+  const auto ahead = marks.Count(kLease, kShard, 2);
+  EXPECT_EQ(ahead.outcome, Outcome::kAhead);
+  EXPECT_EQ(ahead.mark, 1U);
+  EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kApplied);
+  EXPECT_EQ(marks.Count(kLease, kShard, 2).mark, 3U);
+}
+
+TEST(Marks, OfOneShardAreNotThoseOfAnother) {
+  Marks marks(0, 4);
+  Opened(marks, kLease);
+  Opened(marks, kLease + 1, kOther);
+  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(marks.Count(kLease + 1, kOther, 0).outcome, Outcome::kApplied);
+}
+
+TEST(Marks, RefuseAShardThatIsNotOpen) {
+  Marks marks(0, 4);
+  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kNotOpen);
+  Opened(marks, kLease);
+  EXPECT_EQ(marks.Count(kLease + 1, kShard, 0).outcome, Outcome::kNotOpen);
+}
+
+TEST(Marks, FenceTheHolderOfAnOlderLease) {
+  Marks marks(0, 4);
+  Opened(marks, kLease);
+  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(Opened(marks, kLease + 1), 1U);
+
+  EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
+  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(marks.Count(kLease + 1, kShard, 1).outcome, Outcome::kApplied);
+}
+
+TEST(Marks, FenceWhatIsBelowTheFloorAlsoOfForgottenShards) {
+  Marks marks(0, 4);
+  Opened(marks, kLease);
+  marks.Count(kLease, kShard, 0);
+  marks.RaiseFloor(kLease + 1);
+  marks.RaiseFloor(kLease);  // it never falls
+  marks.Drop(kShard);
+
+  EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
+  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(marks.shards(), 0U);
+}
+
+TEST(Marks, DecideByBucketWhereBucketsDoNotAgree) {
+  Marks marks(8, 11);
+  marks.Restore(8, {.shard = kShard, .lease = kLease, .mark = 2});
+  marks.Restore(9, {.shard = kShard, .lease = kLease, .mark = 1});
+  marks.Settle();
+  // Bucket 10 has seen nothing of the shard.
+  EXPECT_EQ(Opened(marks, kLease + 1), 0U);
+  const auto count = [&](uint64_t batch) { return marks.Count(kLease + 1, kShard, batch); };
+  EXPECT_EQ(count(1).outcome, Outcome::kAhead);
+  EXPECT_THAT(count(0).lacked, Optional(ElementsAre(false, false, true)));
+  EXPECT_EQ(count(0).outcome, Outcome::kAlready);
+  EXPECT_THAT(count(1).lacked, Optional(ElementsAre(false, true, true)));
+  EXPECT_EQ(count(2).lacked, std::nullopt);
+}
+
+TEST(Marks, ComeBackAsTheyWereSavedWhateverTheLanes) {
+  Marks two(0, 2);
+  Opened(two, kLease);
+  two.Count(kLease, kShard, 0);
+  Marks one(1, 2);
+  for (const Marks::Entry& entry : two.Of(1)) one.Restore(1, entry);
+  one.Settle();
+
+  EXPECT_EQ(one.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
+  EXPECT_EQ(one.Open(kLease - 1, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);
+}
+
+}  // namespace
+}  // namespace edl::ps

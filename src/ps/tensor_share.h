@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ps/declaration.h"
+#include "ps/optimizer/optimizer.h"
+#include "wire/frame.h"
+#include "wire/placement.h"
+
+namespace edl::ps {
+
+// The blocks of a dense tensor that belong to one lane, each with its slots. Confined to the lane.
+class TensorShare {
+ public:
+  // Of the buckets first..end-1. REQUIRES: MakeOptimizer accepts the optimizer of the spec.
+  TensorShare(TensorSpec spec, wire::Bucket first, size_t end);
+
+  struct Block {
+    size_t number = 0;  // within the tensor
+    wire::Bucket bucket = 0;
+    size_t values = 0;
+    wire::Buffer memory;  // of the weights and the slots after them
+    bool has_value = false;
+
+    float* weights() const { return reinterpret_cast<float*>(memory.data()); }
+  };
+
+  // Takes the values of all blocks, one after the other; those that have some keep theirs. Tells
+  // how many had none. REQUIRES: in all calls, as many values as values().
+  size_t Put(const float* values);
+  bool has_value() const;
+  // Writes the weights of all blocks, one after the other.
+  void Pull(float* out) const;
+  // Changes the blocks for which `step_of` (their bucket) has a step; `gradients` holds all blocks.
+  // REQUIRES: has_value().
+  template <typename StepOf>
+  void Push(const float* gradients, const StepOf& step_of) {
+    for (Block& block : blocks_) {
+      if (const std::optional<Step> step = step_of(block.bucket)) Change(block, gradients, *step);
+      gradients += block.values;
+    }
+  }
+
+  const TensorSpec& spec() const { return spec_; }
+  // That this lane has.
+  size_t values() const { return values_; }
+  size_t bytes() const;
+  std::vector<Block>& blocks() { return blocks_; }
+
+ private:
+  void Change(Block& block, const float* gradient, const Step& step);
+
+  const TensorSpec spec_;
+  const std::unique_ptr<Optimizer> optimizer_;  // null: changes are added
+  std::vector<Block> blocks_;
+  size_t values_ = 0;
+};
+
+}  // namespace edl::ps

@@ -1,0 +1,265 @@
+#include "wire/messages.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "wire/meta.h"
+#include "wire/placement.h"
+
+namespace edl::wire {
+namespace {
+
+// Each layout is written once, as a list of fields that is gone through by a writer or by a reader.
+
+struct Writing {
+  MetaWriter& writer;
+
+  template <typename Number>
+  void operator()(const Number& number) {
+    writer.Add(number);
+  }
+  void operator()(const bool& value) { writer.Add(static_cast<uint8_t>(value)); }
+  void operator()(const std::string& text) { writer.AddText(text); }
+  template <typename Enum>
+  void Choice(const Enum& value, Enum /*last*/) {
+    writer.Add(static_cast<uint8_t>(value));
+  }
+  template <typename Item, typename Fields>
+  void List(const std::vector<Item>& items, size_t /*bytes*/, const Fields& fields) {
+    writer.Add(static_cast<uint32_t>(items.size()));
+    for (const Item& item : items) fields(*this, item);
+  }
+};
+
+struct Reading {
+  MetaReader& reader;
+  bool ok = true;
+
+  template <typename Number>
+  void operator()(Number& number) {
+    number = reader.Get<Number>();
+  }
+  void operator()(bool& value) {
+    const auto byte = reader.Get<uint8_t>();
+    ok = ok && byte <= 1;
+    value = byte == 1;
+  }
+  void operator()(std::string& text) { text = reader.GetText(); }
+  template <typename Enum>
+  void Choice(Enum& value, Enum last) {
+    const auto byte = reader.Get<uint8_t>();
+    ok = ok && byte <= static_cast<uint8_t>(last);
+    value = ok ? static_cast<Enum>(byte) : Enum{};
+  }
+  // `bytes` is what an item takes at least, so that a lying count asks for no memory.
+  template <typename Item, typename Fields>
+  void List(std::vector<Item>& items, size_t bytes, const Fields& fields) {
+    const auto count = reader.Get<uint32_t>();
+    if (count > reader.left() / bytes) {
+      ok = false;
+      return;
+    }
+    items.resize(count);
+    for (Item& item : items) fields(*this, item);
+  }
+};
+
+template <typename Visit, typename Key>
+void FieldsOfShard(Visit& visit, Key& key) {
+  visit(key.ledger);
+  visit(key.dataset);
+  visit(key.generation);
+  visit(key.epoch);
+  visit(key.ordinal);
+}
+
+constexpr auto kNumber = [](auto& visit, auto& number) { visit(number); };
+constexpr auto kTableShare = [](auto& visit, auto& share) {
+  visit(share.table);
+  visit(share.ids);
+  visit(share.learning_rate);
+};
+constexpr auto kTensorShare = [](auto& visit, auto& share) {
+  visit(share.tensor);
+  visit(share.learning_rate);
+};
+
+// `Message` is constant for a writer and not for a reader; `like` only tells which it is.
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Hello& /*like*/) {
+  visit(message.token);
+  visit(message.caller);
+  visit(message.lane);
+  visit(message.place);
+  visit(message.lanes);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Welcome& /*like*/) {
+  visit(message.incarnation);
+  visit(message.lanes);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Declare& /*like*/) {
+  visit(message.text);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Put& /*like*/) {
+  visit.List(message.tensors, sizeof(uint32_t), kNumber);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const PutAnswer& /*like*/) {
+  visit(message.taken);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Pull& /*like*/) {
+  visit.Choice(message.unknown, Pull::Unknown::kTell);
+  visit.List(message.tables, 12, kTableShare);
+  visit.List(message.tensors, sizeof(uint32_t), kNumber);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const PullAnswer& /*like*/) {
+  visit(message.version);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Open& /*like*/) {
+  visit(message.lease);
+  FieldsOfShard(visit, message.shard);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const OpenAnswer& /*like*/) {
+  visit(message.mark);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Push& /*like*/) {
+  visit(message.lease);
+  FieldsOfShard(visit, message.shard);
+  visit(message.batch);
+  visit(message.refused);
+  visit.List(message.tables, 12, kTableShare);
+  visit.List(message.tensors, 8, kTensorShare);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const PushAnswer& /*like*/) {
+  visit.Choice(message.outcome, PushAnswer::Outcome::kFenced);
+  visit(message.mark);
+  visit(message.version);
+}
+
+template <typename Message>
+std::string EncodeFields(const Message& message) {
+  MetaWriter writer;
+  Writing writing{writer};
+  Fields(writing, message, message);
+  return std::move(writer).text();
+}
+
+template <typename Message>
+Status DecodeFields(std::span<const std::byte> meta, Message& message, std::string_view name) {
+  MetaReader reader(meta);
+  Reading reading{reader};
+  Fields(reading, message, message);
+  if (reading.ok && reader.AtEnd()) return Ok();
+  return InvalidArgument("{} bytes that are no {}", meta.size(), name);
+}
+
+}  // namespace
+
+size_t ShardKeyHash::operator()(const ShardKey& key) const {
+  uint64_t hash = 0;
+  for (const uint64_t part :
+       {key.ledger, key.dataset, uint64_t{key.generation} << 32 | key.epoch, key.ordinal}) {
+    hash = HashOf(static_cast<int64_t>(hash * 31 + part));
+  }
+  return hash;
+}
+
+std::string Encode(const Hello& message) { return EncodeFields(message); }
+std::string Encode(const Welcome& message) { return EncodeFields(message); }
+std::string Encode(const Declare& message) { return EncodeFields(message); }
+std::string Encode(const Put& message) { return EncodeFields(message); }
+std::string Encode(const PutAnswer& message) { return EncodeFields(message); }
+std::string Encode(const Pull& message) { return EncodeFields(message); }
+std::string Encode(const PullAnswer& message) { return EncodeFields(message); }
+std::string Encode(const Open& message) { return EncodeFields(message); }
+std::string Encode(const OpenAnswer& message) { return EncodeFields(message); }
+std::string Encode(const Push& message) { return EncodeFields(message); }
+std::string Encode(const PushAnswer& message) { return EncodeFields(message); }
+
+std::string Encode(const Status& failure) {
+  MetaWriter writer;
+  writer.Add(static_cast<uint32_t>(failure.code()));
+  writer.AddText(failure.message());
+  return std::move(writer).text();
+}
+
+Status Decode(std::span<const std::byte> meta, Hello& message) {
+  return DecodeFields(meta, message, "Hello");
+}
+Status Decode(std::span<const std::byte> meta, Welcome& message) {
+  return DecodeFields(meta, message, "answer to Hello");
+}
+Status Decode(std::span<const std::byte> meta, Declare& message) {
+  return DecodeFields(meta, message, "Declare");
+}
+Status Decode(std::span<const std::byte> meta, Put& message) {
+  return DecodeFields(meta, message, "Put");
+}
+Status Decode(std::span<const std::byte> meta, PutAnswer& message) {
+  return DecodeFields(meta, message, "answer to Put");
+}
+Status Decode(std::span<const std::byte> meta, Pull& message) {
+  return DecodeFields(meta, message, "Pull");
+}
+Status Decode(std::span<const std::byte> meta, PullAnswer& message) {
+  return DecodeFields(meta, message, "answer to Pull");
+}
+Status Decode(std::span<const std::byte> meta, Open& message) {
+  return DecodeFields(meta, message, "Open");
+}
+Status Decode(std::span<const std::byte> meta, OpenAnswer& message) {
+  return DecodeFields(meta, message, "answer to Open");
+}
+Status Decode(std::span<const std::byte> meta, Push& message) {
+  return DecodeFields(meta, message, "Push");
+}
+Status Decode(std::span<const std::byte> meta, PushAnswer& message) {
+  return DecodeFields(meta, message, "answer to Push");
+}
+
+Status DecodeRefusal(std::span<const std::byte> meta) {
+  MetaReader reader(meta);
+  const auto code = reader.Get<uint32_t>();
+  const std::string_view message = reader.GetText();
+  constexpr auto kLast = static_cast<uint32_t>(Code::kUnauthenticated);
+  if (!reader.AtEnd() || code == 0 || code > kLast) {
+    return Internal("a refusal of {} bytes that says nothing", meta.size());
+  }
+  return {static_cast<Code>(code), std::string(message)};
+}
+
+Result<std::span<const std::byte>> TensorReader::TakeBytes(size_t values, size_t size) {
+  if (values > rest_.size() / size) {
+    return InvalidArgument("a frame has {} bytes left, too few for {} values of {} bytes",
+                           rest_.size(), values, size);
+  }
+  const std::span<const std::byte> bytes = rest_.first(values * size);
+  rest_ = rest_.subspan(std::min(AlignedUp(bytes.size()), rest_.size()));
+  return bytes;
+}
+
+Status TensorReader::End() const {
+  if (rest_.empty()) return Ok();
+  return InvalidArgument("a frame has {} bytes more than its message tells of", rest_.size());
+}
+
+}  // namespace edl::wire
