@@ -1,0 +1,119 @@
+#include "wire/event_loop.h"
+
+#include <array>
+#include <cerrno>
+#include <future>
+#include <utility>
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace edl::wire {
+namespace {
+
+static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT);
+
+epoll_event EventFor(int fd, short events) {
+  epoll_event event{};
+  event.events = static_cast<uint32_t>(events);
+  event.data.fd = fd;
+  return event;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EventLoop>> EventLoop::Make() {
+  FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return Errno("making an event loop");
+  FileDescriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!doorbell.valid()) return Errno("making an event loop");
+  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(doorbell)));
+}
+
+EventLoop::EventLoop(FileDescriptor epoll, FileDescriptor doorbell)
+    : epoll_(std::move(epoll)), doorbell_(std::move(doorbell)) {
+  Add(doorbell_.get(), POLLIN, [this] { RunPosted(); });
+}
+
+void EventLoop::Add(int fd, short events, OnReady on_ready) {
+  epoll_event event = EventFor(fd, events);
+  const int failed = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  CHECK(failed == 0, "waiting for descriptor {}: errno {}", fd, errno);
+  waiting_[fd] = std::make_shared<OnReady>(std::move(on_ready));
+}
+
+void EventLoop::Change(int fd, short events) {
+  epoll_event event = EventFor(fd, events);
+  const int failed = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  CHECK(failed == 0, "waiting for descriptor {}: errno {}", fd, errno);
+}
+
+void EventLoop::Remove(int fd) {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  waiting_.erase(fd);
+}
+
+void EventLoop::Post(std::function<void()> work) {
+  {
+    const MutexLock lock(mutex_);
+    posted_.push_back(std::move(work));
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t rung = write(doorbell_.get(), &one, sizeof(one));
+}
+
+void EventLoop::RunPosted() {
+  uint64_t rung = 0;
+  [[maybe_unused]] const ssize_t got = read(doorbell_.get(), &rung, sizeof(rung));
+  std::vector<std::function<void()>> posted;
+  {
+    const MutexLock lock(mutex_);
+    posted.swap(posted_);
+  }
+  for (const auto& work : posted) work();
+}
+
+void EventLoop::Run() {
+  std::array<epoll_event, 64> events{};
+  bool more = false;
+  while (!stopped_) {
+    const int ready = epoll_wait(epoll_.get(), events.data(), events.size(), more ? 0 : -1);
+    CHECK(ready >= 0 || errno == EINTR, "epoll_wait: errno {}", errno);
+    for (int i = 0; i < ready; ++i) {
+      // What was called before may have removed it.
+      const auto found = waiting_.find(events[static_cast<size_t>(i)].data.fd);
+      if (found == waiting_.end()) continue;
+      const std::shared_ptr<OnReady> on_ready = found->second;
+      (*on_ready)();
+    }
+    more = work_ && work_();
+  }
+}
+
+void EventLoop::Stop() {
+  stopped_ = true;
+  Post([] {});
+}
+
+LoopThread::LoopThread(std::unique_ptr<EventLoop> loop)
+    : loop_(std::move(loop)), thread_([this] { loop_->Run(); }) {}
+
+LoopThread::~LoopThread() {
+  loop_->Stop();
+  thread_.join();
+}
+
+void LoopThread::Run(const std::function<void()>& work) {
+  std::promise<void> done;
+  loop_->Post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+}  // namespace edl::wire

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+#include "base/mutex.h"
+#include "base/status.h"
+
+namespace edl::wire {
+
+// Waits for file descriptors and calls whoever asked for them, all on one thread.
+//
+// Confined to the thread that runs it, but for Post and Stop, which are thread-safe.
+class EventLoop {
+ public:
+  // Fails when the process has no descriptors left.
+  static Result<std::unique_ptr<EventLoop>> Make();
+
+  using OnReady = std::function<void()>;
+  // Calls `on_ready` whenever the descriptor is ready for `events` (POLLIN, POLLOUT), closed by its
+  // other end or broken. REQUIRES: it is not there yet.
+  void Add(int fd, short events, OnReady on_ready);
+  void Change(int fd, short events);
+  // Before it is closed. May be called by its own `on_ready`.
+  void Remove(int fd);
+
+  // Runs `work` soon on the loop's thread. What is posted after the end is dropped.
+  void Post(std::function<void()> work);
+  // Work that is done in small pieces between events: returns whether there is more to do now.
+  void SetWork(std::function<bool()> work) { work_ = std::move(work); }
+
+  // Until Stop().
+  void Run();
+  void Stop();
+
+ private:
+  EventLoop(FileDescriptor epoll, FileDescriptor doorbell);
+
+  void RunPosted();
+
+  const FileDescriptor epoll_;
+  const FileDescriptor doorbell_;  // readable when something was posted
+  std::atomic<bool> stopped_ = false;
+  std::function<bool()> work_;
+  // Shared with the call that is going on, which may remove its own entry.
+  std::unordered_map<int, std::shared_ptr<OnReady>> waiting_;
+  Mutex mutex_;
+  std::vector<std::function<void()>> posted_ GUARDED_BY(mutex_);
+};
+
+// A loop with a thread that runs it. Thread-safe as the loop is.
+class LoopThread {
+ public:
+  explicit LoopThread(std::unique_ptr<EventLoop> loop);
+  // Stops the loop and waits for its thread.
+  ~LoopThread();
+  LoopThread(const LoopThread&) = delete;
+  LoopThread& operator=(const LoopThread&) = delete;
+
+  EventLoop& loop() { return *loop_; }
+  // Runs `work` on the loop's thread and waits for it. REQUIRES: not called on that thread.
+  void Run(const std::function<void()>& work);
+
+ private:
+  const std::unique_ptr<EventLoop> loop_;
+  std::thread thread_;
+};
+
+}  // namespace edl::wire

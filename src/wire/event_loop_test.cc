@@ -1,0 +1,77 @@
+#include "wire/event_loop.h"
+
+#include <array>
+#include <future>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace edl::wire {
+namespace {
+
+// Two ends of a socket.
+struct Pair {
+  Pair() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    near = FileDescriptor(ends[0]);
+    far = FileDescriptor(ends[1]);
+  }
+  FileDescriptor near;
+  FileDescriptor far;
+};
+
+TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
+  auto loop = std::move(*EventLoop::Make());
+  const Pair pair;
+  int calls = 0;
+  loop->Add(pair.near.get(), POLLIN, [&] {
+    if (++calls == 3) loop->Stop();
+  });
+  ASSERT_EQ(write(pair.far.get(), "x", 1), 1);
+
+  loop->Run();
+
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(EventLoop, AllowsOneToRemoveItself) {
+  auto loop = std::move(*EventLoop::Make());
+  Pair pair;
+  loop->Add(pair.near.get(), POLLIN, [&] {
+    loop->Remove(pair.near.get());
+    pair.near.Close();
+    loop->Stop();
+  });
+  pair.far.Close();
+  loop->Run();
+}
+
+TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
+  LoopThread thread(std::move(*EventLoop::Make()));
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) thread.loop().Post([&order, i] { order.push_back(i); });
+  thread.Run([&] { order.push_back(100); });
+  ASSERT_EQ(order.size(), 101U);
+  for (int i = 0; i <= 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+TEST(EventLoop, DoesWorkBetweenEventsWhileThereIsSome) {
+  LoopThread thread(std::move(*EventLoop::Make()));
+  std::promise<void> done;
+  int pieces = 0;
+  thread.loop().Post([&] {
+    thread.loop().SetWork([&] {
+      if (++pieces == 5) done.set_value();
+      return pieces < 5;
+    });
+  });
+  done.get_future().wait();
+  // Nothing more is done until something happens.
+  thread.Run([&] { EXPECT_EQ(pieces, 5); });
+}
+
+}  // namespace
+}  // namespace edl::wire
