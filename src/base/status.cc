@@ -52,6 +52,7 @@ Status StatusFromErrno(int error, std::string what) {
       code = Code::kNotFound;
       break;
     case EEXIST:
+    case EADDRINUSE:
       code = Code::kAlreadyExists;
       break;
     case EACCES:
@@ -74,6 +75,8 @@ Status StatusFromErrno(int error, std::string what) {
     case ECONNREFUSED:
     case ECONNRESET:
     case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
     case EAGAIN:
       code = Code::kUnavailable;
       break;

@@ -17,6 +17,11 @@ TEST(Status, KnowsAFullDisk) {
   EXPECT_EQ(StatusFromErrno(ENOSPC, "writing the ledger").code(), Code::kResourceExhausted);
 }
 
+TEST(Status, KnowsAPortThatIsTakenAndAHostThatIsFar) {
+  EXPECT_EQ(StatusFromErrno(EADDRINUSE, "listening").code(), Code::kAlreadyExists);
+  EXPECT_EQ(StatusFromErrno(EHOSTUNREACH, "connecting").code(), Code::kUnavailable);
+}
+
 Result<int> Half(int number) {
   if (number % 2 != 0) return InvalidArgument("{} is odd", number);
   return number / 2;
