@@ -14,6 +14,9 @@ namespace edl::wire {
 //
 //   poll(stream.fd(), stream.EventsFor(...));  stream.Woken();  stream.Read(...);
 //
+// Only a 0 since the last Woken() makes fd() tell of what it was a 0 of: who has read some reads on
+// until 0, who waits for both has tried both. fd() may be ready for nothing.
+//
 // Confined.
 class Stream {
  public:

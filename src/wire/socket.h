@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "wire/stream.h"
+
+namespace edl::wire {
+
+// A stream over a connected socket, TCP or Unix.
+//
+// Confined.
+class SocketStream final : public Stream {
+ public:
+  explicit SocketStream(FileDescriptor socket);
+
+  Result<size_t> Read(std::span<const iovec> rooms) override;
+  Result<size_t> Write(std::span<const iovec> pieces) override;
+  int fd() const override { return socket_.get(); }
+  short EventsFor(Wish wish) const override;
+  void Woken() override {}
+
+ private:
+  const FileDescriptor socket_;
+  const std::string peer_;  // as messages name it
+};
+
+// What the functions below make does not block and is closed on exec; TCP sends at once
+// (TCP_NODELAY).
+
+struct TcpListener {
+  FileDescriptor socket;
+  uint16_t port = 0;
+};
+
+// Listens on the first address of `host` that can be had; an empty `host` is any address, of IPv6
+// and IPv4 where there are both. Port 0 picks one. AlreadyExists: the port is taken.
+Result<TcpListener> ListenTcp(const std::string& host, uint16_t port);
+
+// Listens on a name in the abstract namespace: it is no file, and goes with the socket.
+// AlreadyExists: the name is taken.
+Result<FileDescriptor> ListenUnix(const std::string& name);
+
+// The next connection. Nothing: nobody waits now.
+Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener);
+
+// Blocks until one of the host's addresses answers, `patience` at most; finding the addresses by
+// name comes before that. Unavailable, DeadlineExceeded: try again later.
+Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration patience);
+
+// Unavailable: nobody listens there, or has no place for one more now.
+Result<FileDescriptor> ConnectUnix(const std::string& name);
+
+}  // namespace edl::wire

@@ -1,0 +1,154 @@
+#include "wire/socket.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/testing/sockets.h"
+
+namespace edl::wire {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+std::string OurName() { return fmt::format("edl-socket-test-{}", getpid()); }
+
+bool SendsAtOnce(const FileDescriptor& socket) {
+  int value = 0;
+  socklen_t size = sizeof(value);
+  return getsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &value, &size) == 0 && value != 0;
+}
+
+bool HasIpv6() {
+  const Result<TcpListener> listener = ListenTcp("::1", 0);
+  return listener.ok();
+}
+
+TEST(Tcp, ListensOnAPortThatItTells) {
+  const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_NE(listener->port, 0);
+
+  const Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, seconds(30));
+  ASSERT_TRUE(client.ok()) << client.status();
+
+  const FileDescriptor server = AcceptNext(listener->socket);
+  EXPECT_TRUE(SendsAtOnce(*client));
+  EXPECT_TRUE(SendsAtOnce(server));
+}
+
+TEST(Tcp, SpeaksIpv6) {
+  if (!HasIpv6()) GTEST_SKIP() << "no IPv6 here";
+  const Result<TcpListener> listener = ListenTcp("::1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_TRUE(ConnectTcp("::1", listener->port, seconds(30)).ok());
+}
+
+TEST(Tcp, ListensOnAnyAddressOfBothFamilies) {
+  const Result<TcpListener> listener = ListenTcp("", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_TRUE(ConnectTcp("127.0.0.1", listener->port, seconds(30)).ok());
+  if (HasIpv6()) {
+    EXPECT_TRUE(ConnectTcp("::1", listener->port, seconds(30)).ok());
+  }
+}
+
+TEST(Tcp, NamesThePortThatIsTaken) {
+  const Result<TcpListener> one = ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(one.ok()) << one.status();
+
+  const Result<TcpListener> other = ListenTcp("127.0.0.1", one->port);
+
+  EXPECT_EQ(other.status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(other.status().message(), HasSubstr(fmt::format("127.0.0.1:{}", one->port)));
+}
+
+TEST(Tcp, NamesWhereNobodyListens) {
+  Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  listener->socket.Close();
+
+  const Status status = ConnectTcp("127.0.0.1", listener->port, seconds(30)).status();
+
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
+}
+
+TEST(Tcp, WaitsForAnAnswerNoLongerThanItWasTold) {
+  const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_EQ(listen(listener->socket.get(), 0), 0);  // a place for one, then none is answered
+
+  std::vector<FileDescriptor> queue;
+  Status status;
+  while (status.ok() && queue.size() < 100) {
+    Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, milliseconds(20));
+    status = client.status();
+    if (client.ok()) queue.push_back(*std::move(client));
+  }
+
+  EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
+  EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
+}
+
+TEST(Tcp, NamesThePeerThatHasClosed) {
+  const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, seconds(30));
+  ASSERT_TRUE(client.ok()) << client.status();
+  SocketStream stream(*std::move(client));
+  AcceptNext(listener->socket).Close();
+
+  pollfd wait{.fd = stream.fd(), .events = POLLIN};
+  ASSERT_EQ(poll(&wait, 1, 30'000), 1);
+  char byte = 0;
+  const iovec room{.iov_base = &byte, .iov_len = 1};
+  const Status status = stream.Read({&room, 1}).status();
+
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
+}
+
+TEST(Unix, HasNobodyToAcceptBeforeOneConnects) {
+  const Result<FileDescriptor> listener = ListenUnix(OurName());
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const Result<std::optional<FileDescriptor>> nobody = Accept(*listener);
+  ASSERT_TRUE(nobody.ok()) << nobody.status();
+  EXPECT_FALSE(nobody->has_value());
+
+  const Result<FileDescriptor> client = ConnectUnix(OurName());
+
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(AcceptNext(*listener).valid());
+}
+
+TEST(Unix, GivesANameToOneOnly) {
+  const Result<FileDescriptor> listener = ListenUnix(OurName());
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_EQ(ListenUnix(OurName()).status().code(), Code::kAlreadyExists);
+}
+
+TEST(Unix, NamesWhereNobodyListens) {
+  const Status status = ConnectUnix(OurName()).status();
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr(OurName()));
+}
+
+TEST(Unix, RefusesNamesThatDoNotFit) {
+  EXPECT_TRUE(ListenUnix(std::string(107, 'x')).ok());
+  EXPECT_EQ(ListenUnix(std::string(108, 'x')).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ConnectUnix("").status().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace edl::wire
