@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "wire/ring.h"
 #include "wire/socket.h"
 #include "wire/testing/conformance.h"
 #include "wire/testing/sockets.h"
@@ -28,9 +29,20 @@ StreamPair MakeUnix() {
           .server = std::make_unique<SocketStream>(AcceptNext(*listener))};
 }
 
+MakeStreams MakeRing(size_t capacity) {
+  return [capacity]() -> StreamPair {
+    const Result<FileDescriptor> listener = ListenUnix(OurName());
+    Result<std::unique_ptr<Stream>> client = ConnectRing(OurName(), capacity);
+    Result<std::unique_ptr<Stream>> server = AcceptRing(AcceptNext(*listener));
+    return {.client = *std::move(client), .server = *std::move(server)};
+  };
+}
+
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Tcp, StreamConformance, testing::Values(MakeStreams(&MakeTcp)));
 INSTANTIATE_TEST_SUITE_P(Unix, StreamConformance, testing::Values(MakeStreams(&MakeUnix)));
+INSTANTIATE_TEST_SUITE_P(Ring, StreamConformance, testing::Values(MakeRing(kRingBytes)));
+INSTANTIATE_TEST_SUITE_P(SmallRing, StreamConformance, testing::Values(MakeRing(4096)));
 
 }  // namespace edl::wire
