@@ -6,7 +6,7 @@
 
 namespace edl::wire {
 
-// The checksum CRC-32C (Castagnoli) of some bytes. For headers: no processor's instruction is used.
-uint32_t Crc32c(std::span<const std::byte> bytes);
+// The checksum CRC-32C (Castagnoli) of some bytes; `before` is that of the bytes before them.
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace edl::wire

@@ -17,5 +17,14 @@ TEST(Crc32c, GivesThePublishedSums) {
   EXPECT_EQ(Crc32c({}), 0U);
 }
 
+TEST(Crc32c, OfPiecesIsThatOfTheWhole) {
+  std::vector<std::byte> bytes(100);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  const std::span whole(bytes);
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    EXPECT_EQ(Crc32c(whole.subspan(cut), Crc32c(whole.first(cut))), Crc32c(whole)) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace edl::wire

@@ -50,8 +50,8 @@ TEST(EventLoop, AllowsOneToRemoveItself) {
 }
 
 TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
-  LoopThread thread(std::move(*EventLoop::Make()));
   std::vector<int> order;
+  LoopThread thread(std::move(*EventLoop::Make()));
   for (int i = 0; i < 100; ++i) thread.loop().Post([&order, i] { order.push_back(i); });
   thread.Run([&] { order.push_back(100); });
   ASSERT_EQ(order.size(), 101U);
@@ -59,9 +59,9 @@ TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
 }
 
 TEST(EventLoop, DoesWorkBetweenEventsWhileThereIsSome) {
-  LoopThread thread(std::move(*EventLoop::Make()));
   std::promise<void> done;
   int pieces = 0;
+  LoopThread thread(std::move(*EventLoop::Make()));
   thread.loop().Post([&] {
     thread.loop().SetWork([&] {
       if (++pieces == 5) done.set_value();

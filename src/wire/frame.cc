@@ -77,9 +77,14 @@ Result<FrameHeader> DecodeHeader(std::span<const std::byte, FrameHeader::kBytes>
                      .meta_bytes = layout.meta_bytes};
 }
 
-Buffer::Buffer(size_t size) : size_(size) {
-  if (size == 0) return;
-  data_.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment})));
+Buffer::Buffer(size_t size) { Reshape(size); }
+
+void Buffer::Reshape(size_t size) {
+  if (size > capacity_) {
+    data_.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment})));
+    capacity_ = size;
+  }
+  size_ = size;
 }
 
 void Buffer::Free::operator()(std::byte* data) const {

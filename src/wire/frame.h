@@ -52,8 +52,12 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(size_t size);
 
+  // Has that size from now on, and any content; asks for memory only to be larger than ever.
+  void Reshape(size_t size);
+
   std::byte* data() const { return data_.get(); }
   size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
   std::span<std::byte> bytes() const { return {data_.get(), size_}; }
 
  private:
@@ -63,6 +67,7 @@ class Buffer {
 
   std::unique_ptr<std::byte[], Free> data_;  // NOLINT: of a size known at run time
   size_t size_ = 0;
+  size_t capacity_ = 0;
 };
 
 // One message.

@@ -25,6 +25,8 @@ class FrameReader {
   Status Add(size_t size);
   // The frame that is complete.
   std::optional<Frame> Next();
+  // Gives the memory of a frame that is done with back, for the next one.
+  void Recycle(Frame frame);
   // Whether the stream may end here: not in the middle of a frame.
   bool IsBetweenFrames() const { return !frame_.has_value() && filled_ == 0; }
 
@@ -33,6 +35,7 @@ class FrameReader {
   std::array<std::byte, FrameHeader::kBytes> header_{};
   std::optional<Frame> frame_;  // whose header is known
   size_t filled_ = 0;           // of the header, then of the body
+  Buffer spare_;
 };
 
 }  // namespace edl::wire

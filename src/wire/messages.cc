@@ -73,7 +73,7 @@ void FieldsOfShard(Visit& visit, Key& key) {
   visit(key.ordinal);
 }
 
-constexpr auto kNumber = [](auto& visit, auto& number) { visit(number); };
+constexpr auto kItself = [](auto& visit, auto& value) { visit(value); };
 constexpr auto kTableShare = [](auto& visit, auto& share) {
   visit(share.table);
   visit(share.ids);
@@ -98,6 +98,8 @@ template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Welcome& /*like*/) {
   visit(message.incarnation);
   visit(message.lanes);
+  visit(message.servers);
+  visit(message.index);
 }
 
 template <typename Visit, typename Message>
@@ -107,7 +109,7 @@ void Fields(Visit& visit, Message& message, const Declare& /*like*/) {
 
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Put& /*like*/) {
-  visit.List(message.tensors, sizeof(uint32_t), kNumber);
+  visit.List(message.tensors, sizeof(uint32_t), kItself);
 }
 
 template <typename Visit, typename Message>
@@ -119,7 +121,7 @@ template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Pull& /*like*/) {
   visit.Choice(message.unknown, Pull::Unknown::kTell);
   visit.List(message.tables, 12, kTableShare);
-  visit.List(message.tensors, sizeof(uint32_t), kNumber);
+  visit.List(message.tensors, sizeof(uint32_t), kItself);
 }
 
 template <typename Visit, typename Message>
@@ -155,6 +157,28 @@ void Fields(Visit& visit, Message& message, const PushAnswer& /*like*/) {
   visit(message.version);
 }
 
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Save& /*like*/) {
+  visit(message.path);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const SaveAnswer& /*like*/) {
+  visit(message.bytes);
+  visit(message.seconds);
+  visit(message.longest_pause_seconds);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Restore& /*like*/) {
+  visit.List(message.paths, sizeof(uint32_t), kItself);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const RestoreAnswer& /*like*/) {
+  visit(message.rows);
+}
+
 template <typename Message>
 std::string EncodeFields(const Message& message) {
   MetaWriter writer;
@@ -183,6 +207,8 @@ size_t ShardKeyHash::operator()(const ShardKey& key) const {
   return hash;
 }
 
+std::string RingName(uint16_t port) { return fmt::format("elasticdl-ps-{}", port); }
+
 std::string Encode(const Hello& message) { return EncodeFields(message); }
 std::string Encode(const Welcome& message) { return EncodeFields(message); }
 std::string Encode(const Declare& message) { return EncodeFields(message); }
@@ -194,6 +220,11 @@ std::string Encode(const Open& message) { return EncodeFields(message); }
 std::string Encode(const OpenAnswer& message) { return EncodeFields(message); }
 std::string Encode(const Push& message) { return EncodeFields(message); }
 std::string Encode(const PushAnswer& message) { return EncodeFields(message); }
+
+std::string Encode(const Save& message) { return EncodeFields(message); }
+std::string Encode(const SaveAnswer& message) { return EncodeFields(message); }
+std::string Encode(const Restore& message) { return EncodeFields(message); }
+std::string Encode(const RestoreAnswer& message) { return EncodeFields(message); }
 
 std::string Encode(const Status& failure) {
   MetaWriter writer;
@@ -234,6 +265,19 @@ Status Decode(std::span<const std::byte> meta, Push& message) {
 }
 Status Decode(std::span<const std::byte> meta, PushAnswer& message) {
   return DecodeFields(meta, message, "answer to Push");
+}
+
+Status Decode(std::span<const std::byte> meta, Save& message) {
+  return DecodeFields(meta, message, "Save");
+}
+Status Decode(std::span<const std::byte> meta, SaveAnswer& message) {
+  return DecodeFields(meta, message, "answer to Save");
+}
+Status Decode(std::span<const std::byte> meta, Restore& message) {
+  return DecodeFields(meta, message, "Restore");
+}
+Status Decode(std::span<const std::byte> meta, RestoreAnswer& message) {
+  return DecodeFields(meta, message, "answer to Restore");
 }
 
 Status DecodeRefusal(std::span<const std::byte> meta) {

@@ -22,6 +22,8 @@ enum class MessageType : uint8_t {
   kPull = 4,
   kOpen = 5,
   kPush = 6,
+  kSave = 7,
+  kRestore = 8,
   kRefusal = 127,
 };
 inline constexpr uint8_t kAnswer = 128;
@@ -50,12 +52,18 @@ struct Hello {
   std::string caller;  // for people
   uint32_t lane = 0;   // of this server
   uint32_t place = 0;  // the lane's, counted over all servers
-  uint32_t lanes = 0;  // of all servers
+  // Of all servers. 0: the caller only wants to be told, and says Hello again.
+  uint32_t lanes = 0;
 };
 struct Welcome {
   uint64_t incarnation = 0;  // of the server
-  uint32_t lanes = 0;        // that this server has
+  uint32_t lanes = 0;        // that each server has
+  uint32_t servers = 0;
+  uint32_t index = 0;  // of this server among them
 };
+
+// The abstract Unix name on which a server with that TCP port takes shared memory.
+std::string RingName(uint16_t port);
 
 // What the following messages will speak of: JSON, docs/formats/parameters.md. The caller numbers
 // its tables and its tensors from 0 in the order of the text; the numbers are the connection's own.
@@ -133,6 +141,25 @@ struct PushAnswer {
   uint64_t version = 0;
 };
 
+// Saves the lane as it is now to a file that the server can write. Answered when it is durable; on
+// a connection of its own, for answers come in order.
+struct Save {
+  std::string path;
+};
+struct SaveAnswer {
+  uint64_t bytes = 0;
+  double seconds = 0;
+  double longest_pause_seconds = 0;  // of the lane, at a time
+};
+
+// Takes from the parts of a checkpoint what belongs to this lane, which has nothing yet.
+struct Restore {
+  std::vector<std::string> paths;
+};
+struct RestoreAnswer {
+  uint64_t rows = 0;  // that the lane has now
+};
+
 std::string Encode(const Hello& message);
 std::string Encode(const Welcome& message);
 std::string Encode(const Declare& message);
@@ -144,6 +171,10 @@ std::string Encode(const Open& message);
 std::string Encode(const OpenAnswer& message);
 std::string Encode(const Push& message);
 std::string Encode(const PushAnswer& message);
+std::string Encode(const Save& message);
+std::string Encode(const SaveAnswer& message);
+std::string Encode(const Restore& message);
+std::string Encode(const RestoreAnswer& message);
 // Of a failure.
 std::string Encode(const Status& failure);
 
@@ -159,6 +190,10 @@ Status Decode(std::span<const std::byte> meta, Open& message);
 Status Decode(std::span<const std::byte> meta, OpenAnswer& message);
 Status Decode(std::span<const std::byte> meta, Push& message);
 Status Decode(std::span<const std::byte> meta, PushAnswer& message);
+Status Decode(std::span<const std::byte> meta, Save& message);
+Status Decode(std::span<const std::byte> meta, SaveAnswer& message);
+Status Decode(std::span<const std::byte> meta, Restore& message);
+Status Decode(std::span<const std::byte> meta, RestoreAnswer& message);
 // The failure that a kRefusal tells; never Ok.
 Status DecodeRefusal(std::span<const std::byte> meta);
 

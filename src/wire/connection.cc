@@ -1,0 +1,217 @@
+#include "wire/connection.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "wire/messages.h"
+
+namespace edl::wire {
+namespace {
+
+// Above it nothing more is read.
+constexpr size_t kMostOutgoing = size_t{8} << 20;
+// Frames in a row before others on the loop have their turn.
+constexpr int kFramesInARow = 8;
+// Kept for the next answers.
+constexpr size_t kMostSpares = 4;
+constexpr size_t kMostSpareBytes = size_t{16} << 20;
+// What is read of one who was refused, so that the refusal reaches it before the end does.
+constexpr size_t kMostDiscarded = size_t{1} << 20;
+
+// A body begins at a multiple of kAlignment, so the header is right before one.
+constexpr size_t kBody = kAlignment;
+constexpr size_t kHeader = kBody - FrameHeader::kBytes;
+
+}  // namespace
+
+Connection::Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLimits limits,
+                       OnFrame on_frame, OnEnd on_end)
+    : loop_(loop),
+      stream_(std::move(stream)),
+      reader_(limits),
+      on_frame_(std::move(on_frame)),
+      on_end_(std::move(on_end)),
+      armed_(stream_->EventsFor(Stream::Wish::kRead)) {
+  loop_.Add(stream_->fd(), armed_, [this] { OnReady(); });
+  // What came before nobody was told of.
+  loop_.Post([this, alive = alive_] {
+    if (*alive && stream_ != nullptr) OnReady();
+  });
+}
+
+Connection::~Connection() {
+  *alive_ = false;
+  if (stream_ != nullptr) loop_.Remove(stream_->fd());
+}
+
+std::byte* Connection::Append(const FrameHeader& header, std::string_view meta,
+                              size_t tensor_bytes) {
+  Buffer memory;
+  if (!spares_.empty()) {
+    memory = std::move(spares_.back());
+    spares_.pop_back();
+  }
+  memory.Reshape(kBody + header.body_bytes);
+  const auto encoded = EncodeHeader(header);
+  std::memcpy(memory.data() + kHeader, encoded.data(), encoded.size());
+  std::byte* const body = memory.data() + kBody;
+  std::copy_n(reinterpret_cast<const std::byte*>(meta.data()), meta.size(), body);
+  std::byte* const tensors = body + (header.body_bytes - tensor_bytes);
+  std::memset(body + meta.size(), 0, static_cast<size_t>(tensors - body) - meta.size());
+  outgoing_bytes_ += memory.size() - kHeader;
+  outgoing_.push_back({.memory = std::move(memory), .begin = kHeader});
+  return tensors;
+}
+
+std::byte* Connection::Answer(const FrameHeader& to, std::string_view meta, size_t tensor_bytes) {
+  const size_t meta_room = tensor_bytes > 0 ? AlignedUp(meta.size()) : meta.size();
+  return Append({.type = AnswerTo(to.type),
+                 .request = to.request,
+                 .body_bytes = meta_room + tensor_bytes,
+                 .meta_bytes = static_cast<uint32_t>(meta.size())},
+                meta, tensor_bytes);
+}
+
+void Connection::Refuse(const FrameHeader& to, const Status& why) {
+  const std::string meta = Encode(why);
+  Append({.type = static_cast<uint8_t>(MessageType::kRefusal),
+          .request = to.request,
+          .body_bytes = meta.size(),
+          .meta_bytes = static_cast<uint32_t>(meta.size())},
+         meta, 0);
+}
+
+void Connection::Flush() {
+  if (stream_ != nullptr) OnReady();
+}
+
+void Connection::Close() { closing_ = true; }
+
+std::unique_ptr<Stream> Connection::Release() {
+  CHECK(outgoing_.empty(), "{} answers are not sent", outgoing_.size());
+  loop_.Remove(stream_->fd());
+  return std::move(stream_);
+}
+
+void Connection::OnReady() {
+  stream_->Woken();
+  Write();
+  if (stream_ != nullptr) Read();
+  if (stream_ != nullptr) Arm();
+}
+
+void Connection::Read() {
+  if (closing_) {
+    Discard();
+    return;
+  }
+  const Status read = ReadFrames();
+  if (stream_ == nullptr) return;
+  if (read.code() == Code::kUnavailable || read.code() == Code::kDataLoss) {
+    End(reader_.IsBetweenFrames() && read.code() == Code::kUnavailable ? Ok() : read);
+    return;
+  }
+  if (!read.ok()) {
+    Refuse({}, read);
+    Close();
+  }
+  Write();
+}
+
+// Ok: there is nothing more now, or others have their turn.
+Status Connection::ReadFrames() {
+  if (held_.has_value()) return Ok();
+  for (int frames = 0; frames < kFramesInARow; ++frames) {
+    std::optional<Frame> frame = reader_.Next();
+    while (!frame.has_value()) {
+      const std::span<std::byte> room = reader_.Room();
+      const std::array<iovec, 1> rooms = {iovec{room.data(), room.size()}};
+      EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(rooms));
+      if (got == 0) return Ok();
+      EDL_RETURN_IF_ERROR(reader_.Add(got));
+      frame = reader_.Next();
+    }
+    if (!Offer(*std::move(frame))) return Ok();
+    if (stream_ == nullptr || closing_) return Ok();
+    Write();
+    if (stream_ == nullptr || outgoing_bytes_ > kMostOutgoing) return Ok();
+  }
+  // There may be more that nobody will be woken for.
+  loop_.Post([this, alive = alive_] {
+    if (*alive && stream_ != nullptr) OnReady();
+  });
+  return Ok();
+}
+
+bool Connection::Offer(Frame frame) {
+  if (on_frame_(frame) == Taken::kLater) {
+    held_ = std::move(frame);
+    return false;
+  }
+  reader_.Recycle(std::move(frame));
+  return true;
+}
+
+void Connection::Resume() {
+  if (!held_.has_value() || stream_ == nullptr) return;
+  Frame frame = *std::exchange(held_, std::nullopt);
+  if (!Offer(std::move(frame)) || stream_ == nullptr) return;
+  OnReady();
+}
+
+void Connection::Discard() {
+  std::array<std::byte, 4096> scratch;  // NOLINT: written before it is read
+  const std::array<iovec, 1> rooms = {iovec{scratch.data(), scratch.size()}};
+  while (true) {
+    const Result<size_t> got = stream_->Read(rooms);
+    if (got.ok() && *got == 0) return;
+    discarded_ += got.ok() ? *got : 0;
+    if (got.ok() && discarded_ <= kMostDiscarded) continue;
+    End(Ok());
+    return;
+  }
+}
+
+void Connection::Write() {
+  while (!outgoing_.empty()) {
+    Outgoing& first = outgoing_.front();
+    const std::array<iovec, 1> pieces = {
+        iovec{first.memory.data() + first.begin, first.memory.size() - first.begin}};
+    const Result<size_t> sent = stream_->Write(pieces);
+    if (!sent.ok()) {
+      End(sent.status());
+      return;
+    }
+    if (*sent == 0) return;
+    first.begin += *sent;
+    outgoing_bytes_ -= *sent;
+    if (first.begin < first.memory.size()) continue;
+    if (spares_.size() < kMostSpares && first.memory.capacity() <= kMostSpareBytes) {
+      spares_.push_back(std::move(first.memory));
+    }
+    outgoing_.pop_front();
+  }
+}
+
+void Connection::Arm() {
+  using Wish = Stream::Wish;
+  // An end of the stream is noticed also by one who waits for nothing.
+  const bool full = outgoing_bytes_ > kMostOutgoing || held_.has_value();
+  const Wish wish = outgoing_.empty() ? Wish::kRead : (full ? Wish::kWrite : Wish::kBoth);
+  const bool nothing = held_.has_value() && outgoing_.empty();
+  const short events = nothing ? 0 : stream_->EventsFor(wish);
+  if (events == armed_) return;
+  armed_ = events;
+  loop_.Change(stream_->fd(), events);
+}
+
+void Connection::End(const Status& why) {
+  loop_.Remove(stream_->fd());
+  stream_.reset();
+  on_end_(why);
+}
+
+}  // namespace edl::wire

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+#include "wire/event_loop.h"
+#include "wire/frame.h"
+#include "wire/frame_reader.h"
+#include "wire/stream.h"
+
+namespace edl::wire {
+
+// A server's end of a stream of frames: hands out what comes and sends what is answered. While
+// much waits to be sent nothing is read, so one who asks and does not listen is held up and costs
+// no memory. A stream that is no stream of frames is told so and ended.
+//
+// Confined to its loop.
+class Connection {
+ public:
+  enum class Taken { kYes, kLater };
+  // Gets each frame, and may Answer it; its content is gone after the call. A frame that is to be
+  // taken later is offered again after Resume(), and nothing is read until then.
+  using OnFrame = std::function<Taken(const Frame&)>;
+  // The stream has ended: Ok where the other end closed it between frames. Called once, from within
+  // the connection, so it is destroyed later (EventLoop::Post).
+  using OnEnd = std::function<void(const Status&)>;
+
+  Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLimits limits, OnFrame on_frame,
+             OnEnd on_end);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Sends the answer to a frame once the callback is over: its meta part, and behind it so many
+  // bytes of tensors for the caller to write where the result points to, before anything else.
+  std::byte* Answer(const FrameHeader& to, std::string_view meta, size_t tensor_bytes = 0);
+  // Sends a refusal instead.
+  void Refuse(const FrameHeader& to, const Status& why);
+  // Sends what was answered outside of OnFrame.
+  void Flush();
+  // The frame that was not taken can be.
+  void Resume();
+  // Ends the stream once all is sent: what comes from now on is not looked at.
+  void Close();
+  // Gives the stream away, to go on elsewhere. REQUIRES: called within OnFrame, once, and nothing
+  // was answered that is not sent; the connection is only destroyed after it.
+  std::unique_ptr<Stream> Release();
+
+ private:
+  struct Outgoing {
+    Buffer memory;
+    size_t begin = 0;  // what is before it was sent
+  };
+
+  std::byte* Append(const FrameHeader& header, std::string_view meta, size_t tensor_bytes);
+  void OnReady();
+  void Read();
+  Status ReadFrames();
+  // Whether it was taken.
+  bool Offer(Frame frame);
+  void Discard();
+  void Write();
+  void Arm();
+  void End(const Status& why);
+
+  EventLoop& loop_;
+  std::unique_ptr<Stream> stream_;
+  FrameReader reader_;
+  std::optional<Frame> held_;  // was not taken
+  const OnFrame on_frame_;
+  const OnEnd on_end_;
+  std::deque<Outgoing> outgoing_;
+  size_t outgoing_bytes_ = 0;
+  std::vector<Buffer> spares_;
+  short armed_ = 0;
+  bool closing_ = false;
+  size_t discarded_ = 0;
+  // Shared with what was posted to the loop, which may run when the connection is gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace edl::wire
