@@ -1,0 +1,70 @@
+#include "job/manifest.h"
+
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+
+namespace edl::job {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kFormat = 1;
+constexpr const char* kFile = "manifest.json";
+
+// A name that leads out of the folder is none.
+bool IsPlain(const std::string& file) {
+  return !file.empty() && file.find('/') == std::string::npos && file != "." && file != "..";
+}
+
+}  // namespace
+
+Status WriteManifest(const fs::path& folder, const Manifest& manifest) {
+  json parts = json::array();
+  for (const Manifest::Part& part : manifest.parts) {
+    parts.push_back({{"file", part.file}, {"bytes", part.bytes}});
+  }
+  const json written = {{"format", kFormat}, {"parts", parts}};
+  return WriteFileAtomically(folder / kFile, written.dump(1) + "\n");
+}
+
+Result<Manifest> ReadManifest(const fs::path& folder) {
+  const fs::path path = folder / kFile;
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return NotFound("{} holds no checkpoint: there is no {}", folder.string(), kFile);
+  }
+  EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const json read = json::parse(text, nullptr, false);
+  const auto damaged = [&] { return DataLoss("{} is damaged", path.string()); };
+  if (!read.is_object()) return damaged();
+  if (read.value("format", json()) != kFormat) {
+    return DataLoss("{} is not of format {}", path.string(), kFormat);
+  }
+  const json parts = read.value("parts", json());
+  if (!parts.is_array()) return damaged();
+  Manifest manifest;
+  for (const json& part : parts) {
+    if (!part.is_object()) return damaged();
+    const json file = part.value("file", json());
+    const json bytes = part.value("bytes", json());
+    if (!file.is_string() || !bytes.is_number_unsigned() || !IsPlain(file.get<std::string>())) {
+      return damaged();
+    }
+    manifest.parts.push_back({.file = file.get<std::string>(), .bytes = bytes.get<uint64_t>()});
+    const fs::path part_path = folder / manifest.parts.back().file;
+    const uintmax_t size = fs::file_size(part_path, error);
+    if (error) return DataLoss("{} is missing: {}", part_path.string(), error.message());
+    if (size != manifest.parts.back().bytes) {
+      return DataLoss("{} has {} bytes, and not {}", part_path.string(), size,
+                      manifest.parts.back().bytes);
+    }
+  }
+  return manifest;
+}
+
+}  // namespace edl::job
