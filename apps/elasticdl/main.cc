@@ -16,6 +16,7 @@
 #include "apps/elasticdl/cluster_jobs.h"
 #include "apps/elasticdl/local_jobs.h"
 #include "apps/elasticdl/master.h"
+#include "apps/elasticdl/ps.h"
 #include "apps/elasticdl/supervise.h"
 #include "base/clock.h"
 #include "base/run_program.h"
@@ -117,6 +118,9 @@ int main(int argc, char** argv) {
   // Not a verb for people: what the agent of a job starts.
   if (argc > 1 && std::string_view(argv[1]) == "master") {
     return edl::apps::RunMaster(argc - 2, argv + 2);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "ps") {
+    return edl::apps::RunPs(argc - 2, argv + 2);
   }
   // Nor this one: what a master's pod starts.
   if (argc > 1 && std::string_view(argv[1]) == "supervise") {

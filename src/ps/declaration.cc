@@ -15,7 +15,7 @@ using nlohmann::json;
 
 // Rows above it are no rows of an embedding, and one of them would not fit a frame's limits.
 constexpr size_t kMostDim = size_t{1} << 20;
-constexpr size_t kMostValues = size_t{1} << 40;
+constexpr size_t kMostValues = size_t{1} << 32;
 constexpr uint64_t kDefaultSeed = 0;
 
 // Takes the fields of a JSON object, and in the end says which of them nobody took. The first
@@ -114,6 +114,39 @@ Result<OptimizerOptions> ReadOptimizer(const json& given, const std::string& whe
   return options;
 }
 
+json ToJson(const OptimizerOptions& options) {
+  return {{"name", options.name},
+          {"momentum", options.momentum},
+          {"nesterov", options.nesterov},
+          {"initial_accumulator_value", options.initial_accumulator_value},
+          {"epsilon", options.epsilon},
+          {"beta_1", options.beta_1},
+          {"beta_2", options.beta_2},
+          {"amsgrad", options.amsgrad},
+          {"rho", options.rho},
+          {"centered", options.centered},
+          {"learning_rate_power", options.learning_rate_power},
+          {"l1_regularization_strength", options.l1_regularization_strength},
+          {"l2_regularization_strength", options.l2_regularization_strength},
+          {"l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength},
+          {"beta", options.beta},
+          {"weight_decay", options.weight_decay}};
+}
+
+json ToJson(const Initializer& initializer) {
+  switch (initializer.kind) {
+    case Initializer::Kind::kConstant:
+      return {{"name", "constant"}, {"value", initializer.a}};
+    case Initializer::Kind::kUniform:
+      return {{"name", "uniform"}, {"minval", initializer.a}, {"maxval", initializer.b}};
+    case Initializer::Kind::kNormal:
+      return {{"name", "normal"}, {"mean", initializer.a}, {"stddev", initializer.b}};
+    case Initializer::Kind::kTruncatedNormal:
+      return {{"name", "truncated_normal"}, {"mean", initializer.a}, {"stddev", initializer.b}};
+  }
+  return {};
+}
+
 // As Keras has them, by its names and by the shorter ones of its users.
 Result<Initializer> ReadInitializer(const json& given, const std::string& where) {
   std::string name = "uniform";
@@ -167,13 +200,14 @@ Result<TableSpec> ReadTable(const json& given, const std::string& where, uint64_
   Fields fields(given, where);
   fields.Take("name", table.name);
   fields.Take("dim", dim, 1, kMostDim);
+  table.seed = SeedOf(seed, table.name);
+  fields.Take("row_seed", table.seed, 0, UINT64_MAX);
   const json* const initializer = fields.Find("initializer");
   const json* const optimizer = fields.Find("optimizer");
   EDL_RETURN_IF_ERROR(fields.Done());
   if (table.name.empty()) return InvalidArgument("{} has no name", where);
   if (dim == 0) return InvalidArgument("{} '{}' has no dim", where, table.name);
   table.dim = dim;
-  table.seed = SeedOf(seed, table.name);
   const std::string here = fmt::format("{} '{}'", where, table.name);
   EDL_ASSIGN_OR_RETURN(table.initializer,
                        ReadInitializer(initializer != nullptr ? *initializer : json::object(),
@@ -240,6 +274,25 @@ Result<Declaration> ParseDeclaration(std::string_view text) {
   EDL_RETURN_IF_ERROR(ReadList(fields, "tensors", declaration.tensors, ReadTensor));
   EDL_RETURN_IF_ERROR(fields.Done());
   return declaration;
+}
+
+std::string ToText(const Declaration& declaration) {
+  json tables = json::array();
+  for (const TableSpec& table : declaration.tables) {
+    tables.push_back({{"name", table.name},
+                      {"dim", table.dim},
+                      {"initializer", ToJson(table.initializer)},
+                      {"optimizer", ToJson(table.optimizer)},
+                      {"row_seed", table.seed}});
+  }
+  json tensors = json::array();
+  for (const TensorSpec& tensor : declaration.tensors) {
+    json written = {{"name", tensor.name}, {"size", tensor.size}};
+    if (tensor.optimizer.has_value()) written["optimizer"] = ToJson(*tensor.optimizer);
+    tensors.push_back(std::move(written));
+  }
+  return json{{"tables", tables}, {"tensors", tensors}}.dump(-1, ' ', true,
+                                                             json::error_handler_t::replace);
 }
 
 Result<OptimizerOptions> ParseOptimizer(std::string_view text) {

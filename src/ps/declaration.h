@@ -43,6 +43,9 @@ struct Declaration {
 // Reads docs/formats/parameters.md. InvalidArgument names the place and what may stand there.
 Result<Declaration> ParseDeclaration(std::string_view text);
 
+// Writes what ParseDeclaration reads to the same again.
+std::string ToText(const Declaration& declaration);
+
 // Reads the settings of an optimizer alone.
 Result<OptimizerOptions> ParseOptimizer(std::string_view text);
 

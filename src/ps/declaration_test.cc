@@ -30,6 +30,26 @@ TEST(Declaration, TakesWhatIsSaidAndKerasForTheRest) {
   EXPECT_EQ(read->tensors[1].optimizer, std::nullopt);
 }
 
+TEST(Declaration, IsReadAsItWasWritten) {
+  Declaration declaration;
+  for (const Initializer initializer :
+       {Initializer::Constant(0.1F), Initializer::Uniform(-0.3F, 0.7F),
+        Initializer::Normal(1, 1e-6F), Initializer::GlorotNormal(3, 5)}) {
+    declaration.tables.push_back(
+        {.name = fmt::format("t{}", declaration.tables.size()),
+         .dim = 3,
+         .initializer = initializer,
+         .optimizer = {.name = "Ftrl", .nesterov = true, .epsilon = 1e-9F, .beta_1 = 0.1},
+         .seed = 0xFFFFFFFFFFFFFFF1});
+  }
+  declaration.tensors = {{.name = "d", .size = 7, .optimizer = OptimizerOptions{}},
+                         {.name = "e", .size = 1, .optimizer = std::nullopt}};
+  const auto read = ParseDeclaration(ToText(declaration));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->tables, declaration.tables);
+  EXPECT_EQ(read->tensors, declaration.tensors);
+}
+
 struct Bad {
   const char* text;
   const char* message;

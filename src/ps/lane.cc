@@ -46,13 +46,13 @@ Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
   Names names;
   for (const TableSpec& spec : declaration.tables) {
     EDL_ASSIGN_OR_RETURN(Table* const table, Declared(tables_, spec, "table", [&] {
-                           return std::make_unique<Table>(spec);
+                           return std::make_unique<Table>(spec, save_);
                          }));
     names.tables.push_back(table);
   }
   for (const TensorSpec& spec : declaration.tensors) {
     EDL_ASSIGN_OR_RETURN(TensorShare* const tensor, Declared(tensors_, spec, "tensor", [&] {
-                           return std::make_unique<TensorShare>(spec, first_, end_);
+                           return std::make_unique<TensorShare>(spec, first_, end_, save_);
                          }));
     names.tensors.push_back(tensor);
   }
@@ -156,15 +156,18 @@ void Lane::CountSteps(const Marks::Verdict& verdict) {
   for (size_t bucket = first_; bucket < end_; ++bucket) {
     if (Takes(verdict, static_cast<wire::Bucket>(bucket))) ++steps_[bucket];
   }
-  if (!verdict.lacked.has_value()) return;  // they agree as before
+  if (verdict.lacked.has_value()) CheckSteps();  // else they agree as before
+}
+
+void Lane::CheckSteps() {
   steps_agree_ = std::all_of(steps_.begin() + first_, steps_.begin() + static_cast<ptrdiff_t>(end_),
                              [&](uint64_t step) { return step == steps_[first_]; });
 }
 
 void Lane::Apply(const TablePush& push, const Marks::Verdict& verdict) {
   Table& table = *push.table;
-  const bool by_step = !steps_agree_ && table.optimizer().counts_steps();
-  if (!verdict.lacked.has_value() && !by_step) {
+  const bool by_step = table.optimizer().counts_steps();
+  if (!verdict.lacked.has_value() && (steps_agree_ || !by_step)) {
     table.Push(
         push.ids, push.gradients,
         {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(steps_[first_])});
@@ -197,6 +200,14 @@ void Lane::Apply(const TensorPush& push, const Marks::Verdict& verdict) {
     return Step{.learning_rate = push.learning_rate,
                 .number = static_cast<int64_t>(steps_[bucket])};
   });
+}
+
+bool Lane::IsEmpty() const {
+  return rows() == 0 && marks_.shards() == 0 &&
+         std::ranges::none_of(tensors_, [](const auto& entry) {
+           return std::ranges::any_of(entry.second->blocks(),
+                                      [](const auto& block) { return block.has_value(); });
+         });
 }
 
 size_t Lane::rows() const {

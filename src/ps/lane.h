@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -13,6 +14,8 @@
 #include "base/status.h"
 #include "ps/declaration.h"
 #include "ps/marks.h"
+#include "ps/part_file.h"
+#include "ps/record_collector.h"
 #include "ps/table.h"
 #include "ps/tensor_share.h"
 #include "wire/messages.h"
@@ -56,6 +59,25 @@ class Lane {
   Result<wire::PushAnswer> Push(const Names& names, const wire::Push& push,
                                 std::span<const std::byte> tensors);
 
+  // --- saving and restoring ---
+  // The lane as it is at this moment goes to `give`, chunk by chunk: what was applied at once, the
+  // parameters in SaveSome and before they change. REQUIRES: no save is under way.
+  using GiveChunk = std::function<void(Chunk)>;
+  void BeginSave(GiveChunk give);
+  bool saving() const { return saving_ != nullptr; }
+  // Saves until `is_enough` says so, which is asked now and then. False: all was given, and the
+  // save has ended.
+  bool SaveSome(const std::function<bool()>& is_enough);
+  // Gives the save up.
+  void EndSave();
+  // Takes what a part has of this lane's buckets; DataLoss tells what is wrong with it. After the
+  // last one, EndRestore(). REQUIRES: nothing was asked of the lane yet.
+  Status Restore(PartReader& part);
+  void EndRestore();
+
+  // Whether nothing was put, made or opened yet.
+  bool IsEmpty() const;
+
   Marks& marks() { return marks_; }
   // Pushes that it has applied.
   uint64_t version() const { return version_; }
@@ -77,6 +99,30 @@ class Lane {
     float learning_rate = 0;
   };
 
+  // A save that is under way.
+  struct Saving {
+    GiveChunk give;
+    std::vector<std::unique_ptr<RecordCollector>> collectors;  // one for each table
+    std::vector<Table*> tables;
+    std::vector<TensorShare*> tensors;
+    size_t tables_done = 0;
+    size_t tensors_done = 0;
+  };
+  // What the numbers in a part's chunks mean.
+  struct Restoring {
+    Names names;
+    size_t first = 0;  // bucket of the part
+  };
+
+  Status RestoreHead(const Chunk& chunk, Restoring& restoring);
+  Status RestoreMarks(const Chunk& chunk);
+  Status RestoreSteps(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreRows(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreBlock(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreChunk(const Chunk& chunk, Restoring& restoring);
+  bool Owns(wire::Bucket bucket) const { return bucket >= first_ && bucket < end_; }
+  void CheckSteps();
+
   void CountSteps(const Marks::Verdict& verdict);
   void Apply(const TablePush& push, const Marks::Verdict& verdict);
   void Apply(const TensorPush& push, const Marks::Verdict& verdict);
@@ -95,6 +141,9 @@ class Lane {
   bool steps_agree_ = true;
   uint64_t version_ = 0;
   uint64_t refused_ = 0;
+  SaveNumber save_ = 0;     // the last that began
+  int saves_given_up_ = 0;  // since one was done
+  std::unique_ptr<Saving> saving_;
 };
 
 }  // namespace edl::ps

@@ -129,7 +129,8 @@ TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
   // A bucket of id 1 that has seen batch 0, and others that have not.
   const wire::Bucket ahead = wire::BucketOf(1);
   ASSERT_NE(wire::BucketOf(2), ahead);
-  lane_->marks().Restore(ahead, {.shard = kShard, .lease = kLease, .mark = 1});
+  lane_->marks().Restore(
+      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
   lane_->marks().Settle();
   OpenShard();
 
@@ -143,7 +144,8 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "Adam"})");
   const wire::Bucket ahead = wire::BucketOf(1);
-  lane_->marks().Restore(ahead, {.shard = kShard, .lease = kLease, .mark = 1});
+  lane_->marks().Restore(
+      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
   lane_->marks().Settle();
   OpenShard();
   ASSERT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);  // of 2 alone

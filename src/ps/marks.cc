@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-
 namespace edl::ps {
 
 // Puts the lowest mark in its place, and forgets the others when there are none.
@@ -50,23 +48,36 @@ Marks::Verdict Marks::Count(uint64_t lease, const wire::ShardKey& shard, uint64_
   return verdict;
 }
 
-std::vector<Marks::Entry> Marks::Of(wire::Bucket bucket) const {
-  CHECK(bucket >= first_ && bucket < first_ + size_, "bucket {} is not this lane's", bucket);
+std::vector<Marks::Entry> Marks::Entries() const {
   std::vector<Entry> entries;
   entries.reserve(shards_.size());
-  for (const auto& [shard, known] : shards_) {
-    const uint64_t mark = known.differs.empty() ? known.mark : known.differs[bucket - first_];
-    entries.push_back({.shard = shard, .lease = known.lease, .mark = mark});
+  for (const auto& entry : shards_) {
+    const Shard& known = entry.second;
+    const auto mark_of = [&](size_t i) {
+      return known.differs.empty() ? known.mark : known.differs[i];
+    };
+    for (size_t begin = 0, end = 0; begin < size_; begin = end) {
+      end = known.differs.empty() ? size_ : begin + 1;
+      while (end < size_ && mark_of(end) == mark_of(begin)) ++end;
+      entries.push_back({.first = static_cast<wire::Bucket>(first_ + begin),
+                         .end = first_ + end,
+                         .shard = entry.first,
+                         .lease = known.lease,
+                         .mark = mark_of(begin)});
+    }
   }
   return entries;
 }
 
-void Marks::Restore(wire::Bucket bucket, const Entry& entry) {
-  CHECK(bucket >= first_ && bucket < first_ + size_, "bucket {} is not this lane's", bucket);
+void Marks::Restore(const Entry& entry) {
+  const size_t begin = std::max<size_t>(entry.first, first_);
+  const size_t end = std::min(entry.end, first_ + size_);
+  if (begin >= end) return;
   Shard& shard = shards_[entry.shard];
   if (shard.differs.empty()) shard.differs.resize(size_, shard.mark);
   shard.lease = std::max(shard.lease, entry.lease);
-  shard.differs[bucket - first_] = entry.mark;
+  std::fill(shard.differs.begin() + static_cast<ptrdiff_t>(begin - first_),
+            shard.differs.begin() + static_cast<ptrdiff_t>(end - first_), entry.mark);
 }
 
 void Marks::Settle() {

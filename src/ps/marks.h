@@ -42,15 +42,20 @@ class Marks {
   // REQUIRES: no lease of it will ever be pushed under again, and no restore will ask for it.
   void Drop(const wire::ShardKey& shard) { shards_.erase(shard); }
 
-  // What one bucket, counted over the job, is known to have applied: for saving and restoring.
+  // What the buckets first..end-1 are known to have applied of a shard: for saving and restoring.
   struct Entry {
+    wire::Bucket first = 0;
+    size_t end = 0;
     wire::ShardKey shard;
     uint64_t lease = 0;  // the newest that was seen
     uint64_t mark = 0;
+
+    bool operator==(const Entry&) const = default;
   };
-  std::vector<Entry> Of(wire::Bucket bucket) const;
+  std::vector<Entry> Entries() const;
+  // Takes what is said of this lane's buckets.
   // REQUIRES: nothing was opened or counted yet, and Settle() comes before it is.
-  void Restore(wire::Bucket bucket, const Entry& entry);
+  void Restore(const Entry& entry);
   // All buckets are restored.
   void Settle();
 

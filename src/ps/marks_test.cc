@@ -71,8 +71,8 @@ TEST(Marks, FenceWhatIsBelowTheFloorAlsoOfForgottenShards) {
 
 TEST(Marks, DecideByBucketWhereBucketsDoNotAgree) {
   Marks marks(8, 11);
-  marks.Restore(8, {.shard = kShard, .lease = kLease, .mark = 2});
-  marks.Restore(9, {.shard = kShard, .lease = kLease, .mark = 1});
+  marks.Restore({.first = 8, .end = 9, .shard = kShard, .lease = kLease, .mark = 2});
+  marks.Restore({.first = 9, .end = 10, .shard = kShard, .lease = kLease, .mark = 1});
   marks.Settle();
   // Bucket 10 has seen nothing of the shard.
   EXPECT_EQ(Opened(marks, kLease + 1), 0U);
@@ -84,14 +84,28 @@ TEST(Marks, DecideByBucketWhereBucketsDoNotAgree) {
   EXPECT_EQ(count(2).lacked, std::nullopt);
 }
 
+TEST(Marks, AreToldInRangesOfBucketsThatAgree) {
+  Marks marks(8, 12);
+  marks.Restore({.first = 0, .end = 10, .shard = kShard, .lease = kLease, .mark = 2});
+  marks.Settle();
+  EXPECT_THAT(
+      marks.Entries(),
+      ElementsAre(
+          Marks::Entry{.first = 8, .end = 10, .shard = kShard, .lease = kLease, .mark = 2},
+          Marks::Entry{.first = 10, .end = 12, .shard = kShard, .lease = kLease, .mark = 0}));
+}
+
 TEST(Marks, ComeBackAsTheyWereSavedWhateverTheLanes) {
   Marks two(0, 2);
   Opened(two, kLease);
   two.Count(kLease, kShard, 0);
   Marks one(1, 2);
-  for (const Marks::Entry& entry : two.Of(1)) one.Restore(1, entry);
+  for (const Marks::Entry& entry : two.Entries()) one.Restore(entry);
   one.Settle();
 
+  EXPECT_THAT(
+      two.Entries(),
+      ElementsAre(Marks::Entry{.first = 0, .end = 2, .shard = kShard, .lease = kLease, .mark = 1}));
   EXPECT_EQ(one.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
   EXPECT_EQ(one.Open(kLease - 1, kShard).status().code(), Code::kFailedPrecondition);
   EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);

@@ -41,6 +41,8 @@ class Slabs {
     return slabs_[number >> shift_].data() + size_t{number & mask_} * block_bytes_;
   }
   size_t block_bytes() const { return block_bytes_; }
+  // Numbers that were ever taken: all below it.
+  uint32_t taken() const { return next_; }
   // Of all blocks that were ever taken.
   size_t bytes() const { return size_t{next_} * block_bytes_; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -20,10 +21,11 @@ size_t BlockBytes(size_t header, size_t dim, size_t slots) {
 
 }  // namespace
 
-Table::Table(TableSpec spec)
+Table::Table(TableSpec spec, SaveNumber save)
     : spec_(std::move(spec)),
       optimizer_(std::move(*MakeOptimizer(spec_.optimizer))),
-      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots())) {
+      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots())),
+      save_(save) {
   CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
 }
 
@@ -38,7 +40,7 @@ void Table::PrefetchRow(uint32_t row, size_t bytes) const {
 
 uint32_t Table::Make(int64_t id, uint64_t hash) {
   const uint32_t row = slabs_.Take();
-  HeaderOf(row) = {.id = id};
+  HeaderOf(row) = {.id = id, .save = save_, .state = BlockState::kRow};
   float* const weights = WeightsOf(row);
   spec_.initializer.Fill(spec_.seed, id, {weights, spec_.dim});
   optimizer_->InitSlots({weights + spec_.dim, spec_.dim * optimizer_->slots()});
@@ -99,6 +101,9 @@ void Table::Push(std::span<const int64_t> ids, const float* gradients, const Ste
     for (size_t i = 0; i < some.size(); ++i) {
       uint32_t row = located.rows[i];
       if (row == kNone) row = FindOrMake(some[i], located.hashes[i]);
+      if (collector_ != nullptr) SaveBefore(row);
+      Header& header = HeaderOf(row);
+      header.uses += header.uses < UINT16_MAX ? 1 : 0;
       blocks[i] = WeightsOf(row);
     }
     optimizer_->Apply({blocks.data(), some.size()}, spec_.dim, gradients, step);
@@ -111,9 +116,60 @@ bool Table::Remove(int64_t id) {
   const uint64_t hash = wire::HashOf(id);
   const std::optional<uint32_t> row = Find(id, hash);
   if (!row.has_value()) return false;
+  if (collector_ != nullptr) SaveBefore(*row);
   index_.Remove(hash, *row);
+  HeaderOf(*row).state = BlockState::kFree;
   slabs_.Give(*row);
   return true;
+}
+
+void Table::SaveBefore(uint32_t row) {
+  Header& header = HeaderOf(row);
+  if (header.save == save_) return;
+  collector_->Add(slabs_.At(row));
+  header.save = save_;
+}
+
+void Table::BeginSave(SaveNumber number, RecordCollector* collector) {
+  save_ = number;
+  collector_ = collector;
+  scanned_ = 0;
+  scan_end_ = slabs_.taken();
+}
+
+bool Table::SaveSome(const std::function<bool()>& is_enough) {
+  constexpr uint32_t kBetweenLooks = 64;
+  while (scanned_ < scan_end_) {
+    const uint32_t end = std::min(scan_end_, scanned_ + kBetweenLooks);
+    for (; scanned_ < end; ++scanned_) {
+      if (HeaderOf(scanned_).state == BlockState::kRow) SaveBefore(scanned_);
+    }
+    if (is_enough()) return true;
+  }
+  return false;
+}
+
+void Table::Renumber() {
+  for (uint32_t row = 0; row < slabs_.taken(); ++row) HeaderOf(row).save = save_;
+}
+
+void Table::Restore(const std::byte* record) {
+  const int64_t id = IdOfRecord(record);
+  const uint64_t hash = wire::HashOf(id);
+  std::optional<uint32_t> row = Find(id, hash);
+  if (!row.has_value()) {
+    row = slabs_.Take();
+    index_.Insert(hash, *row);
+  }
+  std::memcpy(slabs_.At(*row), record, slabs_.block_bytes());
+  HeaderOf(*row).save = save_;
+}
+
+int64_t Table::IdOfRecord(const std::byte* record) {
+  int64_t id = 0;
+  static_assert(offsetof(Header, id) == 0);
+  std::memcpy(&id, record, sizeof(id));
+  return id;
 }
 
 }  // namespace edl::ps

@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include "ps/declaration.h"
 #include "ps/optimizer/optimizer.h"
+#include "ps/record_collector.h"
 #include "ps/row_index.h"
 #include "ps/slab.h"
 
@@ -21,7 +23,8 @@ class Table {
   enum class Unknown { kMake, kTell };
 
   // REQUIRES: spec.dim > 0, and MakeOptimizer accepts spec.optimizer.
-  explicit Table(TableSpec spec);
+  // `save` is the number of the lane's last save.
+  explicit Table(TableSpec spec, SaveNumber save = 0);
 
   // Writes the weights of `ids`, dim values each, to `out`.
   void Pull(std::span<const int64_t> ids, Unknown unknown, float* out);
@@ -29,6 +32,21 @@ class Table {
   void Push(std::span<const int64_t> ids, const float* gradients, const Step& step);
   // Forgets a row; it is made anew when it is asked for. False: there is none.
   bool Remove(int64_t id);
+
+  // --- saving ---
+  // Rows are saved as they are at this moment: they go to `collector` a few at a time, and before
+  // they change. It outlives the save. REQUIRES: no save is under way; the number is the last one's
+  // successor.
+  void BeginSave(SaveNumber number, RecordCollector* collector);
+  // Saves rows until `is_enough` says so, which is asked now and then. False: all are saved.
+  bool SaveSome(const std::function<bool()>& is_enough);
+  // The save is done, or given up.
+  void EndSave() { collector_ = nullptr; }
+  // Gives all rows the number of the last save.
+  void Renumber();
+  // Takes a row as it was saved. REQUIRES: row_bytes() at `record`.
+  void Restore(const std::byte* record);
+  static int64_t IdOfRecord(const std::byte* record);
 
   const TableSpec& spec() const { return spec_; }
   const Optimizer& optimizer() const { return *optimizer_; }
@@ -38,10 +56,16 @@ class Table {
   size_t row_bytes() const { return slabs_.block_bytes(); }
 
  private:
+  // A block that was never taken is all zeros, and so is none.
+  enum class BlockState : uint8_t { kFree = 0, kRow = 1 };
   struct Header {
     int64_t id = 0;
-    uint64_t reserved = 0;  // for uses, age and the number of the last save
+    uint32_t reserved = 0;  // for age
+    uint16_t uses = 0;      // pushes that changed it; no more than it can hold
+    SaveNumber save = 0;
+    BlockState state = BlockState::kFree;
   };
+  static_assert(sizeof(Header) == 16);
 
   // So many ids are looked up together: what memory has to bring for one comes beside the others'.
   static constexpr size_t kTogether = 64;
@@ -60,11 +84,17 @@ class Table {
   void Locate(std::span<const int64_t> ids, size_t bytes, Located& located) const;
   uint32_t FindOrMake(int64_t id, uint64_t hash);
   uint32_t Make(int64_t id, uint64_t hash);
+  // Before a row changes.
+  void SaveBefore(uint32_t row);
 
   const TableSpec spec_;
   const std::unique_ptr<Optimizer> optimizer_;
   Slabs slabs_;
   RowIndex index_;
+  SaveNumber save_;                       // the last that began
+  RecordCollector* collector_ = nullptr;  // of the save that is under way
+  uint32_t scanned_ = 0;                  // blocks that it has looked at
+  uint32_t scan_end_ = 0;
 };
 
 }  // namespace edl::ps

@@ -13,30 +13,30 @@ std::unique_ptr<Optimizer> OptimizerOf(const TensorSpec& spec) {
 
 }  // namespace
 
-TensorShare::TensorShare(TensorSpec spec, wire::Bucket first, size_t end)
-    : spec_(std::move(spec)), optimizer_(OptimizerOf(spec_)) {
-  const size_t slots = optimizer_ == nullptr ? 0 : optimizer_->slots();
+TensorShare::TensorShare(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save)
+    : spec_(std::move(spec)), optimizer_(OptimizerOf(spec_)), save_(save) {
   for (size_t number = 0; number < wire::BlocksOf(spec_.size); ++number) {
     const wire::Bucket bucket = wire::BucketOfBlock(spec_.name, number);
     if (bucket < first || bucket >= end) continue;
     const size_t values = wire::ValuesOfBlock(spec_.size, number);
-    blocks_.push_back({.number = number,
-                       .bucket = bucket,
-                       .values = values,
-                       .memory = wire::Buffer(values * (1 + slots) * sizeof(float))});
+    blocks_.push_back(
+        {.number = number, .bucket = bucket, .values = values, .memory = {}, .save = save});
     values_ += values;
   }
 }
 
 size_t TensorShare::Put(const float* values) {
+  const size_t slots = optimizer_ == nullptr ? 0 : optimizer_->slots();
   size_t taken = 0;
   for (Block& block : blocks_) {
-    if (!block.has_value) {
+    if (!block.has_value()) {
+      // Asked for now: one who only declares a tensor costs no memory.
+      SaveBefore(block);
+      block.memory = wire::Buffer(block.values * (1 + slots) * sizeof(float));
       std::memcpy(block.weights(), values, block.values * sizeof(float));
       if (optimizer_ != nullptr) {
-        optimizer_->InitSlots({block.weights() + block.values, block.values * optimizer_->slots()});
+        optimizer_->InitSlots({block.weights() + block.values, block.values * slots});
       }
-      block.has_value = true;
       ++taken;
     }
     values += block.values;
@@ -45,7 +45,7 @@ size_t TensorShare::Put(const float* values) {
 }
 
 bool TensorShare::has_value() const {
-  return std::ranges::all_of(blocks_, [](const Block& block) { return block.has_value; });
+  return std::ranges::all_of(blocks_, [](const Block& block) { return block.has_value(); });
 }
 
 void TensorShare::Pull(float* out) const {
@@ -56,12 +56,51 @@ void TensorShare::Pull(float* out) const {
 }
 
 void TensorShare::Change(Block& block, const float* gradient, const Step& step) {
+  SaveBefore(block);
   float* const weights = block.weights();
   if (optimizer_ != nullptr) {
     optimizer_->Apply({&weights, 1}, block.values, gradient, step);
     return;
   }
   for (size_t i = 0; i < block.values; ++i) weights[i] += gradient[i];
+}
+
+void TensorShare::SaveBefore(Block& block) {
+  if (save_block_ == nullptr || block.save == save_) return;
+  if (block.has_value()) save_block_(block);
+  block.save = save_;
+}
+
+void TensorShare::BeginSave(SaveNumber number, SaveBlock save_block) {
+  save_ = number;
+  save_block_ = std::move(save_block);
+  scanned_ = 0;
+}
+
+bool TensorShare::SaveSome(const std::function<bool()>& is_enough) {
+  while (scanned_ < blocks_.size()) {
+    SaveBefore(blocks_[scanned_++]);
+    if (is_enough()) return true;
+  }
+  return false;
+}
+
+void TensorShare::Renumber() {
+  for (Block& block : blocks_) block.save = save_;
+}
+
+Status TensorShare::Restore(size_t number, std::span<const std::byte> content) {
+  const size_t slots = optimizer_ == nullptr ? 0 : optimizer_->slots();
+  for (Block& block : blocks_) {
+    if (block.number != number) continue;
+    if (content.size() != block.values * (1 + slots) * sizeof(float)) break;
+    block.memory = wire::Buffer(content.size());
+    std::memcpy(block.memory.data(), content.data(), content.size());
+    block.save = save_;
+    return Ok();
+  }
+  return InvalidArgument("tensor '{}' has no block {} of {} bytes here", spec_.name, number,
+                         content.size());
 }
 
 size_t TensorShare::bytes() const {

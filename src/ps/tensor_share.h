@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/status.h"
 #include "ps/declaration.h"
 #include "ps/optimizer/optimizer.h"
+#include "ps/record_collector.h"
 #include "wire/frame.h"
 #include "wire/placement.h"
 
@@ -16,15 +20,18 @@ namespace edl::ps {
 class TensorShare {
  public:
   // Of the buckets first..end-1. REQUIRES: MakeOptimizer accepts the optimizer of the spec.
-  TensorShare(TensorSpec spec, wire::Bucket first, size_t end);
+  // `save` is the number of the lane's last save.
+  TensorShare(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save = 0);
 
   struct Block {
     size_t number = 0;  // within the tensor
     wire::Bucket bucket = 0;
     size_t values = 0;
-    wire::Buffer memory;  // of the weights and the slots after them
-    bool has_value = false;
+    wire::Buffer memory;  // of the weights and the slots after them; none: it has no value
 
+    SaveNumber save = 0;
+
+    bool has_value() const { return memory.size() > 0; }
     float* weights() const { return reinterpret_cast<float*>(memory.data()); }
   };
 
@@ -44,19 +51,33 @@ class TensorShare {
     }
   }
 
+  // --- saving: as Table has it; a record is a block with its slots ---
+  // Gets each block before it changes.
+  using SaveBlock = std::function<void(const Block&)>;
+  void BeginSave(SaveNumber number, SaveBlock save_block);
+  bool SaveSome(const std::function<bool()>& is_enough);
+  void EndSave() { save_block_ = nullptr; }
+  void Renumber();
+  // InvalidArgument: the tensor has no such block here, or of another length.
+  Status Restore(size_t number, std::span<const std::byte> content);
+
   const TensorSpec& spec() const { return spec_; }
   // That this lane has.
   size_t values() const { return values_; }
   size_t bytes() const;
-  std::vector<Block>& blocks() { return blocks_; }
+  const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
+  void SaveBefore(Block& block);
   void Change(Block& block, const float* gradient, const Step& step);
 
   const TensorSpec spec_;
   const std::unique_ptr<Optimizer> optimizer_;  // null: changes are added
   std::vector<Block> blocks_;
   size_t values_ = 0;
+  SaveNumber save_;
+  SaveBlock save_block_;
+  size_t scanned_ = 0;
 };
 
 }  // namespace edl::ps

@@ -1,0 +1,140 @@
+#include "apps/elasticdl/ps.h"
+
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/flag_help.h"
+#include "base/flags.h"
+#include "ps/server.h"
+
+namespace edl::apps {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadFlags = 2;
+
+FlagTable PsFlags() {
+  const auto lanes = std::to_string(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  return FlagTable({
+      {.name = "port",
+       .type = FlagType::kInt,
+       .default_value = "0",
+       .group = "Parameter server",
+       .help = "TCP port to listen on; 0 picks one and prints it.",
+       .at_least = 0,
+       .at_most = 65535,
+       .common = true},
+      {.name = "host",
+       .default_value = "127.0.0.1",
+       .group = "Parameter server",
+       .help = "Address to listen on; empty: all of this machine's.",
+       .common = true},
+      {.name = "lanes",
+       .type = FlagType::kInt,
+       .default_value = lanes,
+       .group = "Parameter server",
+       .help = "Threads, each with its own share of the parameters.",
+       .at_least = 1,
+       .at_most = 1024,
+       .common = true},
+      {.name = "index",
+       .type = FlagType::kInt,
+       .default_value = "0",
+       .group = "Parameter server",
+       .help = "Which one of the servers this is, from 0.",
+       .at_least = 0},
+      {.name = "servers",
+       .type = FlagType::kInt,
+       .default_value = "1",
+       .group = "Parameter server",
+       .help = "How many servers share the parameters.",
+       .at_least = 1},
+      {.name = "save_buffer_mb",
+       .type = FlagType::kInt,
+       .default_value = "256",
+       .group = "Parameter server",
+       .help = "MiB of a lane's parameters that may wait for the disk during a save; when it is "
+               "full, pushes wait.",
+       .at_least = 1},
+      {.name = "token_file",
+       .default_value = "",
+       .group = "Parameter server",
+       .help = "File with the token that callers must know; none: whoever reaches the port is "
+               "served.",
+       .value_name = "FILE"},
+      {.name = "help",
+       .type = FlagType::kSwitch,
+       .default_value = "false",
+       .letter = 'h',
+       .hidden = true},
+  });
+}
+
+Result<ps::ServerOptions> OptionsFrom(const FlagValues& flags) {
+  std::random_device random;
+  ps::ServerOptions options{
+      .host = flags.String("host"),
+      .port = static_cast<uint16_t>(flags.Int("port")),
+      .lanes = static_cast<size_t>(flags.Int("lanes")),
+      .index = static_cast<size_t>(flags.Int("index")),
+      .servers = static_cast<size_t>(flags.Int("servers")),
+      .incarnation = (uint64_t{random()} << 32) | random(),
+      .save_buffer_bytes = static_cast<size_t>(flags.Int("save_buffer_mb")) << 20,
+  };
+  if (const std::string& file = flags.String("token_file"); !file.empty()) {
+    EDL_ASSIGN_OR_RETURN(options.token, ReadFile(file));
+    while (!options.token.empty() && options.token.back() == '\n') options.token.pop_back();
+    if (options.token.empty()) return InvalidArgument("--token_file={} is empty", file);
+  }
+  return options;
+}
+
+int Fail(const Status& status, int code) {
+  std::cerr << "elasticdl ps: " << status.message() << "\n";
+  return code;
+}
+
+// So that threads inherit it and one of them can wait for these.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+}  // namespace
+
+int RunPs(int argc, char** argv) {
+  const FlagTable table = PsFlags();
+  const std::vector<std::string> arguments(argv, argv + argc);
+  const Result<FlagValues> flags = ParseFlags(table, arguments);
+  if (!flags.ok()) return Fail(flags.status(), kBadFlags);
+  if (flags->Bool("help")) {
+    std::cout << "Usage: elasticdl ps [--port=N] [--lanes=N] ...\n\n"
+                 "Runs a parameter server: rows of embedding tables and dense tensors that\n"
+                 "workers pull, push and train. docs/formats/wire.md is what it speaks.\n\n"
+              << FlagHelp(table);
+    return 0;
+  }
+  const Result<ps::ServerOptions> options = OptionsFrom(*flags);
+  if (!options.ok()) return Fail(options.status(), kBadFlags);
+  const sigset_t signals = BlockSignals();
+  const SystemClock clock;
+  const Result<std::unique_ptr<ps::Server>> server = ps::Server::Start(*options, clock);
+  if (!server.ok()) return Fail(server.status(), kFailed);
+  std::cout << "elasticdl ps: listening on port " << (*server)->port() << " with " << options->lanes
+            << " lanes" << std::endl;  // NOLINT: somebody waits for this line
+  int signal = 0;
+  sigwait(&signals, &signal);
+  return 0;
+}
+
+}  // namespace edl::apps

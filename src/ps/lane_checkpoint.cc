@@ -1,0 +1,237 @@
+// How a lane saves itself and is restored: docs/formats/checkpoint.md.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "ps/lane.h"
+#include "wire/meta.h"
+
+namespace edl::ps {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormat = 1;
+constexpr int kMostGivenUp = 200;
+static_assert(kMostGivenUp < std::numeric_limits<SaveNumber>::max() - 1);
+
+wire::Buffer BufferOf(std::string_view text) {
+  wire::Buffer buffer(text.size());
+  std::memcpy(buffer.data(), text.data(), text.size());
+  return buffer;
+}
+
+std::string_view TextOf(const wire::Buffer& buffer) {
+  return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
+}
+
+Chunk MarksChunk(const Marks& marks) {
+  wire::MetaWriter writer;
+  writer.Add(marks.floor());
+  const std::vector<Marks::Entry> entries = marks.Entries();
+  for (const Marks::Entry& entry : entries) {
+    writer.Add(static_cast<uint32_t>(entry.first));
+    writer.Add(static_cast<uint32_t>(entry.end));
+    writer.Add(entry.shard.ledger);
+    writer.Add(entry.shard.dataset);
+    writer.Add(entry.shard.generation);
+    writer.Add(entry.shard.epoch);
+    writer.Add(entry.shard.ordinal);
+    writer.Add(entry.lease);
+    writer.Add(entry.mark);
+  }
+  return {.kind = ChunkKind::kMarks,
+          .records = entries.size(),
+          .content = BufferOf(std::move(writer).text())};
+}
+
+}  // namespace
+
+void Lane::BeginSave(GiveChunk give) {
+  CHECK(!saving(), "a save is under way");
+  saving_ = std::make_unique<Saving>();
+  saving_->give = std::move(give);
+  // A number that rows still have from long ago would count them as saved. It takes so many saves
+  // in a row that were given up, and then a pass over all rows.
+  if (++saves_given_up_ > kMostGivenUp) {
+    for (const auto& [name, table] : tables_) table->Renumber();
+    for (const auto& [name, tensor] : tensors_) tensor->Renumber();
+    saves_given_up_ = 0;
+  }
+  ++save_;
+  Declaration declaration;
+  for (const auto& [name, table] : tables_) {
+    const auto index = static_cast<uint32_t>(saving_->tables.size());
+    declaration.tables.push_back(table->spec());
+    saving_->tables.push_back(table.get());
+    saving_->collectors.push_back(std::make_unique<RecordCollector>(
+        table->row_bytes(), [this, index](wire::Buffer chunk, size_t records) {
+          saving_->give({.kind = ChunkKind::kRows,
+                         .index = index,
+                         .records = records,
+                         .content = std::move(chunk)});
+        }));
+    table->BeginSave(save_, saving_->collectors.back().get());
+  }
+  for (const auto& [name, tensor] : tensors_) {
+    const auto index = static_cast<uint32_t>(saving_->tensors.size());
+    declaration.tensors.push_back(tensor->spec());
+    saving_->tensors.push_back(tensor.get());
+    tensor->BeginSave(save_, [this, index](const TensorShare::Block& block) {
+      wire::Buffer content(block.memory.size());
+      std::memcpy(content.data(), block.memory.data(), content.size());
+      saving_->give({.kind = ChunkKind::kBlock,
+                     .index = index,
+                     .records = block.number,
+                     .content = std::move(content)});
+    });
+  }
+  const json head = {{"format", kFormat},
+                     {"first_bucket", first_},
+                     {"end_bucket", end_},
+                     {"parameters", json::parse(ToText(declaration))}};
+  saving_->give({.kind = ChunkKind::kHead, .content = BufferOf(head.dump())});
+  saving_->give(MarksChunk(marks_));
+  wire::Buffer steps((end_ - first_) * sizeof(uint64_t));
+  std::memcpy(steps.data(), &steps_[first_], steps.size());
+  saving_->give({.kind = ChunkKind::kSteps, .records = end_ - first_, .content = std::move(steps)});
+}
+
+bool Lane::SaveSome(const std::function<bool()>& is_enough) {
+  Saving& saving = *saving_;
+  for (; saving.tables_done < saving.tables.size(); ++saving.tables_done) {
+    if (saving.tables[saving.tables_done]->SaveSome(is_enough)) return true;
+  }
+  for (; saving.tensors_done < saving.tensors.size(); ++saving.tensors_done) {
+    if (saving.tensors[saving.tensors_done]->SaveSome(is_enough)) return true;
+  }
+  for (const auto& collector : saving.collectors) collector->End();
+  saves_given_up_ = 0;
+  EndSave();
+  return false;
+}
+
+void Lane::EndSave() {
+  if (!saving()) return;
+  for (Table* const table : saving_->tables) table->EndSave();
+  for (TensorShare* const tensor : saving_->tensors) tensor->EndSave();
+  saving_.reset();
+}
+
+Status Lane::Restore(PartReader& part) {
+  Restoring restoring;
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const std::optional<Chunk> chunk, part.Next());
+    if (!chunk.has_value()) return Ok();
+    if (const Status status = RestoreChunk(*chunk, restoring); !status.ok()) {
+      // Its checksums are right, so who wrote it was wrong, or speaks another format.
+      return DataLoss("{}: {}", part.path().string(), status.message());
+    }
+  }
+}
+
+Status Lane::RestoreChunk(const Chunk& chunk, Restoring& restoring) {
+  switch (chunk.kind) {
+    case ChunkKind::kHead:
+      return RestoreHead(chunk, restoring);
+    case ChunkKind::kMarks:
+      return RestoreMarks(chunk);
+    case ChunkKind::kSteps:
+      return RestoreSteps(chunk, restoring);
+    case ChunkKind::kRows:
+      return RestoreRows(chunk, restoring);
+    case ChunkKind::kBlock:
+      return RestoreBlock(chunk, restoring);
+    case ChunkKind::kEnd:
+      break;
+  }
+  return InvalidArgument("a chunk of kind {}", static_cast<uint32_t>(chunk.kind));
+}
+
+Status Lane::RestoreHead(const Chunk& chunk, Restoring& restoring) {
+  const json head = json::parse(TextOf(chunk.content), nullptr, false);
+  if (!head.is_object() || head.value("format", json()) != kFormat) {
+    return InvalidArgument("it is not of format {}", kFormat);
+  }
+  const json first = head.value("first_bucket", json());
+  if (!first.is_number_unsigned() || first.get<uint64_t>() >= wire::kBuckets) {
+    return InvalidArgument("its head names no buckets");
+  }
+  restoring.first = first.get<size_t>();
+  EDL_ASSIGN_OR_RETURN(const Declaration declaration,
+                       ParseDeclaration(head.value("parameters", json()).dump()));
+  EDL_ASSIGN_OR_RETURN(restoring.names, Declare(declaration));
+  return Ok();
+}
+
+Status Lane::RestoreMarks(const Chunk& chunk) {
+  wire::MetaReader reader(chunk.content.bytes());
+  marks_.RaiseFloor(reader.Get<uint64_t>());
+  for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
+    const auto first = reader.Get<uint32_t>();
+    Marks::Entry entry{.first = static_cast<wire::Bucket>(first)};
+    entry.end = reader.Get<uint32_t>();
+    entry.shard.ledger = reader.Get<uint64_t>();
+    entry.shard.dataset = reader.Get<uint64_t>();
+    entry.shard.generation = reader.Get<uint32_t>();
+    entry.shard.epoch = reader.Get<uint32_t>();
+    entry.shard.ordinal = reader.Get<uint64_t>();
+    entry.lease = reader.Get<uint64_t>();
+    entry.mark = reader.Get<uint64_t>();
+    if (!reader.ok() || first > entry.end || entry.end > wire::kBuckets) break;
+    marks_.Restore(entry);
+  }
+  if (reader.AtEnd()) return Ok();
+  return InvalidArgument("its marks are none");
+}
+
+Status Lane::RestoreSteps(const Chunk& chunk, const Restoring& restoring) {
+  const size_t count = chunk.content.size() / sizeof(uint64_t);
+  if (count != chunk.records || restoring.first + count > wire::kBuckets) {
+    return InvalidArgument("its steps are of {} buckets", count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const auto bucket = static_cast<wire::Bucket>(restoring.first + i);
+    if (!Owns(bucket)) continue;
+    std::memcpy(&steps_[bucket], chunk.content.data() + i * sizeof(uint64_t), sizeof(uint64_t));
+  }
+  return Ok();
+}
+
+Status Lane::RestoreRows(const Chunk& chunk, const Restoring& restoring) {
+  if (chunk.index >= restoring.names.tables.size()) {
+    return InvalidArgument("rows of table {}, which its head does not have", chunk.index);
+  }
+  Table& table = *restoring.names.tables[chunk.index];
+  if (chunk.records != chunk.content.size() / table.row_bytes() ||
+      chunk.content.size() % table.row_bytes() != 0) {
+    return InvalidArgument("{} bytes for {} rows of table '{}'", chunk.content.size(),
+                           chunk.records, table.spec().name);
+  }
+  const std::byte* record = chunk.content.data();
+  for (uint64_t i = 0; i < chunk.records; ++i, record += table.row_bytes()) {
+    if (Owns(wire::BucketOf(Table::IdOfRecord(record)))) table.Restore(record);
+  }
+  return Ok();
+}
+
+Status Lane::RestoreBlock(const Chunk& chunk, const Restoring& restoring) {
+  if (chunk.index >= restoring.names.tensors.size()) {
+    return InvalidArgument("a block of tensor {}, which its head does not have", chunk.index);
+  }
+  TensorShare& tensor = *restoring.names.tensors[chunk.index];
+  if (!Owns(wire::BucketOfBlock(tensor.spec().name, chunk.records))) return Ok();
+  return tensor.Restore(chunk.records, chunk.content.bytes());
+}
+
+void Lane::EndRestore() {
+  marks_.Settle();
+  CheckSteps();
+}
+
+}  // namespace edl::ps

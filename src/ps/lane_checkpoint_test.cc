@@ -1,0 +1,331 @@
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ps/lane.h"
+#include "wire/frame.h"
+
+namespace edl::ps {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = wire::PushAnswer::Outcome;
+using ::testing::HasSubstr;
+
+constexpr wire::ShardKey kShard{.ledger = 3, .dataset = 1, .generation = 1};
+constexpr uint64_t kLease = 4;
+constexpr size_t kDim = 2;
+constexpr int64_t kIds = 3000;
+
+constexpr const char* kParameters = R"({"seed": 2,
+    "tables": [{"name": "adam", "dim": 2, "optimizer": {"name": "Adam"}},
+               {"name": "sgd", "dim": 1, "initializer": {"name": "zeros"}}],
+    "tensors": [{"name": "d", "size": 40000, "optimizer": {"name": "Adagrad"}},
+                {"name": "unset", "size": 5}]})";
+
+using Values = std::vector<float>;
+
+// The tensor part of a frame.
+template <typename Value>
+void Append(std::vector<std::byte>& bytes, const std::vector<Value>& values) {
+  const size_t begin = wire::AlignedUp(bytes.size());
+  bytes.resize(begin + values.size() * sizeof(Value));
+  if (values.empty()) return;
+  std::memcpy(bytes.data() + begin, values.data(), values.size() * sizeof(Value));
+}
+
+// Some lanes that make up a job, asked as one.
+class Lanes {
+ public:
+  explicit Lanes(size_t count) : placement_(count) {
+    for (size_t place = 0; place < count; ++place) {
+      lanes_.push_back(std::make_unique<Lane>(placement_, place));
+    }
+  }
+
+  void Declare() {
+    names_.clear();
+    for (const auto& lane : lanes_) {
+      auto names = lane->Declare(*ParseDeclaration(kParameters));
+      ASSERT_TRUE(names.ok()) << names.status();
+      names_.push_back(*std::move(names));
+    }
+  }
+
+  void PutTensor(float value) {
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      std::vector<std::byte> tensors;
+      Append(tensors, Values(names_[i].tensors[0]->values(), value));
+      ASSERT_TRUE(lanes_[i]->Put(names_[i], {.tensors = {0}}, tensors).ok());
+    }
+  }
+
+  // Pushes gradients that depend on the ids and the batch, to table and tensor.
+  std::vector<Outcome> Push(uint64_t lease, uint64_t batch, const std::vector<int64_t>& ids) {
+    std::vector<Outcome> outcomes;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      std::vector<int64_t> own;
+      Values gradients;
+      for (const int64_t id : ids) {
+        if (placement_.LaneOf(wire::BucketOf(id)) != i) continue;
+        own.push_back(id);
+        for (size_t k = 0; k < kDim; ++k) {
+          gradients.push_back(static_cast<float>(id % 7) + static_cast<float>(batch) - 2.5F);
+        }
+      }
+      std::vector<std::byte> tensors;
+      Append(tensors, own);
+      Append(tensors, gradients);
+      Append(tensors, Values(names_[i].tensors[0]->values(), static_cast<float>(batch) + 1));
+      const auto pushed = lanes_[i]->Push(
+          names_[i],
+          {.lease = lease,
+           .shard = kShard,
+           .batch = batch,
+           .tables = {{.ids = static_cast<uint32_t>(own.size()), .learning_rate = 0.1F}},
+           .tensors = {{.learning_rate = 0.1F}}},
+          tensors);
+      EXPECT_TRUE(pushed.ok()) << pushed.status();
+      outcomes.push_back(pushed->outcome);
+    }
+    return outcomes;
+  }
+
+  std::vector<uint64_t> Open(uint64_t lease) {
+    std::vector<uint64_t> marks;
+    for (const auto& lane : lanes_) {
+      const auto opened = lane->Open({.lease = lease, .shard = kShard});
+      EXPECT_TRUE(opened.ok()) << opened.status();
+      marks.push_back(opened.ok() ? opened->mark : UINT64_MAX);
+    }
+    return marks;
+  }
+
+  // All rows that there are, by id, without making any, and a value of the tensor.
+  std::map<int64_t, Values> Content() {
+    std::map<int64_t, Values> content;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      for (int64_t id = 0; id < kIds; ++id) {
+        if (placement_.LaneOf(wire::BucketOf(id)) != i) continue;
+        Values row(kDim);
+        names_[i].tables[0]->Pull({&id, 1}, Table::Unknown::kTell, row.data());
+        content[id] = row;
+      }
+      Values tensor(names_[i].tensors[0]->values());
+      if (names_[i].tensors[0]->has_value()) names_[i].tensors[0]->Pull(tensor.data());
+      // All blocks change alike.
+      if (!tensor.empty()) content[-1] = {tensor.front(), tensor.back()};
+    }
+    return content;
+  }
+
+  size_t rows() const {
+    size_t sum = 0;
+    for (const auto& lane : lanes_) sum += lane->rows();
+    return sum;
+  }
+
+  Lane& operator[](size_t i) { return *lanes_[i]; }
+  Lane::Names& names(size_t i) { return names_[i]; }
+  size_t size() const { return lanes_.size(); }
+
+  Status Restore(const std::vector<fs::path>& parts) {
+    for (const auto& lane : lanes_) {
+      for (const fs::path& part : parts) {
+        EDL_ASSIGN_OR_RETURN(const auto reader, PartReader::Open(part));
+        EDL_RETURN_IF_ERROR(lane->Restore(*reader));
+      }
+      lane->EndRestore();
+    }
+    return Ok();
+  }
+
+ private:
+  const wire::Placement placement_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<Lane::Names> names_;
+};
+
+std::vector<int64_t> Some(std::mt19937_64& random) {
+  std::vector<int64_t> ids;
+  for (int64_t id = 0; id < kIds; ++id) {
+    if (random() % 5 == 0) ids.push_back(id);
+  }
+  return ids;
+}
+
+class LaneCheckpointTest : public testing::Test {
+ protected:
+  LaneCheckpointTest() { fs::create_directories(folder_); }
+  ~LaneCheckpointTest() override { fs::remove_all(folder_); }
+
+  fs::path PartOf(size_t lane) const { return folder_ / fmt::format("part-{}", lane); }
+
+  // Begins a save of one lane; chunks go to its part.
+  void Begin(Lanes& lanes, size_t lane) {
+    writers_[lane] = *PartWriter::Create(PartOf(lane));
+    lanes[lane].BeginSave(
+        [this, lane](const Chunk& chunk) { ASSERT_EQ(writers_[lane]->Write(chunk), Ok()); });
+  }
+  void Finish(Lanes& lanes, size_t lane) {
+    while (lanes[lane].SaveSome([] { return false; })) {
+    }
+    ASSERT_TRUE(writers_[lane]->Finish().ok());
+  }
+  std::vector<fs::path> Parts(const Lanes& lanes) const {
+    std::vector<fs::path> parts;
+    for (size_t i = 0; i < lanes.size(); ++i) parts.push_back(PartOf(i));
+    return parts;
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("ckpt-{}", getpid());
+  std::map<size_t, std::unique_ptr<PartWriter>> writers_;
+  std::mt19937_64 random_{7};
+};
+
+TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
+  Lanes lanes(2);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  uint64_t batch = 0;
+  for (; batch < 5; ++batch) lanes.Push(kLease, batch, Some(random_));
+  const auto at_cut = lanes.Content();
+  const size_t rows_at_cut = lanes.rows();
+
+  for (size_t i = 0; i < 2; ++i) Begin(lanes, i);
+  for (int slice = 0; slice < 12; ++slice) {
+    for (size_t i = 0; i < 2; ++i) {
+      if (lanes[i].saving()) lanes[i].SaveSome([] { return true; });
+    }
+    lanes.Push(kLease, batch++, Some(random_));
+    // Rows are also removed and made anew.
+    for (int64_t id = 0; id < 20; ++id) {
+      const auto gone = static_cast<int64_t>(random_() % kIds);
+      for (size_t i = 0; i < 2; ++i) lanes.names(i).tables[0]->Remove(gone);
+    }
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    if (lanes[i].saving()) Finish(lanes, i);
+  }
+  ASSERT_NE(lanes.Content(), at_cut);
+
+  for (const size_t count : {1, 2, 3, 7}) {
+    Lanes restored(count);
+    ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+    restored.Declare();
+    EXPECT_EQ(restored.Content(), at_cut) << count << " lanes";
+    EXPECT_EQ(restored.rows(), rows_at_cut);
+    EXPECT_EQ(restored.Open(kLease + 1), std::vector<uint64_t>(count, 5));
+  }
+}
+
+TEST_F(LaneCheckpointTest, GoesOnAsIfNothingHadHappened) {
+  Lanes lanes(2);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  for (uint64_t batch = 0; batch < 5; ++batch) lanes.Push(kLease, batch, Some(random_));
+  // The lanes are cut at different batches.
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+  lanes.Push(kLease, 5, Some(random_));
+  Begin(lanes, 1);
+  Finish(lanes, 1);
+  // What is repeated is what was: the last batch is known again.
+  Lanes restored(3);
+  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  restored.Declare();
+  std::mt19937_64 again = random_;
+  const auto ids = Some(random_);
+
+  std::mt19937_64 replay(7);
+  std::vector<std::vector<int64_t>> batches;
+  for (int i = 0; i < 6; ++i) batches.push_back(Some(replay));
+  EXPECT_EQ(again, replay);
+  restored.Open(kLease + 1);
+  restored.Push(kLease + 1, 5, batches[5]);
+  for (uint64_t batch = 6; batch < 9; ++batch) {
+    lanes.Push(kLease, batch, ids);
+    for (const Outcome outcome : restored.Push(kLease + 1, batch, ids)) {
+      EXPECT_EQ(outcome, Outcome::kApplied);
+    }
+  }
+
+  EXPECT_EQ(restored.Content(), lanes.Content());
+}
+
+TEST_F(LaneCheckpointTest, OfASaveThatWasGivenUpSpoilsTheNextOneNot) {
+  Lanes lanes(1);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  lanes.Push(kLease, 0, Some(random_));
+  for (int i = 0; i < 255; ++i) {  // the next number is that of the rows again
+    Begin(lanes, 0);
+    lanes[0].SaveSome([] { return true; });
+    lanes[0].EndSave();
+  }
+  const auto at_cut = lanes.Content();
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+
+  Lanes restored(1);
+  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  restored.Declare();
+  EXPECT_EQ(restored.Content(), at_cut);
+}
+
+TEST_F(LaneCheckpointTest, KeepsTheFloor) {
+  Lanes lanes(1);
+  lanes.Declare();
+  lanes[0].marks().RaiseFloor(100);
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+  Lanes restored(1);
+  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  EXPECT_EQ(restored[0].Open({.lease = 99, .shard = kShard}).status().code(),
+            Code::kFailedPrecondition);
+}
+
+TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {
+  Lanes lanes(1);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  lanes.Push(kLease, 0, {1, 2, 3});
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+  std::ifstream file(PartOf(0), std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(file)), {});
+  const auto restore = [&](const std::string& bytes) {
+    std::ofstream(folder_ / "bad", std::ios::binary) << bytes;
+    Lanes restored(1);
+    return restored.Restore({folder_ / "bad"});
+  };
+  ASSERT_EQ(restore(whole), Ok());
+  // All of what is not a tensor's values, and some of those.
+  for (size_t at = 0; at < whole.size(); at += at < 4000 || at + 1000 > whole.size() ? 3 : 20011) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    const Status status = restore(bytes);
+    ASSERT_EQ(status.code(), Code::kDataLoss) << "byte " << at << ": " << status;
+    ASSERT_THAT(status.message(), HasSubstr("bad"));
+    ASSERT_EQ(restore(whole.substr(0, at)).code(), Code::kDataLoss) << "cut at " << at;
+  }
+  EXPECT_EQ(restore(whole + "x").code(), Code::kDataLoss);
+}
+
+TEST_F(LaneCheckpointTest, ToAFullDiskIsAnError) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  EXPECT_EQ(PartWriter::Create("/dev/full").status().code(), Code::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace edl::ps

@@ -1,0 +1,126 @@
+#include "ps/lane_saver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ps/part_file.h"
+
+namespace edl::ps {
+namespace {
+
+// What the lane saves between two requests.
+constexpr Duration kSlice = std::chrono::microseconds(200);
+
+}  // namespace
+
+struct LaneSaver::Disk {
+  std::filesystem::path path;
+  std::unique_ptr<PartWriter> writer;
+  Status status;
+
+  void Write(const Chunk& chunk) {
+    if (status.ok() && writer == nullptr) {
+      Result<std::unique_ptr<PartWriter>> created = PartWriter::Create(path);
+      status = created.status();
+      if (created.ok()) writer = *std::move(created);
+    }
+    if (status.ok()) status = writer->Write(chunk);
+  }
+  Result<uint64_t> Finish() {
+    if (!status.ok()) return status;
+    return writer->Finish();
+  }
+  void Remove() {
+    writer.reset();
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
+LaneSaver::LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop,
+                     const Clock& clock, size_t buffer_bytes, std::function<void()> on_room)
+    : lane_(lane),
+      lane_loop_(lane_loop),
+      disk_loop_(disk_loop),
+      clock_(clock),
+      buffer_bytes_(buffer_bytes),
+      on_room_(std::move(on_room)) {
+  lane_loop_.SetWork([this] { return DoSlice(); });
+}
+
+LaneSaver::~LaneSaver() {
+  *alive_ = false;
+  lane_loop_.SetWork(nullptr);
+  lane_.EndSave();
+}
+
+Status LaneSaver::Begin(const std::filesystem::path& path, OnDone on_done) {
+  if (disk_ != nullptr) {
+    return FailedPrecondition("a save of this lane is under way, to {}", disk_->path.string());
+  }
+  disk_ = std::make_shared<Disk>();
+  disk_->path = path;
+  on_done_ = std::move(on_done);
+  began_ = clock_.Now();
+  longest_pause_ = {};
+  lane_.BeginSave([this](Chunk chunk) { Give(std::move(chunk)); });
+  longest_pause_ = clock_.Now() - began_;
+  return Ok();
+}
+
+void LaneSaver::Give(Chunk chunk) {
+  const size_t bytes = chunk.content.size();
+  waiting_bytes_ += bytes;
+  // A function that is posted can be copied, and a chunk cannot.
+  const auto shared = std::make_shared<Chunk>(std::move(chunk));
+  disk_loop_.Post([this, shared, bytes, disk = disk_, alive = alive_, &loop = lane_loop_] {
+    disk->Write(*shared);
+    loop.Post([this, bytes, status = disk->status, disk, alive] {
+      if (*alive && disk == disk_) OnWritten(bytes, status);
+    });
+  });
+}
+
+bool LaneSaver::DoSlice() {
+  if (!lane_.saving() || waiting_bytes_ > buffer_bytes_ / 2) return false;
+  const Time begin = clock_.Now();
+  const bool more = lane_.SaveSome([&] { return clock_.Now() - begin >= kSlice; });
+  longest_pause_ = std::max<Duration>(longest_pause_, clock_.Now() - begin);
+  if (!more) Finish();
+  return more;
+}
+
+void LaneSaver::OnWritten(size_t bytes, const Status& status) {
+  const bool was_full = IsFull();
+  waiting_bytes_ -= bytes;
+  if (!status.ok()) {
+    lane_.EndSave();
+    disk_loop_.Post([disk = disk_] { disk->Remove(); });
+    End(status);
+    return;
+  }
+  if (was_full && !IsFull()) on_room_();
+}
+
+void LaneSaver::Finish() {
+  disk_loop_.Post([this, disk = disk_, alive = alive_, &loop = lane_loop_] {
+    const Result<uint64_t> finished = disk->Finish();
+    if (!finished.ok()) disk->Remove();
+    disk->writer.reset();
+    loop.Post([this, finished, disk, alive] {
+      if (!*alive || disk != disk_) return;
+      if (!finished.ok()) return End(finished.status());
+      End(Saved{
+          .bytes = *finished, .took = clock_.Now() - began_, .longest_pause = longest_pause_});
+    });
+  });
+}
+
+void LaneSaver::End(const Result<Saved>& result) {
+  disk_.reset();
+  waiting_bytes_ = 0;
+  std::exchange(on_done_, nullptr)(result);
+  on_room_();
+}
+
+}  // namespace edl::ps

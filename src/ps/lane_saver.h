@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "ps/lane.h"
+#include "wire/event_loop.h"
+
+namespace edl::ps {
+
+// What became of a save.
+struct Saved {
+  uint64_t bytes = 0;
+  Duration took{};
+  Duration longest_pause{};  // of the lane, at a time
+};
+
+// Saves a lane while it serves: a slice between two requests, and the disk on another thread. What
+// the disk has not taken yet is bounded: when it is full, the slices stop, and pushes have to wait.
+// Confined to the lane's loop.
+class LaneSaver {
+ public:
+  // All outlive it. `on_room` is called when pushes need not wait any more.
+  LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop, const Clock& clock,
+            size_t buffer_bytes, std::function<void()> on_room);
+  ~LaneSaver();
+
+  using OnDone = std::function<void(const Result<Saved>&)>;
+  // Saves the lane as it is now to that file; `on_done` is called when it will survive a loss of
+  // power, or has failed, and then there is no file. FailedPrecondition: a save is under way.
+  Status Begin(const std::filesystem::path& path, OnDone on_done);
+
+  // Whether a push, which may have to put many rows aside, is to wait.
+  bool IsFull() const { return lane_.saving() && waiting_bytes_ > buffer_bytes_; }
+
+ private:
+  // What the disk's thread has, from Begin to the end. Shared with what is posted there.
+  struct Disk;
+
+  void Give(Chunk chunk);
+  bool DoSlice();
+  void OnWritten(size_t bytes, const Status& status);
+  void Finish();
+  void End(const Result<Saved>& result);
+
+  Lane& lane_;
+  wire::EventLoop& lane_loop_;
+  wire::EventLoop& disk_loop_;
+  const Clock& clock_;
+  const size_t buffer_bytes_;
+  const std::function<void()> on_room_;
+  std::shared_ptr<Disk> disk_;  // null: no save is under way
+  OnDone on_done_;
+  Time began_;
+  Duration longest_pause_{};
+  size_t waiting_bytes_ = 0;
+  // Shared with what was posted to the loop, which may run when this is gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace edl::ps

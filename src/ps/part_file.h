@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "wire/frame.h"
+
+namespace edl::ps {
+
+// What a part of a checkpoint is made of, docs/formats/checkpoint.md.
+enum class ChunkKind : uint32_t {
+  kHead = 1,   // JSON: what the others mean
+  kMarks = 2,  // what was applied
+  kSteps = 3,  // how often each bucket was changed
+  kRows = 4,   // of a table
+  kBlock = 5,  // of a tensor
+  kEnd = 6,    // nothing comes after it
+};
+
+struct Chunk {
+  ChunkKind kind = ChunkKind::kEnd;
+  uint32_t index = 0;    // kRows, kBlock: which table or tensor of the head
+  uint64_t records = 0;  // kRows: how many; kBlock: its number; kEnd: chunks before it
+  wire::Buffer content;
+};
+
+// Writes a part: what one lane saved. Confined.
+class PartWriter {
+ public:
+  // Replaces a file of that name.
+  static Result<std::unique_ptr<PartWriter>> Create(std::filesystem::path path);
+
+  // ResourceExhausted: the disk is full.
+  Status Write(const Chunk& chunk);
+  // Writes the end and returns once all of it will survive a loss of power: its size in bytes.
+  Result<uint64_t> Finish();
+
+ private:
+  PartWriter(std::filesystem::path path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  Status WriteBytes(const void* data, size_t size);
+
+  const std::filesystem::path path_;
+  const FileDescriptor file_;
+  uint64_t bytes_ = 0;
+  uint64_t flushed_ = 0;  // that the system was asked to begin with
+  uint64_t chunks_ = 0;
+};
+
+// Reads a part. Confined.
+class PartReader {
+ public:
+  static Result<std::unique_ptr<PartReader>> Open(std::filesystem::path path);
+
+  // None: the end. DataLoss: the file is damaged or ends too early, and says where.
+  Result<std::optional<Chunk>> Next();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  PartReader(std::filesystem::path path, FileDescriptor file, uint64_t size)
+      : path_(std::move(path)), file_(std::move(file)), size_(size) {}
+
+  Status ReadBytes(void* data, size_t size);
+
+  const std::filesystem::path path_;
+  const FileDescriptor file_;
+  const uint64_t size_;
+  uint64_t at_ = 0;
+  uint64_t chunks_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace edl::ps

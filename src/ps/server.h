@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "ps/lane.h"
+#include "ps/session.h"
+#include "wire/connection.h"
+#include "wire/event_loop.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+
+namespace edl::ps {
+
+struct ServerOptions {
+  std::string host;  // to listen on; empty: all addresses
+  uint16_t port = 0;
+  std::string token;  // that callers must know; empty: none
+  size_t lanes = 1;
+  // This server's place among those of the job.
+  size_t index = 0;
+  size_t servers = 1;
+  uint64_t incarnation = 0;
+  wire::FrameLimits limits;
+  // What a lane that is being saved may have waiting for the disk.
+  size_t save_buffer_bytes = size_t{256} << 20;
+};
+
+// What one lane has and did.
+struct LaneState {
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  uint64_t version = 0;
+  uint64_t pulls = 0;
+  uint64_t pushes = 0;
+  uint64_t rows_pulled = 0;
+  uint64_t rows_pushed = 0;
+  uint64_t refusals = 0;
+  uint64_t refused_batches = 0;
+  uint64_t waits_for_saves = 0;
+  uint64_t connections = 0;
+};
+
+// A parameter server: lanes that answer workers over TCP, and over shared memory on this host. One
+// thread takes connections and hears their Hello, which tells the lane that they are for; from then
+// on they are that lane's. Thread-safe.
+class Server {
+ public:
+  // InvalidArgument: options that cannot be. Others: the port cannot be had.
+  // `clock` outlives it.
+  static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  uint16_t port() const { return port_; }
+  // Asks every lane. REQUIRES: not called on a lane's thread.
+  std::vector<LaneState> State();
+
+ private:
+  // One lane with its thread and its connections, which are confined to that thread.
+  struct Worker;
+  // A connection that has not said which lane it is for.
+  struct Guest;
+
+  Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
+         FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops);
+
+  void AcceptTcp();
+  void AcceptRing();
+  void Admit(std::unique_ptr<wire::Stream> stream);
+  void Greet(Guest& guest, const wire::Frame& frame);
+  Status Check(const wire::Hello& hello) const;
+  void Forget(Guest& guest);
+
+  const ServerOptions options_;
+  const uint16_t port_;
+  const FileDescriptor tcp_;
+  const FileDescriptor unix_;
+  wire::LoopThread disk_;  // writes what lanes save
+  std::vector<std::unique_ptr<Worker>> workers_;
+  // Below: confined to the thread that takes connections.
+  std::list<std::unique_ptr<Guest>> guests_;
+  std::list<FileDescriptor> rings_;  // whose memory has not come yet
+  wire::LoopThread door_;
+};
+
+}  // namespace edl::ps

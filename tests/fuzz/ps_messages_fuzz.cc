@@ -1,0 +1,92 @@
+// What a parameter server reads from a connection: the first byte says which message the rest is.
+// Decoded or refused; what was decoded is encoded to the same bytes; and a lane answers or refuses
+// whatever it says, with any tensors behind it.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/check.h"
+#include "ps/lane.h"
+#include "wire/messages.h"
+
+namespace {
+
+using edl::ps::Lane;
+
+template <typename Message>
+bool DecodesToItself(std::span<const std::byte> bytes, Message& message) {
+  if (!edl::wire::Decode(bytes, message).ok()) return false;
+  const std::string again = edl::wire::Encode(message);
+  CHECK(std::ranges::equal(std::as_bytes(std::span(again)), bytes), "encoded otherwise");
+  return true;
+}
+
+// A lane with a table of dimension 2 and a tensor of 3 values, and an open shard.
+struct Served {
+  Served() {
+    const auto declaration = edl::ps::ParseDeclaration(
+        R"({"tables": [{"name": "t", "dim": 2}], "tensors": [{"name": "d", "size": 3}]})");
+    names = *lane.Declare(*declaration);
+    CHECK(lane.Open({.lease = 1}).ok(), "the shard did not open");
+  }
+  Lane lane{edl::wire::Placement(1), 0};
+  Lane::Names names;
+};
+
+void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byte> tensors) {
+  Served served;
+  edl::wire::Hello hello;
+  edl::wire::Declare declare;
+  edl::wire::Put put;
+  edl::wire::Pull pull;
+  edl::wire::Open open;
+  edl::wire::Push push;
+  switch (type % 7) {
+    case 0:
+      DecodesToItself(meta, hello);
+      return;
+    case 1:
+      if (DecodesToItself(meta, declare)) {
+        const auto declaration = edl::ps::ParseDeclaration(declare.text);
+        if (declaration.ok()) (void)served.lane.Declare(*declaration);
+      }
+      return;
+    case 2:
+      if (DecodesToItself(meta, put)) (void)served.lane.Put(served.names, put, tensors);
+      return;
+    case 3:
+      if (DecodesToItself(meta, pull)) {
+        const auto plan = served.lane.Plan(served.names, pull, tensors);
+        if (!plan.ok()) return;
+        edl::wire::Buffer out(plan->bytes);
+        served.lane.Pull(*plan, out.data());
+      }
+      return;
+    case 4:
+      if (DecodesToItself(meta, open)) (void)served.lane.Open(open);
+      return;
+    case 5:
+      if (DecodesToItself(meta, push)) (void)served.lane.Push(served.names, push, tensors);
+      return;
+    default:
+      CHECK(!edl::wire::DecodeRefusal(meta).ok(), "a refusal is a failure");
+  }
+}
+
+}  // namespace
+
+// The type, the length of the meta part in a byte, the meta part, and tensors.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  const size_t meta = std::min<size_t>(data[1], size - 2);
+  // Tensors lie aligned where frames are read.
+  const std::span<const std::byte> rest = bytes.subspan(2 + meta);
+  edl::wire::Buffer tensors(rest.size());
+  std::ranges::copy(rest, tensors.data());
+  Ask(data[0], bytes.subspan(2, meta), tensors.bytes());
+  return 0;
+}
