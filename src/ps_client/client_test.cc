@@ -1,0 +1,507 @@
+#include "ps_client/client.h"
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "ps/server.h"
+#include "wire/frame.h"
+#include "wire/socket.h"
+
+namespace edl::ps_client {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Outcome = PushResult::Outcome;
+using Transport = ClientOptions::Transport;
+
+constexpr uint64_t kLease = 9;
+constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 1, .generation = 1};
+constexpr size_t kDim = 3;
+constexpr size_t kTensorSize = 50000;
+
+Parameters SomeParameters() {
+  return {.text = R"({"seed": 5,
+            "tables": [{"name": "t", "dim": 3, "initializer": {"name": "uniform"}}],
+            "tensors": [{"name": "d", "size": 50000, "optimizer": {"name": "SGD"}}]})",
+          .table_dims = {kDim},
+          .tensors = {{.name = "d", .size = kTensorSize}}};
+}
+
+// The servers of a job.
+class Servers {
+ public:
+  Servers(size_t servers, size_t lanes, std::string token = "secret") {
+    for (size_t index = 0; index < servers; ++index) {
+      servers_.push_back(std::move(*ps::Server::Start({.host = "127.0.0.1",
+                                                       .token = token,
+                                                       .lanes = lanes,
+                                                       .index = index,
+                                                       .servers = servers,
+                                                       .incarnation = index + 1},
+                                                      clock_)));
+    }
+  }
+
+  std::vector<ServerAddress> addresses() const {
+    std::vector<ServerAddress> addresses;
+    for (const auto& server : servers_) addresses.push_back({"127.0.0.1", server->port()});
+    return addresses;
+  }
+  uint64_t rows() {
+    uint64_t sum = 0;
+    for (const auto& server : servers_) {
+      for (const ps::LaneState& lane : server->State()) sum += lane.rows;
+    }
+    return sum;
+  }
+  ps::Server& operator[](size_t index) { return *servers_[index]; }
+  std::unique_ptr<ps::Server>& At(size_t index) { return servers_[index]; }
+
+ private:
+  const SystemClock clock_{};
+  std::vector<std::unique_ptr<ps::Server>> servers_;
+};
+
+class ClientTest : public testing::TestWithParam<Transport> {
+ protected:
+  std::unique_ptr<Client> Connect(const Servers& servers) {
+    auto client = Client::Connect({.servers = servers.addresses(),
+                                   .token = "secret",
+                                   .transport = GetParam(),
+                                   .patience = std::chrono::seconds(30)},
+                                  clock_);
+    EXPECT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ((*client)->Declare(SomeParameters()), Ok());
+    return *std::move(client);
+  }
+
+  // Rows of `ids`, in their order.
+  static std::vector<float> Pull(Client& client, const std::vector<int64_t>& ids) {
+    Keys keys(client.placement());
+    keys.Assign(ids);
+    std::vector<float> rows(keys.ids().size() * kDim);
+    EXPECT_EQ(client.WaitPull(client.StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}})),
+              Ok());
+    std::vector<float> out;
+    for (const int32_t place : keys.places()) {
+      const auto begin = rows.begin() + place * static_cast<ptrdiff_t>(kDim);
+      out.insert(out.end(), begin, begin + kDim);
+    }
+    return out;
+  }
+
+  // A gradient of -1 for all values of the rows.
+  static Result<PushResult> Push(Client& client, uint64_t batch, const std::vector<int64_t>& ids,
+                                 float gradient = -1) {
+    Keys keys(client.placement());
+    keys.Assign(ids);
+    const std::vector<float> gradients(keys.ids().size() * kDim, gradient);
+    return client.WaitPush(client.StartPush(
+        {.lease = kLease,
+         .shard = kShard,
+         .batch = batch,
+         .tables = {{.keys = &keys, .gradients = gradients.data(), .learning_rate = 1}}}));
+  }
+
+  const SystemClock clock_{};
+};
+
+std::vector<int64_t> ManyIds() {
+  std::vector<int64_t> ids(30000);
+  std::iota(ids.begin(), ids.end(), -15000);
+  return ids;
+}
+
+TEST_P(ClientTest, FindsTheSameRowsOnAnyNumberOfServers) {
+  Servers one(1, 1);
+  Servers many(3, 2);
+  const auto of_one = Connect(one);
+  const auto of_many = Connect(many);
+  const std::vector<float> rows = Pull(*of_one, ManyIds());
+  EXPECT_EQ(Pull(*of_many, ManyIds()), rows);
+  EXPECT_EQ(many.rows(), 30000U);
+  EXPECT_GT(*std::ranges::max_element(rows), 0.04F);
+}
+
+TEST_P(ClientTest, PushesEachBatchOnce) {
+  Servers servers(2, 2);
+  const auto client = Connect(servers);
+  const std::vector<float> before = Pull(*client, {1, 2, 3});
+  ASSERT_EQ(*client->Open(kLease, kShard), 0U);
+  EXPECT_EQ(Push(*client, 0, {1, 2, 3})->outcome, Outcome::kApplied);
+  EXPECT_EQ(Push(*client, 0, {1, 2, 3})->outcome, Outcome::kApplied);
+  const auto ahead = Push(*client, 5, {1, 2, 3});
+  EXPECT_EQ(ahead->outcome, Outcome::kAhead);
+  EXPECT_EQ(ahead->mark, 1U);
+  const std::vector<float> after = Pull(*client, {1, 2, 3});
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_FLOAT_EQ(after[i], before[i] + 1);
+}
+
+TEST_P(ClientTest, IsFencedByANewerLease) {
+  Servers servers(1, 2);
+  const auto old_holder = Connect(servers);
+  const auto new_holder = Connect(servers);
+  ASSERT_TRUE(old_holder->Open(kLease, kShard).ok());
+  ASSERT_TRUE(new_holder->Open(kLease + 1, kShard).ok());
+  EXPECT_EQ(Push(*old_holder, 0, {1})->outcome, Outcome::kFenced);
+}
+
+TEST_P(ClientTest, HoldsTensorsOverAllLanes) {
+  Servers servers(2, 2);
+  const auto client = Connect(servers);
+  std::vector<float> values(kTensorSize);
+  std::iota(values.begin(), values.end(), 0.0F);
+  EXPECT_EQ(*client->Put({{.gradients = values.data()}}), wire::BlocksOf(kTensorSize));
+  EXPECT_EQ(*client->Put({{.gradients = values.data()}}), 0U);
+  ASSERT_TRUE(client->Open(kLease, kShard).ok());
+  const std::vector<float> gradients(kTensorSize, 2);
+  const auto pushed = client->WaitPush(
+      client->StartPush({.lease = kLease,
+                         .shard = kShard,
+                         .tensors = {{.gradients = gradients.data(), .learning_rate = 0.5F}}}));
+  ASSERT_EQ(pushed->outcome, Outcome::kApplied);
+  std::vector<float> pulled(kTensorSize);
+  ASSERT_EQ(client->WaitPull(client->StartPull({.tensors = {{.values = pulled.data()}}})), Ok());
+  for (size_t i = 0; i < kTensorSize; ++i) ASSERT_EQ(pulled[i], values[i] - 1) << i;
+}
+
+TEST_P(ClientTest, HasManyOperationsInFlight) {
+  Servers servers(1, 2);
+  const auto client = Connect(servers);
+  Keys keys(client->placement());
+  keys.Assign(ManyIds());
+  constexpr size_t kDepth = 6;
+  std::vector<std::vector<float>> rows(kDepth, std::vector<float>(30000 * kDim));
+  const std::vector<float> gradients(30000 * kDim, -1);
+  ASSERT_TRUE(client->Open(kLease, kShard).ok());
+  std::vector<Client::Ticket> pulls;
+  std::vector<Client::Ticket> pushes;
+  for (size_t i = 0; i < kDepth; ++i) {
+    pulls.push_back(client->StartPull({.tables = {{.keys = &keys, .rows = rows[i].data()}}}));
+    pushes.push_back(client->StartPush(
+        {.lease = kLease,
+         .shard = kShard,
+         .batch = i,
+         .tables = {{.keys = &keys, .gradients = gradients.data(), .learning_rate = 1}}}));
+  }
+  // The last first: the others are done by then.
+  for (size_t i = kDepth; i-- > 0;) {
+    EXPECT_EQ(client->WaitPush(pushes[i])->outcome, Outcome::kApplied);
+    EXPECT_EQ(client->WaitPull(pulls[i]), Ok());
+  }
+  for (size_t i = 0; i < kDepth; ++i) {
+    EXPECT_NEAR(rows[i][0], rows[0][0] + static_cast<float>(i), 1e-4) << "a pull passed a push";
+  }
+}
+
+TEST_P(ClientTest, CountsABatchThatHoldsNoNumbersAndChangesNothing) {
+  Servers servers(1, 2);
+  const auto client = Connect(servers);
+  ASSERT_TRUE(client->Open(kLease, kShard).ok());
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    const auto pushed = Push(*client, std::isnan(bad) ? 0 : 1, {1, 2}, bad);
+    EXPECT_EQ(pushed->outcome, Outcome::kApplied);
+    EXPECT_TRUE(pushed->refused);
+  }
+  EXPECT_EQ(servers.rows(), 0U);
+  EXPECT_EQ(servers[0].State()[0].refused_batches, 2U);
+  EXPECT_FALSE(Push(*client, 2, {1, 2})->refused);
+}
+
+TEST_P(ClientTest, WaitsForAServerThatIsAwayAndAsksAgain) {
+  Servers servers(1, 1);
+  const auto client = Connect(servers);
+  const uint16_t port = servers[0].port();
+  const std::vector<float> before = Pull(*client, {1, 2});
+  ASSERT_TRUE(client->Open(kLease, kShard).ok());
+  servers.At(0).reset();
+  Keys keys(client->placement());
+  keys.Assign(std::vector<int64_t>{1, 2});
+  std::vector<float> rows(2 * kDim);
+  const std::vector<float> gradients(2 * kDim, -1);
+  const auto pull = client->StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}});
+  const auto push = client->StartPush(
+      {.lease = kLease,
+       .shard = kShard,
+       .tables = {{.keys = &keys, .gradients = gradients.data(), .learning_rate = 1}}});
+  auto restarted = ps::Server::Start(
+      {.host = "127.0.0.1", .port = port, .token = "secret", .incarnation = 77}, clock_);
+  ASSERT_TRUE(restarted.ok()) << restarted.status();
+
+  ASSERT_EQ(client->WaitPull(pull), Ok());
+  const auto pushed = client->WaitPush(push);
+
+  EXPECT_EQ(rows, before) << "rows are made of their ids, on any server";
+  EXPECT_EQ(pushed->outcome, Outcome::kNotOpen) << "the new server knows of no shard";
+  EXPECT_THAT(client->incarnations(), ElementsAre(77));
+}
+
+TEST_P(ClientTest, GivesUpAServerThatIsAwayTooLong) {
+  Servers servers(1, 1);
+  FakeClock clock;
+  auto client = Client::Connect({.servers = servers.addresses(),
+                                 .token = "secret",
+                                 .transport = GetParam(),
+                                 .patience = std::chrono::minutes(10)},
+                                clock);
+  ASSERT_TRUE(client.ok());
+  ASSERT_EQ((*client)->Declare(SomeParameters()), Ok());
+  const std::string port = std::to_string(servers[0].port());
+  servers.At(0).reset();
+  const Client::Ticket ticket = (*client)->StartPull({});
+  clock.Advance(std::chrono::minutes(11));
+  const Status pulled = (*client)->WaitPull(ticket);
+  EXPECT_EQ(pulled.code(), Code::kUnavailable);
+  EXPECT_THAT(pulled.message(), HasSubstr(port));
+}
+
+TEST_P(ClientTest, IsToldWhatIsWrongWithItsToken) {
+  Servers servers(1, 1);
+  const auto client = Client::Connect(
+      {.servers = servers.addresses(), .token = "guess", .transport = GetParam()}, clock_);
+  EXPECT_EQ(client.status().code(), Code::kUnauthenticated);
+}
+
+TEST_P(ClientTest, IsToldOfServersInAnotherOrder) {
+  Servers servers(2, 1);
+  auto addresses = servers.addresses();
+  std::swap(addresses[0], addresses[1]);
+  const auto client =
+      Client::Connect({.servers = addresses, .token = "secret", .transport = GetParam()}, clock_);
+  EXPECT_EQ(client.status().code(), Code::kFailedPrecondition);
+}
+
+TEST_P(ClientTest, IsToldWhatIsWrongWithItsDeclaration) {
+  Servers servers(1, 1);
+  const auto first = Connect(servers);
+  auto client = std::move(*Client::Connect(
+      {.servers = servers.addresses(), .token = "secret", .transport = GetParam()}, clock_));
+  Parameters other = SomeParameters();
+  other.text = R"({"tables": [{"name": "t", "dim": 4}]})";
+  const Status declared = client->Declare(other);
+  EXPECT_EQ(declared.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(declared.message(), HasSubstr("table 't' is there already"));
+}
+
+class CheckpointTest : public ClientTest {
+ protected:
+  ~CheckpointTest() override { std::filesystem::remove_all(folder_); }
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / fmt::format("client-{}", getpid());
+};
+
+TEST_P(CheckpointTest, IsRestoredIntoAnotherNumberOfServers) {
+  Servers servers(2, 2);
+  const auto client = Connect(servers);
+  const std::vector<float> values(kTensorSize, 4);
+  ASSERT_TRUE(client->Put({{.gradients = values.data()}}).ok());
+  ASSERT_TRUE(client->Open(kLease, kShard).ok());
+  ASSERT_EQ(Push(*client, 0, ManyIds())->outcome, Outcome::kApplied);
+
+  const auto saved = client->Save(folder_);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_GT(saved->bytes, 30000U * kDim * sizeof(float));
+  EXPECT_EQ(client->Save(folder_).status().code(), Code::kAlreadyExists);
+
+  Servers other(3, 1);
+  const auto restored = Connect(other);
+  const auto rows = restored->Restore(folder_);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*rows, 30000U);
+  EXPECT_EQ(Pull(*restored, ManyIds()), Pull(*client, ManyIds()));
+  EXPECT_EQ(*restored->Open(kLease + 1, kShard), 1U) << "what was applied is known";
+  EXPECT_EQ(*restored->Put({{.gradients = values.data()}}), 0U) << "the tensor has its value";
+  EXPECT_EQ(restored->Restore(folder_).status().code(), Code::kFailedPrecondition);
+}
+
+TEST_P(CheckpointTest, IsTakenWhileOthersPushOverAFullBuffer) {
+  // A buffer that a single chunk fills: pushes have to wait for the disk.
+  const SystemClock clock;
+  auto server =
+      ps::Server::Start({.host = "127.0.0.1", .token = "secret", .save_buffer_bytes = 1}, clock);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto connect = [&] {
+    auto client = Client::Connect(
+        {.servers = {{"127.0.0.1", (*server)->port()}}, .token = "secret", .transport = GetParam()},
+        clock_);
+    EXPECT_EQ((*client)->Declare(SomeParameters()), Ok());
+    return *std::move(client);
+  };
+  const auto client = connect();
+  ASSERT_TRUE(client->Open(kLease, kShard).ok());
+  uint64_t batch = 0;
+  ASSERT_EQ(Push(*client, batch++, ManyIds())->outcome, Outcome::kApplied);
+  // Whether a push comes in the moment in which the buffer is full is chance: until it did.
+  std::atomic<bool> done = false;
+  std::thread saver([&] {
+    const auto other = connect();
+    for (int i = 0; i < 1000 && (*server)->State()[0].waits_for_saves == 0; ++i) {
+      const auto saved = other->Save(folder_);
+      EXPECT_TRUE(saved.ok()) << saved.status();
+      std::filesystem::remove_all(folder_);
+    }
+    done = true;
+  });
+  Keys keys(client->placement());
+  keys.Assign(ManyIds());
+  const std::vector<float> gradients(30000 * kDim, -1);
+  const auto push = [&] {
+    return client->StartPush(
+        {.lease = kLease,
+         .shard = kShard,
+         .batch = batch++,
+         .tables = {{.keys = &keys, .gradients = gradients.data(), .learning_rate = 1}}});
+  };
+  while (!done) {
+    const std::array<Client::Ticket, 2> pushes = {push(), push()};
+    for (const Client::Ticket ticket : pushes) {
+      ASSERT_EQ(client->WaitPush(ticket)->outcome, Outcome::kApplied);
+    }
+  }
+  saver.join();
+  EXPECT_GT((*server)->State()[0].waits_for_saves, 0U);
+  EXPECT_NEAR(Pull(*client, {5})[0], static_cast<float>(batch), 0.1F);
+}
+
+TEST_P(CheckpointTest, ThatCannotBeWrittenIsAnErrorAndTheServerGoesOn) {
+  Servers servers(1, 1);
+  const auto client = Connect(servers);
+  std::filesystem::create_directories(folder_ / "part-0000-of-0001");  // where the file should be
+  const Status saved = client->Save(folder_).status();
+  EXPECT_FALSE(saved.ok());
+  EXPECT_THAT(saved.message(), HasSubstr("part-0000-of-0001"));
+  std::filesystem::remove_all(folder_);
+  EXPECT_TRUE(client->Save(folder_).ok());
+}
+
+TEST_P(CheckpointTest, ThatIsDamagedIsRefused) {
+  Servers servers(1, 1);
+  const auto client = Connect(servers);
+  Pull(*client, {1, 2, 3});
+  ASSERT_TRUE(client->Save(folder_).ok());
+  {
+    std::fstream part(folder_ / "part-0000-of-0001",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    part.seekp(100);
+    part.put('?');
+  }
+  Servers other(1, 1);
+  const auto restored = Connect(other);
+  const Status status = restored->Restore(folder_).status();
+  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("part-0000-of-0001 is damaged at 8"));
+}
+
+constexpr auto kNameOfTransport = [](const auto& info) {
+  return info.param == Transport::kTcp ? "Tcp" : "SharedMemory";
+};
+INSTANTIATE_TEST_SUITE_P(All, CheckpointTest,
+                         testing::Values(Transport::kTcp, Transport::kSharedMemory),
+                         kNameOfTransport);
+INSTANTIATE_TEST_SUITE_P(All, ClientTest,
+                         testing::Values(Transport::kTcp, Transport::kSharedMemory),
+                         kNameOfTransport);
+
+// --- what else may come to a server's port ---
+
+// Sends bytes and returns all that comes back until the server ends the connection.
+std::string Say(uint16_t port, std::string_view bytes, bool close_at_once = false) {
+  auto socket = wire::ConnectTcp("127.0.0.1", port, std::chrono::seconds(10));
+  EXPECT_TRUE(socket.ok()) << socket.status();
+  wire::SocketStream stream(std::move(*socket));
+  iovec piece{const_cast<char*>(bytes.data()), bytes.size()};  // NOLINT: iovec has no other form
+  EXPECT_EQ(*stream.Write({&piece, 1}), bytes.size());
+  if (close_at_once) return {};
+  std::string heard;
+  while (true) {
+    pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
+    if (poll(&waiting, 1, 10000) <= 0) return heard + " and then nothing";
+    std::array<char, 4096> room{};
+    const iovec rooms{room.data(), room.size()};
+    const auto got = stream.Read({&rooms, 1});
+    if (!got.ok()) return heard;
+    heard.append(room.data(), *got);
+    if (heard.size() > wire::FrameHeader::kBytes) return heard;
+  }
+}
+
+std::string HeaderBytes(const wire::FrameHeader& header) {
+  const auto bytes = wire::EncodeHeader(header);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class ServerTest : public testing::Test {
+ protected:
+  // The server is none the worse for it.
+  ~ServerTest() override {
+    auto client = Client::Connect({.servers = servers_.addresses(), .token = "secret"}, clock_);
+    EXPECT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ((*client)->Declare(SomeParameters()), Ok());
+  }
+
+  const SystemClock clock_{};
+  Servers servers_{1, 2};
+  const uint16_t port_ = servers_[0].port();
+};
+
+TEST_F(ServerTest, RefusesWhatIsNoFrame) {
+  EXPECT_THAT(Say(port_, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), HasSubstr("no frame"));
+}
+
+TEST_F(ServerTest, RefusesAnotherVersionByName) {
+  std::string header = HeaderBytes({.version = 2, .type = 1});
+  EXPECT_THAT(Say(port_, header), HasSubstr("a frame of version 2"));
+}
+
+TEST_F(ServerTest, RefusesALyingLengthBeforeItAsksForMemory) {
+  EXPECT_THAT(Say(port_, HeaderBytes({.type = 1, .body_bytes = uint64_t{1} << 60})),
+              HasSubstr("and this end takes"));
+}
+
+TEST_F(ServerTest, RefusesWhoDoesNotSayHello) {
+  EXPECT_THAT(Say(port_, HeaderBytes({.type = 4})), HasSubstr("begins with Hello"));
+}
+
+TEST_F(ServerTest, DoesNotMindACallerThatDiesInTheMiddle) {
+  Say(port_, HeaderBytes({.type = 1, .body_bytes = 1000}).append("half"), true);
+  Say(port_, "EP", true);
+}
+
+TEST_F(ServerTest, RefusesAMessageThatItDoesNotKnowAndGoesOn) {
+  const std::string meta = wire::Encode(wire::Hello{.token = "secret", .lanes = 2});
+  std::string bytes = HeaderBytes({.type = 1,
+                                   .request = 1,
+                                   .body_bytes = meta.size(),
+                                   .meta_bytes = static_cast<uint32_t>(meta.size())});
+  bytes += meta + HeaderBytes({.type = 99, .request = 2});
+  std::string heard;
+  auto socket = wire::ConnectTcp("127.0.0.1", port_, std::chrono::seconds(10));
+  wire::SocketStream stream(std::move(*socket));
+  const iovec piece{bytes.data(), bytes.size()};
+  ASSERT_EQ(*stream.Write({&piece, 1}), bytes.size());
+  while (heard.find("no message of type 99") == std::string::npos) {
+    pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
+    ASSERT_GT(poll(&waiting, 1, 10000), 0) << heard;
+    std::array<char, 4096> room{};
+    const iovec rooms{room.data(), room.size()};
+    const auto got = stream.Read({&rooms, 1});
+    ASSERT_TRUE(got.ok()) << "the connection was ended";
+    heard.append(room.data(), *got);
+  }
+}
+
+}  // namespace
+}  // namespace edl::ps_client

@@ -1,0 +1,252 @@
+#include "ps_client/link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "wire/ring.h"
+#include "wire/socket.h"
+
+namespace edl::ps_client {
+namespace {
+
+using wire::FrameHeader;
+using wire::MessageType;
+
+// Pieces in one call of the system, which takes no more than 1,024.
+constexpr size_t kMostPieces = 256;
+
+// Where padding comes from, and where it goes to.
+alignas(wire::kAlignment) const std::array<std::byte, wire::kAlignment> kZeros{};
+thread_local std::array<std::byte, wire::kAlignment> t_waste;
+
+// Takes `bytes` from the front of the pieces.
+void Advance(std::vector<iovec>& pieces, size_t bytes) {
+  size_t done = 0;
+  while (done < pieces.size() && bytes >= pieces[done].iov_len) {
+    bytes -= pieces[done].iov_len;
+    ++done;
+  }
+  pieces.erase(pieces.begin(), pieces.begin() + static_cast<ptrdiff_t>(done));
+  if (bytes > 0) {
+    pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + bytes;
+    pieces.front().iov_len -= bytes;
+  }
+}
+
+std::span<const iovec> FirstOf(const std::vector<iovec>& pieces) {
+  return {pieces.data(), std::min(pieces.size(), kMostPieces)};
+}
+
+}  // namespace
+
+void Tensors::Add(const void* data, size_t bytes) {
+  Continue(data, bytes);
+  End();
+}
+
+void Tensors::Continue(const void* data, size_t bytes) {
+  if (bytes == 0) return;
+  pieces_.push_back({const_cast<void*>(data), bytes});  // NOLINT: iovec has no other form
+  bytes_ += bytes;
+}
+
+void Tensors::End() {
+  const size_t padding = wire::AlignedUp(bytes_) - bytes_;
+  if (padding == 0) return;
+  pieces_.push_back({nullptr, padding});
+  bytes_ += padding;
+}
+
+Status Link::Connect(Duration patience) {
+  Lose();
+  std::unique_ptr<wire::Stream> stream;
+  if (options_.shared_memory) {
+    EDL_ASSIGN_OR_RETURN(stream, wire::ConnectRing(wire::RingName(options_.port)));
+  } else {
+    EDL_ASSIGN_OR_RETURN(FileDescriptor socket,
+                         wire::ConnectTcp(options_.host, options_.port, patience));
+    stream = std::make_unique<wire::SocketStream>(std::move(socket));
+  }
+  stream_ = std::move(stream);
+  if (declares_) {
+    declare_.done = false;
+    queue_.push_front(&declare_);
+  }
+  hello_ = Request{.type = MessageType::kHello,
+                   .meta = wire::Encode(wire::Hello{.token = options_.token,
+                                                    .caller = options_.caller,
+                                                    .lane = options_.lane,
+                                                    .place = options_.place,
+                                                    .lanes = options_.lanes})};
+  queue_.push_front(&hello_);
+  return Ok();
+}
+
+void Link::Declare(std::string text) {
+  declare_ = Request{.type = MessageType::kDeclare,
+                     .meta = wire::Encode(wire::Declare{.text = std::move(text)})};
+  declares_ = true;
+  if (connected()) queue_.push_back(&declare_);
+}
+
+void Link::Lose() {
+  stream_.reset();
+  std::erase(queue_, &hello_);
+  std::erase(queue_, &declare_);
+  sent_ = 0;
+  sending_.reset();
+  receiving_ = {};
+  awaited_number_ = next_number_;
+}
+
+void Link::GiveUp(const Status& why) {
+  for (Request* const request : queue_) {
+    request->done = true;
+    request->status = why;
+  }
+  queue_.clear();
+  Lose();
+}
+
+short Link::events() const {
+  const bool writes = sending_ != nullptr || sent_ < queue_.size();
+  return stream_->EventsFor(writes ? wire::Stream::Wish::kBoth : wire::Stream::Wish::kRead);
+}
+
+Status Link::Pump() {
+  Status moved = Write();
+  if (moved.ok()) moved = Read();
+  // An answer may have made room for more.
+  if (moved.ok()) moved = Write();
+  if (!moved.ok()) Lose();
+  return moved;
+}
+
+void Link::BeginSending(const Request& request) {
+  const size_t tensor_bytes = request.tensors.bytes();
+  const size_t meta_room =
+      tensor_bytes > 0 ? wire::AlignedUp(request.meta.size()) : request.meta.size();
+  const auto header =
+      wire::EncodeHeader({.type = static_cast<uint8_t>(request.type),
+                          .request = next_number_++,
+                          .body_bytes = meta_room + tensor_bytes,
+                          .meta_bytes = static_cast<uint32_t>(request.meta.size())});
+  sending_ = std::make_unique<Sending>();
+  sending_->head.append(reinterpret_cast<const char*>(header.data()), header.size());
+  sending_->head.append(request.meta);
+  sending_->head.resize(header.size() + meta_room);
+  sending_->left.push_back({sending_->head.data(), sending_->head.size()});
+  for (const iovec& piece : request.tensors.pieces()) {
+    const bool is_padding = piece.iov_base == nullptr;
+    sending_->left.push_back(
+        {is_padding ? const_cast<std::byte*>(kZeros.data()) : piece.iov_base,  // NOLINT
+         piece.iov_len});
+  }
+}
+
+Status Link::Write() {
+  while (sending_ != nullptr || sent_ < queue_.size()) {
+    if (sending_ == nullptr) {
+      BeginSending(*queue_[sent_]);
+      ++sent_;
+    }
+    while (!sending_->left.empty()) {
+      EDL_ASSIGN_OR_RETURN(const size_t written, stream_->Write(FirstOf(sending_->left)));
+      if (written == 0) return Ok();
+      Advance(sending_->left, written);
+    }
+    sending_.reset();
+  }
+  return Ok();
+}
+
+Status Link::Read() {
+  while (true) {
+    if (!receiving_.has_header && receiving_.left.empty()) {
+      receiving_.left = {{receiving_.bytes.data(), receiving_.bytes.size()}};
+    }
+    while (!receiving_.left.empty()) {
+      EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(FirstOf(receiving_.left)));
+      if (got == 0) return Ok();
+      Advance(receiving_.left, got);
+    }
+    if (!receiving_.has_header) {
+      EDL_RETURN_IF_ERROR(BeginReceiving());
+    }
+    if (receiving_.left.empty()) {
+      EDL_RETURN_IF_ERROR(FinishReceiving());
+    }
+  }
+}
+
+// The header is there.
+Status Link::BeginReceiving() {
+  EDL_ASSIGN_OR_RETURN(receiving_.header, wire::DecodeHeader(receiving_.bytes, options_.limits));
+  receiving_.has_header = true;
+  const FrameHeader& header = receiving_.header;
+  const bool is_refusal = header.type == static_cast<uint8_t>(MessageType::kRefusal);
+  // A refusal of the whole stream answers no request.
+  const bool is_for_all = is_refusal && header.request == 0;
+  if (!is_for_all && (sent_ == 0 || header.request != awaited_number_)) {
+    return DataLoss("an answer to request {} where that to {} is due", header.request,
+                    awaited_number_);
+  }
+  const size_t meta_room = wire::AlignedUp(header.meta_bytes);
+  receiving_.in_place = false;
+  if (!is_refusal && header.body_bytes > header.meta_bytes) {
+    const Tensors& rooms = queue_.front()->rooms;
+    if (header.body_bytes != meta_room + rooms.bytes()) {
+      return DataLoss("an answer with {} bytes where {} are due", header.body_bytes,
+                      meta_room + rooms.bytes());
+    }
+    receiving_.in_place = true;
+  }
+  receiving_.front.Reshape(receiving_.in_place ? meta_room : header.body_bytes);
+  if (receiving_.front.size() > 0) {
+    receiving_.left.push_back({receiving_.front.data(), receiving_.front.size()});
+  }
+  if (receiving_.in_place) {
+    for (const iovec& room : queue_.front()->rooms.pieces()) {
+      const bool is_padding = room.iov_base == nullptr;
+      receiving_.left.push_back({is_padding ? t_waste.data() : room.iov_base, room.iov_len});
+    }
+  }
+  return Ok();
+}
+
+// The body is there.
+Status Link::FinishReceiving() {
+  const FrameHeader header = receiving_.header;
+  const std::span<const std::byte> meta =
+      receiving_.front.bytes().first(receiving_.header.meta_bytes);
+  receiving_.has_header = false;
+  const bool is_refusal = header.type == static_cast<uint8_t>(MessageType::kRefusal);
+  if (is_refusal && header.request == 0) return wire::DecodeRefusal(meta);
+  Request& request = *queue_.front();
+  if (is_refusal) {
+    request.status = wire::DecodeRefusal(meta);
+  } else if (header.type != wire::AnswerTo(static_cast<uint8_t>(request.type))) {
+    return DataLoss("an answer of type {} to a request of type {}", header.type,
+                    static_cast<int>(request.type));
+  } else if (!receiving_.in_place && request.rooms.bytes() > 0) {
+    return DataLoss("an answer without the {} bytes that are due", request.rooms.bytes());
+  } else {
+    request.answer.assign(reinterpret_cast<const char*>(meta.data()), meta.size());
+  }
+  request.done = true;
+  request.incarnation = welcome_.incarnation;
+  queue_.pop_front();
+  --sent_;
+  ++awaited_number_;
+  if (&request == &hello_) {
+    EDL_RETURN_IF_ERROR(request.status);
+    EDL_RETURN_IF_ERROR(wire::Decode(std::as_bytes(std::span(request.answer)), welcome_));
+  }
+  if (&request == &declare_) EDL_RETURN_IF_ERROR(request.status);
+  return Ok();
+}
+
+}  // namespace edl::ps_client
