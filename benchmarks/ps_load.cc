@@ -55,7 +55,8 @@ FlagTable LoadFlags() {
        .default_value = "pull",
        .group = "Load",
        .help = "To measure.",
-       .choices = {"create", "pull", "push"}},
+       .choices = {"create", "pull", "push", "save", "restore"}},
+      {.name = "folder", .default_value = "", .group = "Load", .help = "save, restore: where."},
       {.name = "ids",
        .default_value = "uniform",
        .group = "Load",
@@ -189,6 +190,23 @@ int Run(const FlagValues& flags) {
   CHECK(declared.ok(), "{}", declared.message());
 
   const std::string what = flags.String("what");
+  if (what == "save") {
+    const auto saved = client.Save(flags.String("folder"));
+    CHECK(saved.ok(), "{}", saved.status().message());
+    std::cout << nlohmann::json{{"bytes", saved->bytes},
+                                {"seconds", saved->seconds},
+                                {"longest_pause_ms", saved->longest_pause_seconds * 1000}}
+              << "\n";
+    return 0;
+  }
+  if (what == "restore") {
+    const auto begin = steady_clock::now();
+    const auto restored = client.Restore(flags.String("folder"));
+    CHECK(restored.ok(), "{}", restored.status().message());
+    const duration<double> took = steady_clock::now() - begin;
+    std::cout << nlohmann::json{{"rows", *restored}, {"seconds", took.count()}} << "\n";
+    return 0;
+  }
   const bool creates = what == "create";
   std::vector<Keys> keys;
   if (creates) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ps/optimizer/vectorized.h"
 #include "ps/random.h"
 
 namespace edl::ps {
@@ -28,6 +29,66 @@ void FillUniform(uint64_t seed, uint64_t id, float least, float width, std::span
     const auto words = Philox(seed, id, at / kWords);
     for (size_t i = 0; i < std::min(kWords, row.size() - at); ++i) {
       row[at + i] = least + width * ToUnit(words[i]);
+    }
+  }
+}
+
+// So many calls of Philox side by side.
+constexpr size_t kCalls = 16;
+struct Calls {
+  // Counters before, words after, each by call.
+  alignas(64) std::array<std::array<uint32_t, kCalls>, kWords> words;
+};
+
+EDL_VECTORIZED void RunPhilox(uint64_t key, Calls& calls) {
+  auto key0 = static_cast<uint32_t>(key);
+  auto key1 = static_cast<uint32_t>(key >> 32);
+  uint32_t* const w0 = calls.words[0].data();
+  uint32_t* const w1 = calls.words[1].data();
+  uint32_t* const w2 = calls.words[2].data();
+  uint32_t* const w3 = calls.words[3].data();
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    for (size_t i = 0; i < kCalls; ++i) {
+      const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * w0[i];
+      const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * w2[i];
+      w0[i] = static_cast<uint32_t>(product1 >> 32) ^ w1[i] ^ key0;
+      w2[i] = static_cast<uint32_t>(product0 >> 32) ^ w3[i] ^ key1;
+      w1[i] = static_cast<uint32_t>(product1);
+      w3[i] = static_cast<uint32_t>(product0);
+    }
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
+  }
+}
+
+// Rows whose length is a multiple of what one call gives: as FillUniform, kCalls calls at a time.
+void FillUniformRows(uint64_t seed, std::span<const int64_t> ids, std::span<float* const> rows,
+                     size_t dim, float least, float width) {
+  const size_t calls_per_row = dim / kWords;
+  const size_t all = ids.size() * calls_per_row;
+  Calls calls;                     // NOLINT: written before it is read
+  std::array<float*, kCalls> out;  // NOLINT: written before it is read
+  size_t row = 0;
+  size_t call = 0;  // within the row
+  for (size_t done = 0; done < all; done += kCalls) {
+    const size_t count = std::min(kCalls, all - done);
+    for (size_t i = 0; i < count; ++i) {
+      const auto id = static_cast<uint64_t>(ids[row]);
+      calls.words[0][i] = static_cast<uint32_t>(id);
+      calls.words[1][i] = static_cast<uint32_t>(id >> 32);
+      calls.words[2][i] = static_cast<uint32_t>(call);
+      calls.words[3][i] = 0;
+      out[i] = rows[row] + call * kWords;
+      if (++call == calls_per_row) {
+        call = 0;
+        ++row;
+      }
+    }
+    RunPhilox(seed, calls);
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t word = 0; word < kWords; ++word) {
+        out[i][word] = least + width * ToUnit(calls.words[word][i]);
+      }
     }
   }
 }
@@ -88,6 +149,15 @@ void Initializer::Fill(uint64_t seed, int64_t id, std::span<float> row) const {
       }
       return;
   }
+}
+
+void Initializer::FillAll(uint64_t seed, std::span<const int64_t> ids, std::span<float* const> rows,
+                          size_t dim) const {
+  if (kind == Kind::kUniform && dim % kWords == 0) {
+    FillUniformRows(seed, ids, rows, dim, a, b - a);
+    return;
+  }
+  for (size_t i = 0; i < ids.size(); ++i) Fill(seed, ids[i], {rows[i], dim});
 }
 
 uint64_t SeedOf(uint64_t job_seed, std::string_view table) {

@@ -33,6 +33,9 @@ struct Initializer {
 
   // Writes the row `id` of the table whose seed is `seed`: a function of these three alone.
   void Fill(uint64_t seed, int64_t id, std::span<float> row) const;
+  // The same for many rows of `dim` values.
+  void FillAll(uint64_t seed, std::span<const int64_t> ids, std::span<float* const> rows,
+               size_t dim) const;
 };
 
 // The seed of a table's rows, from the job's and the table's name.

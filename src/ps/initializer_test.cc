@@ -111,5 +111,28 @@ TEST(SeedOf, DependsOnJobAndTable) {
   EXPECT_NE(SeedOf(1, "user"), SeedOf(1, "item"));
 }
 
+TEST(Initializer, FillsManyRowsAsItFillsEach) {
+  for (const Initializer initializer :
+       {Initializer::Uniform(-0.5F, 2), Initializer::Normal(0, 1), Initializer::Constant(3)}) {
+    for (const size_t dim : {1, 3, 4, 8, 16, 20, 64}) {
+      for (const size_t count : {0, 1, 2, 5, 64}) {
+        std::vector<int64_t> ids;
+        std::vector<std::vector<float>> together(count, std::vector<float>(dim));
+        std::vector<float*> rows;
+        for (size_t i = 0; i < count; ++i) {
+          ids.push_back(static_cast<int64_t>(i) * -7'000'000'000);
+          rows.push_back(together[i].data());
+        }
+        initializer.FillAll(9, ids, rows, dim);
+        for (size_t i = 0; i < count; ++i) {
+          std::vector<float> alone(dim);
+          initializer.Fill(9, ids[i], alone);
+          EXPECT_EQ(together[i], alone) << dim << " values, row " << i << " of " << count;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace edl::ps

@@ -5,26 +5,28 @@
 
 namespace edl::ps {
 
+inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9;
+inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85;
+inline constexpr int kPhiloxRounds = 10;
+
 // Philox4x32-10 (Salmon et al., 2011): four random words that depend on nothing but key and
 // counter. The same row is made whatever came before it, on any server.
 inline std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
-  constexpr uint32_t kMultiplier0 = 0xD2511F53;
-  constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9;
-  constexpr uint32_t kWeyl1 = 0xBB67AE85;
   auto key0 = static_cast<uint32_t>(key);
   auto key1 = static_cast<uint32_t>(key >> 32);
   std::array<uint32_t, 4> words = {
       static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
       static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{kMultiplier0} * words[0];
-    const uint64_t product1 = uint64_t{kMultiplier1} * words[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * words[0];
+    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * words[2];
     words = {
         static_cast<uint32_t>(product1 >> 32) ^ words[1] ^ key0, static_cast<uint32_t>(product1),
         static_cast<uint32_t>(product0 >> 32) ^ words[3] ^ key1, static_cast<uint32_t>(product0)};
-    key0 += kWeyl0;
-    key1 += kWeyl1;
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
   }
   return words;
 }

@@ -1,5 +1,6 @@
 #include "ps/row_index.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -71,7 +72,12 @@ void RowIndex::Grow() {
 void RowIndex::MoveSome() {
   if (old_.mask == 0) return;
   const Entry* const entries = old_.entries();
-  for (uint64_t i = 0; i < kMovedPerInsert && moved_ <= old_.mask; ++i, ++moved_) {
+  const uint64_t end = std::min(moved_ + kMovedPerInsert, old_.mask + 1);
+  // Their places are anywhere: memory brings all of them at once.
+  for (uint64_t at = moved_; at < end; ++at) {
+    __builtin_prefetch(&now_.entries()[(entries[at] >> kRowBits) & now_.mask], 1);
+  }
+  for (; moved_ < end; ++moved_) {
     const Entry entry = entries[moved_];
     if (entry != 0 && entry != kGone) Put(now_, entry);
   }

@@ -41,9 +41,7 @@ void Table::PrefetchRow(uint32_t row, size_t bytes) const {
 uint32_t Table::Make(int64_t id, uint64_t hash) {
   const uint32_t row = slabs_.Take();
   HeaderOf(row) = {.id = id, .save = save_, .state = BlockState::kRow};
-  float* const weights = WeightsOf(row);
-  spec_.initializer.Fill(spec_.seed, id, {weights, spec_.dim});
-  optimizer_->InitSlots({weights + spec_.dim, spec_.dim * optimizer_->slots()});
+  optimizer_->InitSlots({WeightsOf(row) + spec_.dim, spec_.dim * optimizer_->slots()});
   index_.Insert(hash, row);
   return row;
 }
@@ -67,10 +65,25 @@ void Table::Locate(std::span<const int64_t> ids, size_t bytes, Located& located)
   }
 }
 
-uint32_t Table::FindOrMake(int64_t id, uint64_t hash) {
-  // It may be there twice in what was located together.
-  const std::optional<uint32_t> row = Find(id, hash);
-  return row.has_value() ? *row : Make(id, hash);
+void Table::MakeMissing(std::span<const int64_t> ids, Located& located) {
+  std::array<int64_t, kTogether> made_ids;     // NOLINT: written before it is read
+  std::array<float*, kTogether> made_weights;  // NOLINT: written before it is read
+  size_t made = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    uint32_t& row = located.rows[i];
+    if (row != kNone) continue;
+    // It may be there twice in what was located together.
+    if (const auto found = made == 0 ? std::nullopt : Find(ids[i], located.hashes[i])) {
+      row = *found;
+      continue;
+    }
+    row = Make(ids[i], located.hashes[i]);
+    made_ids[made] = ids[i];
+    made_weights[made++] = WeightsOf(row);
+  }
+  if (made == 0) return;
+  spec_.initializer.FillAll(spec_.seed, {made_ids.data(), made}, {made_weights.data(), made},
+                            spec_.dim);
 }
 
 void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
@@ -79,14 +92,14 @@ void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
   while (!ids.empty()) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
     Locate(some, sizeof(Header) + dim * sizeof(float), located);
+    if (unknown == Unknown::kMake) MakeMissing(some, located);
     for (size_t i = 0; i < some.size(); ++i, out += dim) {
-      uint32_t row = located.rows[i];
-      if (row == kNone && unknown == Unknown::kTell) {
+      const uint32_t row = located.rows[i];
+      if (row == kNone) {
         spec_.initializer.Fill(spec_.seed, some[i], {out, dim});
-        continue;
+      } else {
+        std::memcpy(out, WeightsOf(row), dim * sizeof(float));
       }
-      if (row == kNone) row = FindOrMake(some[i], located.hashes[i]);
-      std::memcpy(out, WeightsOf(row), dim * sizeof(float));
     }
     ids = ids.subspan(some.size());
   }
@@ -98,9 +111,9 @@ void Table::Push(std::span<const int64_t> ids, const float* gradients, const Ste
   while (!ids.empty()) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
     Locate(some, slabs_.block_bytes(), located);
+    MakeMissing(some, located);
     for (size_t i = 0; i < some.size(); ++i) {
-      uint32_t row = located.rows[i];
-      if (row == kNone) row = FindOrMake(some[i], located.hashes[i]);
+      const uint32_t row = located.rows[i];
       if (collector_ != nullptr) SaveBefore(row);
       Header& header = HeaderOf(row);
       header.uses += header.uses < UINT16_MAX ? 1 : 0;

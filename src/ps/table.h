@@ -82,7 +82,9 @@ class Table {
   std::optional<uint32_t> Find(int64_t id, uint64_t hash) const;
   // Finds the rows of at most kTogether ids, and brings so many bytes of each to the processor.
   void Locate(std::span<const int64_t> ids, size_t bytes, Located& located) const;
-  uint32_t FindOrMake(int64_t id, uint64_t hash);
+  // Makes the rows that are not there.
+  void MakeMissing(std::span<const int64_t> ids, Located& located);
+  // All but its weights.
   uint32_t Make(int64_t id, uint64_t hash);
   // Before a row changes.
   void SaveBefore(uint32_t row);
