@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <httplib.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/flag_help.h"
 #include "base/flags.h"
+#include "ps/metrics.h"
 #include "ps/server.h"
 
 namespace edl::apps {
@@ -63,6 +67,15 @@ FlagTable PsFlags() {
        .help = "MiB of a lane's parameters that may wait for the disk during a save; when it is "
                "full, pushes wait.",
        .at_least = 1},
+      {.name = "http_port",
+       .type = FlagType::kInt,
+       .default_value = "0",
+       .group = "Parameter server",
+       .help =
+           "Port for /metrics, in the form that Prometheus reads, and /healthz; 0: none. With a "
+           "token, /metrics asks for it as 'Authorization: Bearer TOKEN'.",
+       .at_least = 0,
+       .at_most = 65535},
       {.name = "token_file",
        .default_value = "",
        .group = "Parameter server",
@@ -95,6 +108,49 @@ Result<ps::ServerOptions> OptionsFrom(const FlagValues& flags) {
   }
   return options;
 }
+
+// Serves what people and programs watch, until it is destroyed.
+class Metrics {
+ public:
+  // `server` outlives it. Fails when the port cannot be had.
+  static Result<std::unique_ptr<Metrics>> Start(ps::Server& server, const std::string& host,
+                                                int port, const std::string& token) {
+    std::unique_ptr<Metrics> metrics(new Metrics(server, token));
+    const std::string address = host.empty() ? "0.0.0.0" : host;
+    if (!metrics->http_.bind_to_port(address, port)) {
+      return Unavailable("port {} of {} cannot be had for --http_port", port, address);
+    }
+    metrics->thread_ = std::thread([http = &metrics->http_] { http->listen_after_bind(); });
+    return metrics;
+  }
+  ~Metrics() {
+    http_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+ private:
+  Metrics(ps::Server& server, const std::string& token) {
+    http_.new_task_queue = [] { return new httplib::ThreadPool(2); };  // NOLINT: it takes it over
+    http_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("ok\n", "text/plain");
+    });
+    http_.Get(
+        "/metrics", [&server, token](const httplib::Request& request, httplib::Response& response) {
+          if (!token.empty() && request.get_header_value("Authorization") != "Bearer " + token) {
+            response.status = 401;
+            response.set_content("this asks for the job's token: Authorization: Bearer TOKEN\n",
+                                 "text/plain");
+            return;
+          }
+          response.set_content(ps::MetricsText(server.State()), "text/plain; version=0.0.4");
+        });
+  }
+
+  httplib::Server http_;
+  std::thread thread_;
+};
 
 int Fail(const Status& status, int code) {
   std::cerr << "elasticdl ps: " << status.message() << "\n";

@@ -33,7 +33,7 @@ bool IsSame(std::string_view given, std::string_view wanted) {
 struct Server::Worker {
   Worker(const wire::Placement& placement, size_t place, std::unique_ptr<wire::EventLoop> loop,
          wire::EventLoop& disk, const Clock& clock, size_t save_buffer_bytes)
-      : lane(placement, place), thread(std::move(loop)) {
+      : lane(placement, place), clock(clock), thread(std::move(loop)) {
     thread.Run([&] {
       saver = std::make_unique<LaneSaver>(lane, thread.loop(), disk, clock, save_buffer_bytes,
                                           [this] { ResumeAll(); });
@@ -47,13 +47,12 @@ struct Server::Worker {
   void Take(std::unique_ptr<wire::Stream> stream, const wire::FrameHeader& hello,
             const wire::Welcome& welcome, const wire::FrameLimits& limits) {
     const uint64_t number = ++last_session;
-    sessions[number] =
-        std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane, *saver, counters,
-                                  hello, welcome, [this, number](const Status& why) {
-                                    if (!why.ok())
-                                      LOG_INFO("a worker's connection ended: {}", why.message());
-                                    thread.loop().Post([this, number] { sessions.erase(number); });
-                                  });
+    const auto on_end = [this, number](const Status& why) {
+      if (!why.ok()) LOG_INFO("a worker's connection ended: {}", why.message());
+      thread.loop().Post([this, number] { sessions.erase(number); });
+    };
+    sessions[number] = std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane,
+                                                 *saver, counters, hello, welcome, clock, on_end);
   }
 
   LaneState State() const {
@@ -67,10 +66,13 @@ struct Server::Worker {
             .refusals = counters.refusals,
             .refused_batches = lane.refused(),
             .waits_for_saves = counters.waits_for_saves,
-            .connections = sessions.size()};
+            .connections = sessions.size(),
+            .pull_times = counters.pull_times.Read(),
+            .push_times = counters.push_times.Read()};
   }
 
   Lane lane;
+  const Clock& clock;
   LaneCounters counters;
   std::unique_ptr<LaneSaver> saver;
   uint64_t last_session = 0;

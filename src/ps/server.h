@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "ps/histogram.h"
 #include "ps/lane.h"
 #include "ps/session.h"
 #include "wire/connection.h"
@@ -45,6 +46,8 @@ struct LaneState {
   uint64_t refused_batches = 0;
   uint64_t waits_for_saves = 0;
   uint64_t connections = 0;
+  Histogram::Reading pull_times;
+  Histogram::Reading push_times;
 };
 
 // A parameter server: lanes that answer workers over TCP, and over shared memory on this host. One

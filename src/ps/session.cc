@@ -20,11 +20,13 @@ Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.ten
 
 Session::Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream,
                  wire::FrameLimits limits, Lane& lane, LaneSaver& saver, LaneCounters& counters,
-                 const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end)
+                 const wire::FrameHeader& hello, const wire::Welcome& welcome, const Clock& clock,
+                 OnEnd on_end)
     : limits_(limits),
       lane_(lane),
       saver_(saver),
       counters_(counters),
+      clock_(clock),
       connection_(
           loop, std::move(stream), limits,
           [this](const wire::Frame& frame) { return Handle(frame); }, std::move(on_end)) {
@@ -85,6 +87,7 @@ Status Session::HandlePut(const wire::Frame& frame) {
 }
 
 Status Session::HandlePull(const wire::Frame& frame) {
+  const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto pull, Read<wire::Pull>(frame));
   EDL_ASSIGN_OR_RETURN(const Lane::PullPlan plan, lane_.Plan(names_, pull, frame.tensors()));
   if (plan.bytes > limits_.body_bytes) {
@@ -99,6 +102,7 @@ Status Session::HandlePull(const wire::Frame& frame) {
   for (const auto& [table, ids] : plan.tables) {
     counters_.rows_pulled.fetch_add(ids.size(), std::memory_order_relaxed);
   }
+  counters_.pull_times.Add(clock_.Now() - begin);
   return Ok();
 }
 
@@ -111,6 +115,7 @@ Status Session::HandleOpen(const wire::Frame& frame) {
 }
 
 Status Session::HandlePush(const wire::Frame& frame) {
+  const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto push, Read<wire::Push>(frame));
   EDL_ASSIGN_OR_RETURN(const wire::PushAnswer answer, lane_.Push(names_, push, frame.tensors()));
   connection_.Answer(frame.header, wire::Encode(answer));
@@ -118,6 +123,7 @@ Status Session::HandlePush(const wire::Frame& frame) {
   for (const wire::TableShare& share : push.tables) {
     counters_.rows_pushed.fetch_add(share.ids, std::memory_order_relaxed);
   }
+  counters_.push_times.Add(clock_.Now() - begin);
   return Ok();
 }
 

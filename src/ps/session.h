@@ -3,7 +3,9 @@
 #include <atomic>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "ps/histogram.h"
 #include "ps/lane.h"
 #include "ps/lane_saver.h"
 #include "wire/connection.h"
@@ -19,6 +21,8 @@ struct LaneCounters {
   std::atomic<uint64_t> rows_pushed = 0;
   std::atomic<uint64_t> refusals = 0;
   std::atomic<uint64_t> waits_for_saves = 0;  // of pushes
+  Histogram pull_times;
+  Histogram push_times;
 };
 
 // One worker's connection to a lane, after it was greeted. Confined to the lane's loop.
@@ -29,7 +33,7 @@ class Session {
   // All outlive it. Sends the welcome.
   Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
           Lane& lane, LaneSaver& saver, LaneCounters& counters, const wire::FrameHeader& hello,
-          const wire::Welcome& welcome, OnEnd on_end);
+          const wire::Welcome& welcome, const Clock& clock, OnEnd on_end);
   ~Session() { *alive_ = false; }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -53,6 +57,7 @@ class Session {
   Lane& lane_;
   LaneSaver& saver_;
   LaneCounters& counters_;
+  const Clock& clock_;
   Lane::Names names_;
   bool saves_ = false;  // a save that was asked for here is under way
   // Shared with the saver, which may be done when the session is gone.

@@ -1,0 +1,77 @@
+#include "ps/metrics.h"
+
+#include <array>
+#include <iterator>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace edl::ps {
+namespace {
+
+struct Metric {
+  std::string_view name;
+  std::string_view kind;
+  std::string_view help;
+  uint64_t LaneState::*value;
+};
+
+constexpr std::array kMetrics = {
+    Metric{"rows", "gauge", "Rows of all tables.", &LaneState::rows},
+    Metric{"bytes", "gauge", "Memory of rows, their index and dense blocks.", &LaneState::bytes},
+    Metric{"connections", "gauge", "Workers that are connected.", &LaneState::connections},
+    Metric{"version", "counter", "Pushes that were applied.", &LaneState::version},
+    Metric{"pulls_total", "counter", "Pulls that were answered.", &LaneState::pulls},
+    Metric{"pushes_total", "counter", "Pushes that were answered.", &LaneState::pushes},
+    Metric{"rows_pulled_total", "counter", "Rows in them.", &LaneState::rows_pulled},
+    Metric{"rows_pushed_total", "counter", "Rows in them.", &LaneState::rows_pushed},
+    Metric{"refusals_total", "counter", "Requests that were refused.", &LaneState::refusals},
+    Metric{"refused_batches_total", "counter",
+           "Batches that changed nothing, as their gradients were no numbers.",
+           &LaneState::refused_batches},
+    Metric{"waits_for_saves_total", "counter", "Pushes that waited for a save's buffer.",
+           &LaneState::waits_for_saves},
+};
+
+void AddHistogram(std::string_view name, std::string_view help, const std::vector<LaneState>& lanes,
+                  Histogram::Reading LaneState::*reading, std::string& text) {
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "# HELP elasticdl_ps_{0} {1}\n# TYPE elasticdl_ps_{0} histogram\n", name,
+                 help);
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    const Histogram::Reading& read = lanes[lane].*reading;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < Histogram::kBounds; ++i) {
+      sum += read.counts[i];
+      fmt::format_to(out, "elasticdl_ps_{}_bucket{{lane=\"{}\",le=\"{:g}\"}} {}\n", name, lane,
+                     static_cast<double>(uint64_t{1} << i) * 1e-6, sum);
+    }
+    fmt::format_to(out, "elasticdl_ps_{}_bucket{{lane=\"{}\",le=\"+Inf\"}} {}\n", name, lane,
+                   read.count);
+    fmt::format_to(out, "elasticdl_ps_{}_sum{{lane=\"{}\"}} {:g}\n", name, lane,
+                   static_cast<double>(read.micros) * 1e-6);
+    fmt::format_to(out, "elasticdl_ps_{}_count{{lane=\"{}\"}} {}\n", name, lane, read.count);
+  }
+}
+
+}  // namespace
+
+std::string MetricsText(const std::vector<LaneState>& lanes) {
+  std::string text;
+  const auto out = std::back_inserter(text);
+  for (const Metric& metric : kMetrics) {
+    fmt::format_to(out, "# HELP elasticdl_ps_{0} {1}\n# TYPE elasticdl_ps_{0} {2}\n", metric.name,
+                   metric.help, metric.kind);
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      fmt::format_to(out, "elasticdl_ps_{}{{lane=\"{}\"}} {}\n", metric.name, lane,
+                     lanes[lane].*metric.value);
+    }
+  }
+  AddHistogram("pull_seconds", "Time that a lane spent on a pull.", lanes, &LaneState::pull_times,
+               text);
+  AddHistogram("push_seconds", "Time that a lane spent on a push.", lanes, &LaneState::push_times,
+               text);
+  return text;
+}
+
+}  // namespace edl::ps
