@@ -69,12 +69,13 @@ FlagTable PsFlags() {
        .at_least = 1},
       {.name = "http_port",
        .type = FlagType::kInt,
-       .default_value = "0",
+       .default_value = "-1",
        .group = "Parameter server",
        .help =
-           "Port for /metrics, in the form that Prometheus reads, and /healthz; 0: none. With a "
-           "token, /metrics asks for it as 'Authorization: Bearer TOKEN'.",
-       .at_least = 0,
+           "Port for /metrics, in the form that Prometheus reads, and /healthz; 0 picks one and "
+           "prints it; -1: none. With a token, /metrics asks for it as 'Authorization: Bearer "
+           "TOKEN'.",
+       .at_least = -1,
        .at_most = 65535},
       {.name = "token_file",
        .default_value = "",
@@ -117,7 +118,9 @@ class Metrics {
                                                 int port, const std::string& token) {
     std::unique_ptr<Metrics> metrics(new Metrics(server, token));
     const std::string address = host.empty() ? "0.0.0.0" : host;
-    if (!metrics->http_.bind_to_port(address, port)) {
+    const bool any = port == 0;
+    metrics->port_ = any ? metrics->http_.bind_to_any_port(address) : port;
+    if (metrics->port_ < 0 || (!any && !metrics->http_.bind_to_port(address, port))) {
       return Unavailable("port {} of {} cannot be had for --http_port", port, address);
     }
     metrics->thread_ = std::thread([http = &metrics->http_] { http->listen_after_bind(); });
@@ -129,6 +132,8 @@ class Metrics {
   }
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
+
+  int port() const { return port_; }
 
  private:
   Metrics(ps::Server& server, const std::string& token) {
@@ -149,6 +154,7 @@ class Metrics {
   }
 
   httplib::Server http_;
+  int port_ = 0;
   std::thread thread_;
 };
 
@@ -188,6 +194,13 @@ int RunPs(int argc, char** argv) {
   if (!server.ok()) return Fail(server.status(), kFailed);
   std::cout << "elasticdl ps: listening on port " << (*server)->port() << " with " << options->lanes
             << " lanes" << std::endl;  // NOLINT: somebody waits for this line
+  std::unique_ptr<Metrics> metrics;
+  if (const auto port = static_cast<int>(flags->Int("http_port")); port >= 0) {
+    auto started = Metrics::Start(**server, options->host, port, options->token);
+    if (!started.ok()) return Fail(started.status(), kFailed);
+    metrics = *std::move(started);
+    std::cout << "elasticdl ps: metrics on port " << metrics->port() << std::endl;  // NOLINT
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   return 0;
