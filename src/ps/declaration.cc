@@ -202,6 +202,8 @@ Result<TableSpec> ReadTable(const json& given, const std::string& where, uint64_
   fields.Take("dim", dim, 1, kMostDim);
   table.seed = SeedOf(seed, table.name);
   fields.Take("row_seed", table.seed, 0, UINT64_MAX);
+  fields.Take("most_bytes", table.most_bytes, 0, UINT64_MAX >> 16);
+  fields.Take("evict_after", table.evict_after, 0, UINT32_MAX / 2);
   const json* const initializer = fields.Find("initializer");
   const json* const optimizer = fields.Find("optimizer");
   EDL_RETURN_IF_ERROR(fields.Done());
@@ -283,7 +285,9 @@ std::string ToText(const Declaration& declaration) {
                       {"dim", table.dim},
                       {"initializer", ToJson(table.initializer)},
                       {"optimizer", ToJson(table.optimizer)},
-                      {"row_seed", table.seed}});
+                      {"row_seed", table.seed},
+                      {"most_bytes", table.most_bytes},
+                      {"evict_after", table.evict_after}});
   }
   json tensors = json::array();
   for (const TensorSpec& tensor : declaration.tensors) {

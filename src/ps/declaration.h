@@ -20,6 +20,10 @@ struct TableSpec {
   Initializer initializer;
   OptimizerOptions optimizer;
   uint64_t seed = 0;  // of its rows: SeedOf(...)
+  // Bounds; 0: none. Memory of its rows on all servers together: above it the least used go. And a
+  // row goes when so many pushes did not change it.
+  uint64_t most_bytes = 0;
+  uint64_t evict_after = 0;
 
   bool operator==(const TableSpec&) const = default;
 };

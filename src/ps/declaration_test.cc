@@ -40,7 +40,9 @@ TEST(Declaration, IsReadAsItWasWritten) {
          .dim = 3,
          .initializer = initializer,
          .optimizer = {.name = "Ftrl", .nesterov = true, .epsilon = 1e-9F, .beta_1 = 0.1},
-         .seed = 0xFFFFFFFFFFFFFFF1});
+         .seed = 0xFFFFFFFFFFFFFFF1,
+         .most_bytes = 1'000'000,
+         .evict_after = 7});
   }
   declaration.tensors = {{.name = "d", .size = 7, .optimizer = OptimizerOptions{}},
                          {.name = "e", .size = 1, .optimizer = std::nullopt}};

@@ -46,7 +46,8 @@ Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
   Names names;
   for (const TableSpec& spec : declaration.tables) {
     EDL_ASSIGN_OR_RETURN(Table* const table, Declared(tables_, spec, "table", [&] {
-                           return std::make_unique<Table>(spec, save_);
+                           return std::make_unique<Table>(
+                               spec, save_, static_cast<double>(end_ - first_) / wire::kBuckets);
                          }));
     names.tables.push_back(table);
   }
@@ -213,6 +214,12 @@ bool Lane::IsEmpty() const {
 size_t Lane::rows() const {
   size_t sum = 0;
   for (const auto& [name, table] : tables_) sum += table->rows();
+  return sum;
+}
+
+uint64_t Lane::evicted() const {
+  uint64_t sum = 0;
+  for (const auto& [name, table] : tables_) sum += table->evicted();
   return sum;
 }
 

@@ -85,6 +85,8 @@ class Lane {
   uint64_t refused() const { return refused_; }
   size_t rows() const;
   size_t bytes() const;
+  // Rows that bounds of tables made it forget.
+  uint64_t evicted() const;
 
  private:
   struct TablePush {

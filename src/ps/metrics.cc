@@ -19,6 +19,8 @@ struct Metric {
 constexpr std::array kMetrics = {
     Metric{"rows", "gauge", "Rows of all tables.", &LaneState::rows},
     Metric{"bytes", "gauge", "Memory of rows, their index and dense blocks.", &LaneState::bytes},
+    Metric{"evicted_rows_total", "counter", "Rows that bounds of tables made it forget.",
+           &LaneState::evicted},
     Metric{"connections", "gauge", "Workers that are connected.", &LaneState::connections},
     Metric{"version", "counter", "Pushes that were applied.", &LaneState::version},
     Metric{"pulls_total", "counter", "Pulls that were answered.", &LaneState::pulls},

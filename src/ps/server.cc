@@ -58,6 +58,7 @@ struct Server::Worker {
   LaneState State() const {
     return {.rows = lane.rows(),
             .bytes = lane.bytes(),
+            .evicted = lane.evicted(),
             .version = lane.version(),
             .pulls = counters.pulls,
             .pushes = counters.pushes,

@@ -37,6 +37,7 @@ struct ServerOptions {
 struct LaneState {
   uint64_t rows = 0;
   uint64_t bytes = 0;
+  uint64_t evicted = 0;
   uint64_t version = 0;
   uint64_t pulls = 0;
   uint64_t pushes = 0;

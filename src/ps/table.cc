@@ -19,13 +19,25 @@ size_t BlockBytes(size_t header, size_t dim, size_t slots) {
   return (header + dim * (1 + slots) * sizeof(float) + 7) / 8 * 8;
 }
 
+// Of a row, at the fill that the index has on average.
+constexpr size_t kIndexBytes = 16;
+// Of so many rows, drawn at random, the one that is used least goes.
+constexpr int kDrawn = 8;
+
+size_t MostRows(const TableSpec& spec, size_t row_bytes, double share, size_t least) {
+  if (spec.most_bytes == 0) return 0;
+  const double bytes = static_cast<double>(spec.most_bytes) * share;
+  return std::max(least, static_cast<size_t>(bytes / static_cast<double>(row_bytes + kIndexBytes)));
+}
+
 }  // namespace
 
-Table::Table(TableSpec spec, SaveNumber save)
+Table::Table(TableSpec spec, SaveNumber save, double share)
     : spec_(std::move(spec)),
       optimizer_(std::move(*MakeOptimizer(spec_.optimizer))),
       slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots())),
-      save_(save) {
+      save_(save),
+      most_rows_(MostRows(spec_, slabs_.block_bytes(), share, 4 * kTogether)) {
   CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
 }
 
@@ -40,7 +52,7 @@ void Table::PrefetchRow(uint32_t row, size_t bytes) const {
 
 uint32_t Table::Make(int64_t id, uint64_t hash) {
   const uint32_t row = slabs_.Take();
-  HeaderOf(row) = {.id = id, .save = save_, .state = BlockState::kRow};
+  HeaderOf(row) = {.id = id, .last_use = now_, .save = save_, .state = BlockState::kRow};
   optimizer_->InitSlots({WeightsOf(row) + spec_.dim, spec_.dim * optimizer_->slots()});
   index_.Insert(hash, row);
   return row;
@@ -91,6 +103,7 @@ void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
   Located located;
   while (!ids.empty()) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
+    MakeRoom();
     Locate(some, sizeof(Header) + dim * sizeof(float), located);
     if (unknown == Unknown::kMake) MakeMissing(some, located);
     for (size_t i = 0; i < some.size(); ++i, out += dim) {
@@ -106,10 +119,13 @@ void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
 }
 
 void Table::Push(std::span<const int64_t> ids, const float* gradients, const Step& step) {
+  now_ = static_cast<uint32_t>(step.number);
+  if (spec_.evict_after > 0) EvictOld(ids.size());
   Located located;
   std::array<float*, kTogether> blocks;  // NOLINT: written before it is read
   while (!ids.empty()) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
+    MakeRoom();
     Locate(some, slabs_.block_bytes(), located);
     MakeMissing(some, located);
     for (size_t i = 0; i < some.size(); ++i) {
@@ -117,6 +133,7 @@ void Table::Push(std::span<const int64_t> ids, const float* gradients, const Ste
       if (collector_ != nullptr) SaveBefore(row);
       Header& header = HeaderOf(row);
       header.uses += header.uses < UINT16_MAX ? 1 : 0;
+      header.last_use = now_;
       blocks[i] = WeightsOf(row);
     }
     optimizer_->Apply({blocks.data(), some.size()}, spec_.dim, gradients, step);
@@ -129,11 +146,47 @@ bool Table::Remove(int64_t id) {
   const uint64_t hash = wire::HashOf(id);
   const std::optional<uint32_t> row = Find(id, hash);
   if (!row.has_value()) return false;
-  if (collector_ != nullptr) SaveBefore(*row);
-  index_.Remove(hash, *row);
-  HeaderOf(*row).state = BlockState::kFree;
-  slabs_.Give(*row);
+  RemoveRow(*row, hash);
   return true;
+}
+
+void Table::RemoveRow(uint32_t row, uint64_t hash) {
+  if (collector_ != nullptr) SaveBefore(row);
+  index_.Remove(hash, row);
+  HeaderOf(row).state = BlockState::kFree;
+  slabs_.Give(row);
+}
+
+void Table::MakeRoom() {
+  if (most_rows_ == 0) return;
+  while (rows() + kTogether > most_rows_) {
+    std::optional<uint32_t> worst;
+    for (int drawn = 0; drawn < kDrawn || !worst.has_value(); ++drawn) {
+      const auto row =
+          static_cast<uint32_t>(wire::HashOf(static_cast<int64_t>(++draws_)) % slabs_.taken());
+      const Header& header = HeaderOf(row);
+      if (header.state != BlockState::kRow) continue;
+      const auto rank = [&](const Header& of) {
+        return std::pair(of.uses, UINT32_MAX - (now_ - of.last_use));  // the older the lower
+      };
+      if (!worst.has_value() || rank(header) < rank(HeaderOf(*worst))) worst = row;
+    }
+    RemoveRow(*worst, wire::HashOf(HeaderOf(*worst).id));
+    ++evicted_;
+  }
+}
+
+void Table::EvictOld(size_t looks) {
+  const uint32_t taken = slabs_.taken();
+  for (size_t i = 0; i < std::min<size_t>(looks, taken); ++i) {
+    hand_ = hand_ + 1 < taken ? hand_ + 1 : 0;
+    const Header& header = HeaderOf(hand_);
+    if (header.state != BlockState::kRow) continue;
+    const auto age = static_cast<int32_t>(now_ - header.last_use);
+    if (age <= static_cast<int32_t>(spec_.evict_after)) continue;
+    RemoveRow(hand_, wire::HashOf(header.id));
+    ++evicted_;
+  }
 }
 
 void Table::SaveBefore(uint32_t row) {

@@ -16,15 +16,16 @@
 namespace edl::ps {
 
 // One lane's share of a table: rows by id, each with its slots, made when they are first asked for.
-// Confined to the lane.
+// Where the spec sets bounds, rows that are used least or not any more are forgotten; what they are
+// when they are made anew is what they were at first. Confined to the lane.
 class Table {
  public:
   // What a pull does about an id that has no row: makes one, or only tells what it would be.
   enum class Unknown { kMake, kTell };
 
   // REQUIRES: spec.dim > 0, and MakeOptimizer accepts spec.optimizer.
-  // `save` is the number of the lane's last save.
-  explicit Table(TableSpec spec, SaveNumber save = 0);
+  // `save` is the number of the lane's last save, `share` the lane's share of the id space.
+  explicit Table(TableSpec spec, SaveNumber save = 0, double share = 1);
 
   // Writes the weights of `ids`, dim values each, to `out`.
   void Pull(std::span<const int64_t> ids, Unknown unknown, float* out);
@@ -51,6 +52,8 @@ class Table {
   const TableSpec& spec() const { return spec_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   size_t rows() const { return index_.size(); }
+  // Rows that bounds made it forget.
+  uint64_t evicted() const { return evicted_; }
   // Memory of rows, also of removed ones, and of the index.
   size_t bytes() const { return slabs_.bytes() + index_.bytes(); }
   size_t row_bytes() const { return slabs_.block_bytes(); }
@@ -60,7 +63,7 @@ class Table {
   enum class BlockState : uint8_t { kFree = 0, kRow = 1 };
   struct Header {
     int64_t id = 0;
-    uint32_t reserved = 0;  // for age
+    uint32_t last_use = 0;  // the number of the push that changed it last, or that it was made at
     uint16_t uses = 0;      // pushes that changed it; no more than it can hold
     SaveNumber save = 0;
     BlockState state = BlockState::kFree;
@@ -88,6 +91,12 @@ class Table {
   uint32_t Make(int64_t id, uint64_t hash);
   // Before a row changes.
   void SaveBefore(uint32_t row);
+  void RemoveRow(uint32_t row, uint64_t hash);
+  // Makes room for kTogether rows, where there is a bound and it is near. To be called while no
+  // row's place is held.
+  void MakeRoom();
+  // Forgets some rows that were not changed for long.
+  void EvictOld(size_t looks);
 
   const TableSpec spec_;
   const std::unique_ptr<Optimizer> optimizer_;
@@ -97,6 +106,11 @@ class Table {
   RecordCollector* collector_ = nullptr;  // of the save that is under way
   uint32_t scanned_ = 0;                  // blocks that it has looked at
   uint32_t scan_end_ = 0;
+  const size_t most_rows_;  // 0: no bound
+  uint32_t now_ = 0;        // the number of the last push
+  uint32_t hand_ = 0;       // the block at which the next look for old rows begins
+  uint64_t draws_ = 0;      // of rows that may go
+  uint64_t evicted_ = 0;
 };
 
 }  // namespace edl::ps

@@ -1,5 +1,6 @@
 #include "ps/table.h"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 #include <set>
@@ -83,6 +84,69 @@ TEST(Table, ForgetsARemovedRowWithItsSlots) {
   EXPECT_THAT(PullOf(table, {1}), ElementsAre(1));
   table.Push(ids, &gradient, {.learning_rate = 1});
   EXPECT_EQ(PullOf(table, {1}), once) << "the slot was not made anew";
+}
+
+std::vector<int64_t> Range(int64_t begin, int64_t end) {
+  std::vector<int64_t> ids(static_cast<size_t>(end - begin));
+  std::iota(ids.begin(), ids.end(), begin);
+  return ids;
+}
+
+void PushAll(Table& table, const std::vector<int64_t>& ids, int64_t number) {
+  const std::vector<float> gradients(ids.size() * table.spec().dim, -1);
+  table.Push(ids, gradients.data(), {.learning_rate = 1, .number = number});
+}
+
+TEST(Table, ForgetsTheLeastUsedRowsAboveItsBound) {
+  TableSpec spec = Spec(16, Initializer::Constant(0));
+  spec.most_bytes = 5'000'000;
+  Table table(spec);
+  const std::vector<int64_t> hot = Range(0, 1000);
+  for (int64_t number = 1; number <= 300; ++number) {
+    if (number % 3 == 0) PushAll(table, hot, number);
+    PushAll(table, Range(number * 500 + 1000, number * 500 + 1500), number);
+    ASSERT_LE(table.rows() * (table.row_bytes() + 8), spec.most_bytes);
+  }
+  EXPECT_GT(table.evicted(), 90'000U);
+  // The index takes whole pages of 2 MiB.
+  EXPECT_LT(table.bytes(), 5'000'000U + (2U << 20)) << "the memory of forgotten rows was not used again";
+  // What is used often is still there, and what is not begins anew.
+  const std::vector<float> rows = PullOf(table, hot, Unknown::kTell);
+  EXPECT_GT(std::ranges::count(rows, 100.0F), 990 * 16);
+}
+
+TEST(Table, ForgetsRowsThatWereNotChangedForLong) {
+  TableSpec spec = Spec(1, Initializer::Constant(0));
+  spec.evict_after = 10;
+  Table table(spec);
+  PushAll(table, Range(0, 1000), 1);
+  for (int64_t number = 2; number <= 11; ++number) PushAll(table, Range(0, 100), number);
+  EXPECT_EQ(table.rows(), 1000U);
+  for (int64_t number = 12; number <= 30; ++number) PushAll(table, Range(0, 100), number);
+  EXPECT_EQ(table.rows(), 100U);
+  EXPECT_EQ(table.evicted(), 900U);
+  EXPECT_THAT(PullOf(table, {5}), ElementsAre(30));
+}
+
+TEST(Table, SavesARowBeforeItIsForgotten) {
+  TableSpec spec = Spec(1, Initializer::Constant(0));
+  spec.evict_after = 1;
+  Table table(spec);
+  PushAll(table, Range(0, 10), 1);
+  std::set<int64_t> saved;
+  RecordCollector collector(table.row_bytes(), [&](const wire::Buffer& chunk, size_t records) {
+    for (size_t i = 0; i < records; ++i) {
+      saved.insert(Table::IdOfRecord(chunk.data() + i * table.row_bytes()));
+    }
+  });
+  table.BeginSave(1, &collector);
+  for (int64_t number = 2; number <= 20; ++number) PushAll(table, Range(100, 110), number);
+  EXPECT_EQ(table.rows(), 10U);
+  table.SaveSome([] { return false; });
+  collector.End();
+  table.EndSave();
+  const std::vector<int64_t> all = Range(0, 10);
+  EXPECT_EQ(saved, std::set<int64_t>(all.begin(), all.end()));
 }
 
 TEST(Table, AgreesWithAPlainMapOnRandomStreams) {
