@@ -204,6 +204,7 @@ Result<TableSpec> ReadTable(const json& given, const std::string& where, uint64_
   fields.Take("row_seed", table.seed, 0, UINT64_MAX);
   fields.Take("most_bytes", table.most_bytes, 0, UINT64_MAX >> 16);
   fields.Take("evict_after", table.evict_after, 0, UINT32_MAX / 2);
+  fields.Take("admit_after", table.admit_after, 0, UINT32_MAX);
   const json* const initializer = fields.Find("initializer");
   const json* const optimizer = fields.Find("optimizer");
   EDL_RETURN_IF_ERROR(fields.Done());
@@ -287,7 +288,8 @@ std::string ToText(const Declaration& declaration) {
                       {"optimizer", ToJson(table.optimizer)},
                       {"row_seed", table.seed},
                       {"most_bytes", table.most_bytes},
-                      {"evict_after", table.evict_after}});
+                      {"evict_after", table.evict_after},
+                      {"admit_after", table.admit_after}});
   }
   json tensors = json::array();
   for (const TensorSpec& tensor : declaration.tensors) {

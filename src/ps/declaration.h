@@ -24,6 +24,8 @@ struct TableSpec {
   // row goes when so many pushes did not change it.
   uint64_t most_bytes = 0;
   uint64_t evict_after = 0;
+  // An id gets its row with so many pushes; until then it is what a new row would be. 0: at once.
+  uint64_t admit_after = 0;
 
   bool operator==(const TableSpec&) const = default;
 };

@@ -42,7 +42,8 @@ TEST(Declaration, IsReadAsItWasWritten) {
          .optimizer = {.name = "Ftrl", .nesterov = true, .epsilon = 1e-9F, .beta_1 = 0.1},
          .seed = 0xFFFFFFFFFFFFFFF1,
          .most_bytes = 1'000'000,
-         .evict_after = 7});
+         .evict_after = 7,
+         .admit_after = 3});
   }
   declaration.tensors = {{.name = "d", .size = 7, .optimizer = OptimizerOptions{}},
                          {.name = "e", .size = 1, .optimizer = std::nullopt}};

@@ -104,7 +104,8 @@ class Lane {
   // A save that is under way.
   struct Saving {
     GiveChunk give;
-    std::vector<std::unique_ptr<RecordCollector>> collectors;  // one for each table
+    // One for the rows of each table, and one for its candidates where it has some.
+    std::vector<std::unique_ptr<RecordCollector>> collectors;
     std::vector<Table*> tables;
     std::vector<TensorShare*> tensors;
     size_t tables_done = 0;
@@ -120,8 +121,10 @@ class Lane {
   Status RestoreMarks(const Chunk& chunk);
   Status RestoreSteps(const Chunk& chunk, const Restoring& restoring);
   Status RestoreRows(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreCandidates(const Chunk& chunk, const Restoring& restoring);
   Status RestoreBlock(const Chunk& chunk, const Restoring& restoring);
   Status RestoreChunk(const Chunk& chunk, Restoring& restoring);
+  RecordCollector* MakeCollector(ChunkKind kind, uint32_t index, size_t record_bytes);
   bool Owns(wire::Bucket bucket) const { return bucket >= first_ && bucket < end_; }
   void CheckSteps();
 

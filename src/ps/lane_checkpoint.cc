@@ -52,6 +52,15 @@ Chunk MarksChunk(const Marks& marks) {
 
 }  // namespace
 
+RecordCollector* Lane::MakeCollector(ChunkKind kind, uint32_t index, size_t record_bytes) {
+  saving_->collectors.push_back(std::make_unique<RecordCollector>(
+      record_bytes, [this, kind, index](wire::Buffer chunk, size_t records) {
+        saving_->give(
+            {.kind = kind, .index = index, .records = records, .content = std::move(chunk)});
+      }));
+  return saving_->collectors.back().get();
+}
+
 void Lane::BeginSave(GiveChunk give) {
   CHECK(!saving(), "a save is under way");
   saving_ = std::make_unique<Saving>();
@@ -59,7 +68,10 @@ void Lane::BeginSave(GiveChunk give) {
   // A number that rows still have from long ago would count them as saved. It takes so many saves
   // in a row that were given up, and then a pass over all rows.
   if (++saves_given_up_ > kMostGivenUp) {
-    for (const auto& [name, table] : tables_) table->Renumber();
+    for (const auto& [name, table] : tables_) {
+      table->Renumber();
+      if (table->candidates() != nullptr) table->candidates()->Renumber();
+    }
     for (const auto& [name, tensor] : tensors_) tensor->Renumber();
     saves_given_up_ = 0;
   }
@@ -69,14 +81,11 @@ void Lane::BeginSave(GiveChunk give) {
     const auto index = static_cast<uint32_t>(saving_->tables.size());
     declaration.tables.push_back(table->spec());
     saving_->tables.push_back(table.get());
-    saving_->collectors.push_back(std::make_unique<RecordCollector>(
-        table->row_bytes(), [this, index](wire::Buffer chunk, size_t records) {
-          saving_->give({.kind = ChunkKind::kRows,
-                         .index = index,
-                         .records = records,
-                         .content = std::move(chunk)});
-        }));
-    table->BeginSave(save_, saving_->collectors.back().get());
+    table->BeginSave(save_, MakeCollector(ChunkKind::kRows, index, table->row_bytes()));
+    if (Candidates* const candidates = table->candidates()) {
+      candidates->BeginSave(save_,
+                            MakeCollector(ChunkKind::kCandidates, index, Candidates::kRecordBytes));
+    }
   }
   for (const auto& [name, tensor] : tensors_) {
     const auto index = static_cast<uint32_t>(saving_->tensors.size());
@@ -105,7 +114,9 @@ void Lane::BeginSave(GiveChunk give) {
 bool Lane::SaveSome(const std::function<bool()>& is_enough) {
   Saving& saving = *saving_;
   for (; saving.tables_done < saving.tables.size(); ++saving.tables_done) {
-    if (saving.tables[saving.tables_done]->SaveSome(is_enough)) return true;
+    Table& table = *saving.tables[saving.tables_done];
+    if (table.SaveSome(is_enough)) return true;
+    if (table.candidates() != nullptr && table.candidates()->SaveSome(is_enough)) return true;
   }
   for (; saving.tensors_done < saving.tensors.size(); ++saving.tensors_done) {
     if (saving.tensors[saving.tensors_done]->SaveSome(is_enough)) return true;
@@ -118,7 +129,10 @@ bool Lane::SaveSome(const std::function<bool()>& is_enough) {
 
 void Lane::EndSave() {
   if (!saving()) return;
-  for (Table* const table : saving_->tables) table->EndSave();
+  for (Table* const table : saving_->tables) {
+    table->EndSave();
+    if (table->candidates() != nullptr) table->candidates()->EndSave();
+  }
   for (TensorShare* const tensor : saving_->tensors) tensor->EndSave();
   saving_.reset();
 }
@@ -145,6 +159,8 @@ Status Lane::RestoreChunk(const Chunk& chunk, Restoring& restoring) {
       return RestoreSteps(chunk, restoring);
     case ChunkKind::kRows:
       return RestoreRows(chunk, restoring);
+    case ChunkKind::kCandidates:
+      return RestoreCandidates(chunk, restoring);
     case ChunkKind::kBlock:
       return RestoreBlock(chunk, restoring);
     case ChunkKind::kEnd:
@@ -216,6 +232,22 @@ Status Lane::RestoreRows(const Chunk& chunk, const Restoring& restoring) {
   const std::byte* record = chunk.content.data();
   for (uint64_t i = 0; i < chunk.records; ++i, record += table.row_bytes()) {
     if (Owns(wire::BucketOf(Table::IdOfRecord(record)))) table.Restore(record);
+  }
+  return Ok();
+}
+
+Status Lane::RestoreCandidates(const Chunk& chunk, const Restoring& restoring) {
+  if (chunk.index >= restoring.names.tables.size()) {
+    return InvalidArgument("candidates of table {}, which its head does not have", chunk.index);
+  }
+  Candidates* const candidates = restoring.names.tables[chunk.index]->candidates();
+  if (candidates == nullptr || chunk.content.size() % Candidates::kRecordBytes != 0) {
+    return InvalidArgument("{} bytes of candidates for a table that has none",
+                           chunk.content.size());
+  }
+  for (size_t at = 0; at < chunk.content.size(); at += Candidates::kRecordBytes) {
+    const std::byte* const record = chunk.content.data() + at;
+    if (Owns(wire::BucketOf(Table::IdOfRecord(record)))) candidates->Restore(record);
   }
   return Ok();
 }

@@ -311,7 +311,7 @@ TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {
   };
   ASSERT_EQ(restore(whole), Ok());
   // All of what is not a tensor's values, and some of those.
-  for (size_t at = 0; at < whole.size(); at += at < 4000 || at + 1000 > whole.size() ? 3 : 20011) {
+  for (size_t at = 0; at < whole.size(); at += at < 4000 || at + 1000 > whole.size() ? 13 : 20011) {
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
     const Status status = restore(bytes);

@@ -14,12 +14,13 @@ namespace edl::ps {
 
 // What a part of a checkpoint is made of, docs/formats/checkpoint.md.
 enum class ChunkKind : uint32_t {
-  kHead = 1,   // JSON: what the others mean
-  kMarks = 2,  // what was applied
-  kSteps = 3,  // how often each bucket was changed
-  kRows = 4,   // of a table
-  kBlock = 5,  // of a tensor
-  kEnd = 6,    // nothing comes after it
+  kHead = 1,        // JSON: what the others mean
+  kMarks = 2,       // what was applied
+  kSteps = 3,       // how often each bucket was changed
+  kRows = 4,        // of a table
+  kBlock = 5,       // of a tensor
+  kEnd = 6,         // nothing comes after it
+  kCandidates = 7,  // of a table: ids that have no row yet
 };
 
 struct Chunk {

@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kAside = UINT32_MAX - 1;
+// Of its bytes that a table gives to candidates where it has a bound.
+constexpr double kCandidateShare = 0.125;
 
 size_t BlockBytes(size_t header, size_t dim, size_t slots) {
   return (header + dim * (1 + slots) * sizeof(float) + 7) / 8 * 8;
@@ -26,8 +29,19 @@ constexpr int kDrawn = 8;
 
 size_t MostRows(const TableSpec& spec, size_t row_bytes, double share, size_t least) {
   if (spec.most_bytes == 0) return 0;
-  const double bytes = static_cast<double>(spec.most_bytes) * share;
+  const double bytes = static_cast<double>(spec.most_bytes) * share *
+                       (spec.admit_after > 0 ? 1 - kCandidateShare : 1);
   return std::max(least, static_cast<size_t>(bytes / static_cast<double>(row_bytes + kIndexBytes)));
+}
+
+std::unique_ptr<Candidates> MakeCandidates(const TableSpec& spec, SaveNumber save, double share) {
+  if (spec.admit_after == 0) return nullptr;
+  size_t most = 0;
+  if (spec.most_bytes > 0) {
+    const double bytes = static_cast<double>(spec.most_bytes) * share * kCandidateShare;
+    most = static_cast<size_t>(bytes / (Candidates::kRecordBytes + kIndexBytes)) + 1;
+  }
+  return std::make_unique<Candidates>(static_cast<uint32_t>(spec.admit_after), most, save);
 }
 
 }  // namespace
@@ -37,7 +51,8 @@ Table::Table(TableSpec spec, SaveNumber save, double share)
       optimizer_(std::move(*MakeOptimizer(spec_.optimizer))),
       slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots())),
       save_(save),
-      most_rows_(MostRows(spec_, slabs_.block_bytes(), share, 4 * kTogether)) {
+      most_rows_(MostRows(spec_, slabs_.block_bytes(), share, 4 * kTogether)),
+      candidates_(MakeCandidates(spec_, save, share)) {
   CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
 }
 
@@ -77,6 +92,16 @@ void Table::Locate(std::span<const int64_t> ids, size_t bytes, Located& located)
   }
 }
 
+bool Table::SetCandidatesAside(std::span<const int64_t> ids, Located& located) {
+  bool any = false;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (located.rows[i] != kNone || candidates_->Count(ids[i], located.hashes[i])) continue;
+    located.rows[i] = kAside;
+    any = true;
+  }
+  return any;
+}
+
 void Table::MakeMissing(std::span<const int64_t> ids, Located& located) {
   std::array<int64_t, kTogether> made_ids;     // NOLINT: written before it is read
   std::array<float*, kTogether> made_weights;  // NOLINT: written before it is read
@@ -105,7 +130,7 @@ void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
     MakeRoom();
     Locate(some, sizeof(Header) + dim * sizeof(float), located);
-    if (unknown == Unknown::kMake) MakeMissing(some, located);
+    if (unknown == Unknown::kMake && candidates_ == nullptr) MakeMissing(some, located);
     for (size_t i = 0; i < some.size(); ++i, out += dim) {
       const uint32_t row = located.rows[i];
       if (row == kNone) {
@@ -127,16 +152,23 @@ void Table::Push(std::span<const int64_t> ids, const float* gradients, const Ste
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
     MakeRoom();
     Locate(some, slabs_.block_bytes(), located);
+    const bool aside = candidates_ != nullptr && SetCandidatesAside(some, located);
     MakeMissing(some, located);
+    if (aside) scratch_.clear();
+    size_t count = 0;
     for (size_t i = 0; i < some.size(); ++i) {
       const uint32_t row = located.rows[i];
+      if (row == kAside) continue;
       if (collector_ != nullptr) SaveBefore(row);
       Header& header = HeaderOf(row);
       header.uses += header.uses < UINT16_MAX ? 1 : 0;
       header.last_use = now_;
-      blocks[i] = WeightsOf(row);
+      blocks[count++] = WeightsOf(row);
+      if (!aside) continue;
+      const float* const gradient = gradients + i * spec_.dim;
+      scratch_.insert(scratch_.end(), gradient, gradient + spec_.dim);
     }
-    optimizer_->Apply({blocks.data(), some.size()}, spec_.dim, gradients, step);
+    optimizer_->Apply({blocks.data(), count}, spec_.dim, aside ? scratch_.data() : gradients, step);
     gradients += some.size() * spec_.dim;
     ids = ids.subspan(some.size());
   }

@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "ps/candidates.h"
 #include "ps/declaration.h"
 #include "ps/optimizer/optimizer.h"
 #include "ps/record_collector.h"
@@ -52,10 +54,14 @@ class Table {
   const TableSpec& spec() const { return spec_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   size_t rows() const { return index_.size(); }
+  // Null: each id gets its row at once. Whoever saves and restores rows does so with these too.
+  Candidates* candidates() { return candidates_.get(); }
   // Rows that bounds made it forget.
   uint64_t evicted() const { return evicted_; }
   // Memory of rows, also of removed ones, and of the index.
-  size_t bytes() const { return slabs_.bytes() + index_.bytes(); }
+  size_t bytes() const {
+    return slabs_.bytes() + index_.bytes() + (candidates_ == nullptr ? 0 : candidates_->bytes());
+  }
   size_t row_bytes() const { return slabs_.block_bytes(); }
 
  private:
@@ -74,7 +80,7 @@ class Table {
   static constexpr size_t kTogether = 64;
   struct Located {
     std::array<uint64_t, kTogether> hashes;
-    std::array<uint32_t, kTogether> rows;  // kNone: there is none
+    std::array<uint32_t, kTogether> rows;  // kNone: there is none; kAside: and shall be none
   };
 
   Header& HeaderOf(uint32_t row) const { return *reinterpret_cast<Header*>(slabs_.At(row)); }
@@ -85,6 +91,8 @@ class Table {
   std::optional<uint32_t> Find(int64_t id, uint64_t hash) const;
   // Finds the rows of at most kTogether ids, and brings so many bytes of each to the processor.
   void Locate(std::span<const int64_t> ids, size_t bytes, Located& located) const;
+  // Sets aside, among the ids that have no row, those that get none yet. False: there are none.
+  bool SetCandidatesAside(std::span<const int64_t> ids, Located& located);
   // Makes the rows that are not there.
   void MakeMissing(std::span<const int64_t> ids, Located& located);
   // All but its weights.
@@ -106,10 +114,12 @@ class Table {
   RecordCollector* collector_ = nullptr;  // of the save that is under way
   uint32_t scanned_ = 0;                  // blocks that it has looked at
   uint32_t scan_end_ = 0;
-  const size_t most_rows_;  // 0: no bound
-  uint32_t now_ = 0;        // the number of the last push
-  uint32_t hand_ = 0;       // the block at which the next look for old rows begins
-  uint64_t draws_ = 0;      // of rows that may go
+  const size_t most_rows_;                        // 0: no bound
+  const std::unique_ptr<Candidates> candidates_;  // null: each id gets its row at once
+  std::vector<float> scratch_;
+  uint32_t now_ = 0;    // the number of the last push
+  uint32_t hand_ = 0;   // the block at which the next look for old rows begins
+  uint64_t draws_ = 0;  // of rows that may go
   uint64_t evicted_ = 0;
 };
 

@@ -109,7 +109,8 @@ TEST(Table, ForgetsTheLeastUsedRowsAboveItsBound) {
   }
   EXPECT_GT(table.evicted(), 90'000U);
   // The index takes whole pages of 2 MiB.
-  EXPECT_LT(table.bytes(), 5'000'000U + (2U << 20)) << "the memory of forgotten rows was not used again";
+  EXPECT_LT(table.bytes(), 5'000'000U + (2U << 20))
+      << "the memory of forgotten rows was not used again";
   // What is used often is still there, and what is not begins anew.
   const std::vector<float> rows = PullOf(table, hot, Unknown::kTell);
   EXPECT_GT(std::ranges::count(rows, 100.0F), 990 * 16);

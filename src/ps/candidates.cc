@@ -1,0 +1,100 @@
+#include "ps/candidates.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/placement.h"
+
+namespace edl::ps {
+namespace {
+
+// Of so many, drawn at random, the one that was pushed least is forgotten.
+constexpr int kDrawn = 4;
+
+}  // namespace
+
+Candidates::Candidates(uint32_t admit_after, size_t most, SaveNumber save)
+    : admit_after_(admit_after), most_(most), save_(save) {}
+
+std::optional<uint32_t> Candidates::Find(int64_t id, uint64_t hash) const {
+  return index_.Find(hash, [&](uint32_t number) { return At(number).id == id; });
+}
+
+uint32_t Candidates::Add(int64_t id, uint64_t hash) {
+  const uint32_t number = slabs_.Take();
+  At(number) = {.id = id, .save = save_, .taken = true};
+  index_.Insert(hash, number);
+  return number;
+}
+
+bool Candidates::Count(int64_t id, uint64_t hash) {
+  std::optional<uint32_t> number = Find(id, hash);
+  if (!number.has_value()) {
+    if (admit_after_ <= 1) return true;
+    if (most_ > 0 && size() >= most_) ForgetOne();
+    number = Add(id, hash);
+  }
+  Entry& entry = At(*number);
+  SaveBefore(entry);
+  if (++entry.pushes < admit_after_) return false;
+  Remove(*number);
+  return true;
+}
+
+void Candidates::Remove(uint32_t number) {
+  Entry& entry = At(number);
+  SaveBefore(entry);
+  index_.Remove(wire::HashOf(entry.id), number);
+  entry.taken = false;
+  slabs_.Give(number);
+}
+
+void Candidates::ForgetOne() {
+  std::optional<uint32_t> least;
+  for (int drawn = 0; drawn < kDrawn || !least.has_value(); ++drawn) {
+    const auto number =
+        static_cast<uint32_t>(wire::HashOf(static_cast<int64_t>(++draws_)) % slabs_.taken());
+    if (!At(number).taken) continue;
+    if (!least.has_value() || At(number).pushes < At(*least).pushes) least = number;
+  }
+  Remove(*least);
+}
+
+void Candidates::SaveBefore(Entry& entry) {
+  if (collector_ == nullptr || entry.save == save_) return;
+  collector_->Add(reinterpret_cast<const std::byte*>(&entry));
+  entry.save = save_;
+}
+
+void Candidates::BeginSave(SaveNumber number, RecordCollector* collector) {
+  save_ = number;
+  collector_ = collector;
+  scanned_ = 0;
+  scan_end_ = slabs_.taken();
+}
+
+bool Candidates::SaveSome(const std::function<bool()>& is_enough) {
+  constexpr uint32_t kBetweenLooks = 256;
+  while (scanned_ < scan_end_) {
+    const uint32_t end = std::min(scan_end_, scanned_ + kBetweenLooks);
+    for (; scanned_ < end; ++scanned_) {
+      if (At(scanned_).taken) SaveBefore(At(scanned_));
+    }
+    if (is_enough()) return true;
+  }
+  return false;
+}
+
+void Candidates::Renumber() {
+  for (uint32_t number = 0; number < slabs_.taken(); ++number) At(number).save = save_;
+}
+
+void Candidates::Restore(const std::byte* record) {
+  Entry saved;
+  std::memcpy(&saved, record, sizeof(saved));
+  const uint64_t hash = wire::HashOf(saved.id);
+  const std::optional<uint32_t> known = Find(saved.id, hash);
+  At(known.has_value() ? *known : Add(saved.id, hash)).pushes = saved.pushes;
+}
+
+}  // namespace edl::ps
