@@ -1,4 +1,4 @@
-"""`elasticdl ps` as a process: what it prints, what it refuses, and what it tells on its HTTP port."""
+"""`elasticdl ps` as a process: what it prints, refuses, and tells on its HTTP port."""
 
 import os
 import re
