@@ -17,7 +17,7 @@
 namespace edl::wire {
 
 // Bytes on their way in one direction.
-inline constexpr size_t kRingBytes = size_t{4} << 20;
+inline constexpr size_t kRingBytes = size_t{1} << 20;
 
 // Makes the memory and hands it to who listens on the Unix name. Unavailable: nobody does.
 // PermissionDenied: it is neither root nor of this process's user, and may hold the name to be told
