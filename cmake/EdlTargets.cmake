@@ -31,10 +31,16 @@ if(EDL_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# edl_library(NAME SOURCES ... LINK ...): the one library of a module.
+# edl_library(NAME [SHARED_TOO] SOURCES ... LINK ...): the one library of a module. SHARED_TOO: what
+# Python or C programs load has it inside. Its names are hidden there, as another library of the
+# process may have the same; that also lets the compiler inline as in a program.
 function(edl_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED_TOO" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  if(ARG_SHARED_TOO)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
   target_link_libraries(${name} PUBLIC edl_options ${ARG_LINK})
 endfunction()
 

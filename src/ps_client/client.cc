@@ -61,37 +61,71 @@ bool AreAllNumbers(std::span<const float> values) {
   return sum == 0;
 }
 
-// Asks a server who it is, for as long as patience lasts.
-Result<wire::Welcome> Ask(const ClientOptions& options, const ServerAddress& server,
-                          const Clock& clock) {
-  const Time deadline = clock.Now() + options.patience;
+bool IsStopped(const ClientOptions& options) {
+  return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+}
+
+int Milliseconds(Duration duration) {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+// How long to wait for what may never come: who may be stopped looks now and then.
+int LongestWait(const ClientOptions& options) {
+  return options.stop != nullptr ? Milliseconds(kPause) : -1;
+}
+
+// Asks a server who it is, once. The Hello of a link without lanes only asks.
+Result<wire::Welcome> AskOnce(const ClientOptions& options, const ServerAddress& server,
+                              bool shared_memory, const Clock& clock, Time deadline) {
   Link link({.host = server.host,
              .port = server.port,
              .token = options.token,
              .caller = options.caller,
+             .shared_memory = shared_memory,
              .limits = options.limits});
-  // The Hello of a link without lanes only asks.
+  EDL_RETURN_IF_ERROR(link.Connect(std::min<Duration>(kAttempt, options.patience)));
   while (true) {
-    Status status = link.Connect(std::min<Duration>(kAttempt, options.patience));
-    while (status.ok() && !link.idle()) {
-      pollfd waiting{.fd = link.fd(), .events = link.events(), .revents = 0};
-      poll(&waiting, 1, 1000);
-      link.Woken();
-      status = link.Pump();
-      if (status.ok() && clock.Now() > deadline) status = DeadlineExceeded("no answer");
-    }
-    if (status.ok()) return link.welcome();
-    status = std::move(status).Within(fmt::format("server {}:{}", server.host, server.port));
-    if (!IsLoss(status) || clock.Now() > deadline) return status;
-    poll(nullptr, 0, std::chrono::duration_cast<std::chrono::milliseconds>(kPause).count());
+    EDL_RETURN_IF_ERROR(link.Pump());
+    if (link.idle()) break;
+    if (IsStopped(options)) return Cancelled("stopped while connecting");
+    if (clock.Now() > deadline) return DeadlineExceeded("no answer");
+    pollfd waiting{.fd = link.fd(), .events = link.events(), .revents = 0};
+    poll(&waiting, 1, Milliseconds(kPause));
+    link.Woken();
   }
+  return link.welcome();
+}
+
+// For as long as patience lasts.
+Result<wire::Welcome> Ask(const ClientOptions& options, const ServerAddress& server,
+                          const Clock& clock) {
+  const Time deadline = clock.Now() + options.patience;
+  while (true) {
+    const Result<wire::Welcome> welcome = AskOnce(options, server, false, clock, deadline);
+    if (welcome.ok()) return welcome;
+    if (!IsLoss(welcome.status()) || clock.Now() > deadline) {
+      return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));
+    }
+    if (IsStopped(options)) return Cancelled("stopped while connecting");
+    poll(nullptr, 0, Milliseconds(kPause));
+  }
+}
+
+// Whether the server that gave the welcome can be reached through shared memory too. The
+// incarnation says that it is the same: another machine's server may have the same port.
+bool HasSharedMemory(const ClientOptions& options, const ServerAddress& server,
+                     const wire::Welcome& welcome, const Clock& clock) {
+  const Result<wire::Welcome> other = AskOnce(options, server, true, clock, clock.Now() + kAttempt);
+  return other.ok() && other->incarnation == welcome.incarnation;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clock& clock) {
+  using Transport = ClientOptions::Transport;
   if (options.servers.empty()) return InvalidArgument("no parameter server is named");
   size_t lanes_each = 0;
+  std::vector<bool> shared;
   for (size_t index = 0; index < options.servers.size(); ++index) {
     const ServerAddress& server = options.servers[index];
     EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, Ask(options, server, clock));
@@ -103,11 +137,15 @@ Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clo
           server.port, welcome.index, welcome.servers, welcome.lanes, index, options.servers.size(),
           lanes_each);
     }
+    shared.push_back(options.transport == Transport::kSharedMemory ||
+                     (options.transport == Transport::kAuto &&
+                      HasSharedMemory(options, server, welcome, clock)));
   }
-  return std::unique_ptr<Client>(new Client(std::move(options), clock, lanes_each));
+  return std::unique_ptr<Client>(new Client(std::move(options), clock, lanes_each, shared));
 }
 
-Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each)
+Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each,
+               const std::vector<bool>& shared)
     : options_(std::move(options)),
       clock_(clock),
       lanes_each_(lanes_each),
@@ -115,7 +153,6 @@ Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each)
       incarnations_(options_.servers.size()) {
   for (size_t place = 0; place < placement_.lanes(); ++place) {
     const ServerAddress& server = options_.servers[place / lanes_each];
-    const bool shared = options_.transport == ClientOptions::Transport::kSharedMemory;
     lanes_.push_back(std::make_unique<Lane>(
         Lane{.link = Link({.host = server.host,
                            .port = server.port,
@@ -124,7 +161,7 @@ Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each)
                            .lane = static_cast<uint32_t>(place % lanes_each),
                            .place = static_cast<uint32_t>(place),
                            .lanes = static_cast<uint32_t>(placement_.lanes()),
-                           .shared_memory = shared,
+                           .shared_memory = shared[place / lanes_each],
                            .limits = options_.limits}),
              .lost_since = std::nullopt,
              .next_attempt = {}}));
@@ -143,21 +180,17 @@ Client::Ticket Client::Start(std::unique_ptr<Operation> operation) {
     lanes_[lane]->link.Send(operation->requests[lane]);
   }
   operations_[++last_ticket_] = std::move(operation);
-  PumpAll();
+  Move();
   return last_ticket_;
 }
 
 Result<std::unique_ptr<Client::Operation>> Client::Wait(Ticket ticket) {
-  const auto found = operations_.find(ticket);
-  CHECK(found != operations_.end(), "nobody started operation {}, or it was waited for", ticket);
-  const auto is_done = [&] {
-    return std::ranges::all_of(found->second->requests,
-                               [](const Request& request) { return request.done; });
-  };
-  while (!is_done()) {
-    PumpAll();
-    if (!is_done()) Poll(*found->second);
+  while (!IsDone(ticket)) {
+    if (IsStopped(options_)) return Cancelled("stopped while waiting for an answer");
+    Move();
+    if (!IsDone(ticket)) WaitToMove(-1);
   }
+  const auto found = operations_.find(ticket);
   std::unique_ptr<Operation> operation = std::move(found->second);
   operations_.erase(found);
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -168,7 +201,16 @@ Result<std::unique_ptr<Client::Operation>> Client::Wait(Ticket ticket) {
   return operation;
 }
 
-void Client::PumpAll() {
+bool Client::IsDone(Ticket ticket) const {
+  const auto found = operations_.find(ticket);
+  CHECK(found != operations_.end(), "nobody started operation {}, or it was waited for", ticket);
+  return std::ranges::all_of(found->second->requests,
+                             [](const Request& request) { return request.done; });
+}
+
+void Client::Move() {
+  // Who stopped us may have freed where answers belong.
+  if (IsStopped(options_)) return;
   for (const auto& lane : lanes_) {
     if (!lane->link.idle() || lane->link.connected()) Pump(*lane);
   }
@@ -189,30 +231,33 @@ void Client::Pump(Lane& lane) {
   const LinkOptions& to = lane.link.options();
   if (!lane.lost_since.has_value()) {
     lane.lost_since = clock_.Now();
-    LOG_WARNING("lost lane {} of server {}:{}: {}", to.lane, to.host, to.port, status.message());
+    // What else is wrong is told to who asked.
+    if (IsLoss(status)) {
+      LOG_WARNING("lost lane {} of server {}:{}: {}", to.lane, to.host, to.port, status.message());
+    }
   }
   if (IsLoss(status) && clock_.Now() - *lane.lost_since < options_.patience) return;
   lane.link.GiveUp(
       std::move(status).Within(fmt::format("lane {} of server {}:{}", to.lane, to.host, to.port)));
 }
 
-// Waits until one of the links that the operation needs can move.
-void Client::Poll(const Operation& operation) {
+void Client::WaitToMove(int wake) {
   std::vector<pollfd> waiting;
   std::vector<Link*> links;
-  bool is_lost = false;
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    Link& link = lanes_[i]->link;
-    if (!link.connected()) {
-      is_lost = is_lost || !operation.requests[i].done;
-    } else if (!link.idle()) {
+  int timeout = wake >= 0 ? -1 : LongestWait(options_);
+  for (const auto& lane : lanes_) {
+    Link& link = lane->link;
+    if (link.idle()) continue;
+    if (link.connected()) {
       waiting.push_back({.fd = link.fd(), .events = link.events(), .revents = 0});
       links.push_back(&link);
+    } else {
+      timeout = Milliseconds(kPause);  // until it is dialled again
     }
   }
-  const auto pause = std::chrono::duration_cast<std::chrono::milliseconds>(kPause).count();
-  poll(waiting.data(), waiting.size(), is_lost ? static_cast<int>(pause) : -1);
-  for (size_t i = 0; i < waiting.size(); ++i) {
+  waiting.push_back({.fd = wake, .events = POLLIN, .revents = 0});  // poll skips -1
+  poll(waiting.data(), waiting.size(), timeout);
+  for (size_t i = 0; i < links.size(); ++i) {
     if (waiting[i].revents != 0) links[i]->Woken();
   }
 }
@@ -374,8 +419,9 @@ Result<std::vector<std::string>> Client::AskAll(MessageType type,
       EDL_RETURN_IF_ERROR(links[i]->Pump());
       if (requests[i].done) break;
       pollfd waiting{.fd = links[i]->fd(), .events = links[i]->events(), .revents = 0};
-      poll(&waiting, 1, -1);
+      poll(&waiting, 1, LongestWait(options_));
       links[i]->Woken();
+      if (IsStopped(options_)) return Cancelled("stopped while waiting for an answer");
       // The others have to be sent too.
       for (size_t other = i + 1; other < links.size(); ++other) {
         EDL_RETURN_IF_ERROR(links[other]->Pump());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -28,11 +29,15 @@ struct ClientOptions {
   std::vector<ServerAddress> servers;  // all of the job, in the order of their indices
   std::string token;
   std::string caller = "a client";
-  enum class Transport { kTcp, kSharedMemory };
+  // kAuto: shared memory with each server that can be reached so, else TCP.
+  enum class Transport { kTcp, kSharedMemory, kAuto };
   Transport transport = Transport::kTcp;
   // How long a server may be away before waiting for it fails.
   Duration patience = std::chrono::minutes(10);
   wire::FrameLimits limits;
+  // Outlives the client. Once it is true all that waits fails with Cancelled within a moment, and
+  // the client can only be destroyed.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // What the client speaks of.
@@ -119,6 +124,13 @@ class Client {
   Ticket StartPush(const PushSpec& spec);
   Result<PushResult> WaitPush(Ticket ticket);
 
+  // For who has other things to wait for. Moves what is under way as far as it goes at once.
+  void Move();
+  // Whether the operation, which was not waited for, can be without waiting.
+  bool IsDone(Ticket ticket) const;
+  // Until something under way can be moved or `wake` can be read.
+  void WaitToMove(int wake);
+
   // Saves all parameters, as they are at about this moment, to a folder that all servers and this
   // process can write; it is a checkpoint once this returns. Pulls and pushes of others go on.
   struct SaveResult {
@@ -152,15 +164,15 @@ class Client {
   Result<std::vector<std::string>> AskAll(wire::MessageType type,
                                           const std::vector<std::string>& metas);
 
-  Client(ClientOptions options, const Clock& clock, size_t lanes_each);
+  // `shared` says of each server whether it is reached through shared memory.
+  Client(ClientOptions options, const Clock& clock, size_t lanes_each,
+         const std::vector<bool>& shared);
 
   Operation MakeOperation(wire::MessageType type) const;
   Ticket Start(std::unique_ptr<Operation> operation);
   // Until all of its requests are answered. The first refusal.
   Result<std::unique_ptr<Operation>> Wait(Ticket ticket);
-  void PumpAll();
   void Pump(Lane& lane);
-  void Poll(const Operation& operation);
   // Adds the blocks of a tensor that belong to a lane.
   void AddBlocks(const Parameters::Tensor& tensor, size_t lane, const float* values,
                  Tensors& tensors) const;

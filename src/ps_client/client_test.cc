@@ -268,6 +268,22 @@ TEST_P(ClientTest, GivesUpAServerThatIsAwayTooLong) {
   EXPECT_THAT(pulled.message(), HasSubstr(port));
 }
 
+TEST_P(ClientTest, CanBeStoppedWhileItWaits) {
+  Servers servers(1, 1);
+  std::atomic<bool> stop = false;
+  auto client = Client::Connect(
+      {.servers = servers.addresses(), .token = "secret", .transport = GetParam(), .stop = &stop},
+      clock_);
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_EQ((*client)->Declare(SomeParameters()), Ok());
+  servers.At(0).reset();
+  const Client::Ticket ticket = (*client)->StartPull({});
+  EXPECT_FALSE((*client)->IsDone(ticket));
+  stop = true;
+  EXPECT_EQ((*client)->WaitPull(ticket).code(), Code::kCancelled);
+  EXPECT_EQ((*client)->Open(kLease, kShard).status().code(), Code::kCancelled);
+}
+
 TEST_P(ClientTest, IsToldWhatIsWrongWithItsToken) {
   Servers servers(1, 1);
   const auto client = Client::Connect(
@@ -406,13 +422,22 @@ TEST_P(CheckpointTest, ThatIsDamagedIsRefused) {
 }
 
 constexpr auto kNameOfTransport = [](const auto& info) {
-  return info.param == Transport::kTcp ? "Tcp" : "SharedMemory";
+  switch (info.param) {
+    case Transport::kTcp:
+      return "Tcp";
+    case Transport::kSharedMemory:
+      return "SharedMemory";
+    case Transport::kAuto:
+      break;
+  }
+  return "Auto";
 };
 INSTANTIATE_TEST_SUITE_P(All, CheckpointTest,
                          testing::Values(Transport::kTcp, Transport::kSharedMemory),
                          kNameOfTransport);
 INSTANTIATE_TEST_SUITE_P(All, ClientTest,
-                         testing::Values(Transport::kTcp, Transport::kSharedMemory),
+                         testing::Values(Transport::kTcp, Transport::kSharedMemory,
+                                         Transport::kAuto),
                          kNameOfTransport);
 
 // --- what else may come to a server's port ---

@@ -20,7 +20,7 @@ Keys::Keys(const wire::Placement& placement)
     : placement_(placement), begins_(placement.lanes() + 1) {}
 
 void Keys::Assign(std::span<const int64_t> ids) {
-  CHECK(ids.size() < INT32_MAX / 2, "{} ids in a batch", ids.size());
+  CHECK(ids.size() <= kMostIds, "{} ids in a batch", ids.size());
   const uint64_t mask = std::bit_ceil(ids.size() * 2 + 1) - 1;
   index_.assign(mask + 1, 0);
   distinct_.clear();
@@ -62,6 +62,27 @@ void Keys::Assign(std::span<const int64_t> ids) {
     moved_to_[i] = static_cast<int32_t>(place);
   }
   for (int32_t& place : places_) place = moved_to_[static_cast<size_t>(place)];
+}
+
+void Keys::Spread(const float* rows, size_t dim, float* spread) const {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const auto place = static_cast<size_t>(places_[i]);
+    std::copy_n(rows + place * dim, dim, spread + i * dim);
+  }
+}
+
+void Keys::Sum(const float* gradients, size_t dim, float* sums) const {
+  const bool has_each_once = ids_.size() == places_.size();
+  if (!has_each_once) std::fill_n(sums, ids_.size() * dim, 0.0F);
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const float* const from = gradients + i * dim;
+    float* const to = sums + static_cast<size_t>(places_[i]) * dim;
+    if (has_each_once) {
+      std::copy_n(from, dim, to);
+    } else {
+      for (size_t k = 0; k < dim; ++k) to[k] += from[k];
+    }
+  }
 }
 
 }  // namespace edl::ps_client

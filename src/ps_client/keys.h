@@ -15,8 +15,15 @@ class Keys {
  public:
   explicit Keys(const wire::Placement& placement);
 
-  // Takes the ids of a batch.
+  // Takes the ids of a batch. REQUIRES: at most kMostIds.
+  static constexpr size_t kMostIds = INT32_MAX / 2 - 1;
   void Assign(std::span<const int64_t> ids);
+
+  // Of a row for each of ids() one for each id that was given, in that order.
+  void Spread(const float* rows, size_t dim, float* spread) const;
+  // Of a gradient for each id that was given one for each of ids(): those of the same id are added
+  // in the order in which they were given.
+  void Sum(const float* gradients, size_t dim, float* sums) const;
 
   // Each id once.
   std::span<const int64_t> ids() const { return ids_; }
