@@ -37,6 +37,10 @@ python: ## `make` alone: what the Python tests need of the build, in seconds
 	@$(step) "build the descriptor" $(call build,release,python_descriptor)
 	@echo "The packages can be imported; make build builds the rest, make help lists all commands."
 
+.PHONY: native
+native: ## The compiled part of the Python package elasticdl, into the tree
+	@$(step) "build elasticdl._native" $(call build,release,native)
+
 .PHONY: setup
 setup: ## Install what is needed: Debian packages, Python environments
 	@$(step) "set-up" tools/setup
@@ -49,7 +53,7 @@ quickstart: ## Install, build, and train the iris model of tutorial 1 on this ma
 
 .PHONY: build
 build: setup ## Build the binary (build/release) and the tests (build/dev)
-	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl native python_descriptor)
 	@$(step) "build (dev)" $(call build,dev,all)
 
 .PHONY: check
@@ -96,7 +100,7 @@ simulation: # random schedules of crashes, over all cores
 # -rP: what passed tells its seed too, its kills, and how many of them hit.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
-	@$(step) "build (release)" $(call build,release,elasticdl mutants python_descriptor table_steps)
+	@$(step) "build (release)" $(call build,release,elasticdl mutants native python_descriptor table_steps)
 	@$(step) "tier 2: local jobs" $(pytest) -v -rP tests/e2e $(ARGS)
 
 .PHONY: test-cluster
@@ -154,4 +158,4 @@ bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists th
 
 .PHONY: clean
 clean: ## Remove what was built here; caches outside the tree stay
-	rm -rf $(BUILD) dist
+	rm -rf $(BUILD) dist elasticdl/_native*.so

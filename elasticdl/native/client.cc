@@ -1,0 +1,374 @@
+#include "elasticdl/native/client.h"
+
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "elasticdl/native/status.h"
+#include <fmt/format.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace edl::native {
+namespace {
+
+namespace nb = nanobind;
+using ps_client::ClientOptions;
+using ps_client::Keys;
+using ps_client::Pending;
+using Ticket = ps_client::Client::Ticket;
+
+// Between two looks for signals.
+constexpr Duration kSlice = std::chrono::milliseconds(50);
+
+// False: a signal's handler has raised. REQUIRES: the GIL.
+bool WaitUnlessSignalled(Pending& pending) {
+  while (true) {
+    {
+      const nb::gil_scoped_release released;
+      if (pending.WaitFor(kSlice)) return true;
+    }
+    if (PyErr_CheckSignals() != 0) return false;
+  }
+}
+
+// Does what may take long on a thread of its own; a signal stops it by `stop`.
+template <typename T>
+T DoInterruptibly(std::atomic<bool>& stop, const std::function<Result<T>()>& act) {
+  std::optional<Result<T>> result;
+  Pending pending;
+  std::thread thread([&] {
+    result = act();
+    pending.Finish(Ok());
+  });
+  const bool is_over = WaitUnlessSignalled(pending);
+  if (!is_over) stop = true;
+  {
+    const nb::gil_scoped_release released;
+    thread.join();
+  }
+  if (!is_over) throw nb::python_error();
+  return OrRaise(*std::move(result));
+}
+
+ClientOptions OptionsOf(const std::vector<Client::Server>& servers, std::string token,
+                        std::string caller, const std::string& transport, double patience_seconds) {
+  using Transport = ClientOptions::Transport;
+  ClientOptions options{.token = std::move(token),
+                        .caller = std::move(caller),
+                        .transport = transport == "tcp"   ? Transport::kTcp
+                                     : transport == "shm" ? Transport::kSharedMemory
+                                                          : Transport::kAuto,
+                        .patience = std::chrono::duration_cast<Duration>(
+                            std::chrono::duration<double>(patience_seconds))};
+  for (const auto& [host, port] : servers) options.servers.push_back({.host = host, .port = port});
+  return options;
+}
+
+wire::ShardKey KeyOf(const Client::Shard& shard) {
+  const auto& [ledger, dataset, generation, epoch, ordinal] = shard;
+  return {.ledger = ledger,
+          .dataset = dataset,
+          .generation = generation,
+          .epoch = epoch,
+          .ordinal = ordinal};
+}
+
+template <typename... Args>
+[[noreturn]] void RaiseValueError(fmt::format_string<Args...> format, Args&&... args) {
+  throw nb::value_error(fmt::format(format, std::forward<Args>(args)...).c_str());
+}
+
+float* FloatsIn(const wire::Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+
+template <typename Value>
+wire::Buffer CopyOf(std::span<const Value> values) {
+  wire::Buffer copy(values.size_bytes());
+  if (!values.empty()) std::memcpy(copy.data(), values.data(), values.size_bytes());
+  return copy;
+}
+
+// What a push owns while it is under way.
+struct PushTable {
+  PushTable(const wire::Placement& placement, size_t its_number)
+      : number(its_number), keys(placement) {}
+  size_t number;
+  Keys keys;
+  wire::Buffer sums;
+  float learning_rate = 0;
+};
+struct PushState {
+  uint64_t lease = 0;
+  wire::ShardKey shard;
+  uint64_t batch = 0;
+  std::vector<PushTable> tables;
+  std::vector<ps_client::TensorPush> tensors;
+  ps_client::PushResult result;
+
+  Ticket Start(ps_client::Client& client) const {
+    ps_client::PushSpec spec{.lease = lease, .shard = shard, .batch = batch, .tensors = tensors};
+    for (const PushTable& table : tables) {
+      spec.tables.push_back({.table = table.number,
+                             .keys = &table.keys,
+                             .gradients = FloatsIn(table.sums),
+                             .learning_rate = table.learning_rate});
+    }
+    return client.StartPush(spec);
+  }
+};
+
+}  // namespace
+
+nb::list Prefetch::Take() {
+  if (!WaitUnlessSignalled(*pending_)) throw nb::python_error();
+  OrRaise(pending_->status());
+  if (taken_) RaiseValueError("these rows were taken already");
+  taken_ = true;
+  nb::list all;
+  for (Table& table : *tables_) {
+    const size_t unique = table.keys.ids().size();
+    all.append(nb::make_tuple(ArrayOfFloats(std::move(table.rows), {unique, table.dim}, arrays_),
+                              ArrayOfInt32(std::move(table.places), table.shape, arrays_),
+                              ArrayOfInt64(std::move(table.unique), {unique}, arrays_)));
+  }
+  return all;
+}
+
+Client::Client(std::vector<Server> servers, std::string token, std::string caller,
+               const std::string& transport, double patience_seconds)
+    : arrays_(std::make_shared<std::atomic<int64_t>>(0)),
+      options_(
+          OptionsOf(servers, std::move(token), std::move(caller), transport, patience_seconds)) {
+  ClientOptions options = options_;
+  options.stop = &stop_;
+  auto client = DoInterruptibly<std::unique_ptr<ps_client::Client>>(
+      stop_, [&] { return ps_client::Client::Connect(options, clock_); });
+  placement_ = client->placement();
+  thread_ = std::make_unique<ps_client::ClientThread>(std::move(client), stop_);
+}
+
+Client::~Client() { Close(); }
+
+void Client::Close() {
+  const nb::gil_scoped_release released;
+  thread_->Stop();
+}
+
+template <typename Used>
+void Client::Wait(const std::shared_ptr<Pending>& pending, const Used& used) {
+  std::erase_if(left_behind_, [](const auto& left) { return left.first->WaitFor({}); });
+  if (!WaitUnlessSignalled(*pending)) {
+    left_behind_.emplace_back(pending, std::make_shared<Used>(used));
+    throw nb::python_error();
+  }
+  OrRaise(pending->status());
+}
+
+size_t Client::DimOf(size_t table) const {
+  if (table >= dims_.size()) RaiseValueError("there is no table {}", table);
+  return dims_[table];
+}
+
+size_t Client::SizeOf(size_t tensor) const {
+  if (tensor >= sizes_.size()) RaiseValueError("there is no tensor {}", tensor);
+  return sizes_[tensor];
+}
+
+void Client::Declare(std::string text, std::vector<size_t> dims,
+                     const std::vector<std::pair<std::string, size_t>>& tensors) {
+  ps_client::Parameters parameters{.text = std::move(text), .table_dims = dims};
+  std::vector<size_t> sizes;
+  for (const auto& [name, size] : tensors) {
+    parameters.tensors.push_back({.name = name, .size = size});
+    sizes.push_back(size);
+  }
+  Wait(thread_->Call(
+      [parameters](ps_client::Client& client) { return client.Declare(parameters); }));
+  dims_ = std::move(dims);
+  sizes_ = std::move(sizes);
+}
+
+size_t Client::Put(const std::vector<Value>& values) {
+  std::vector<ps_client::TensorPush> tensors;
+  for (const auto& [tensor, value] : values) {
+    if (value.size() != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
+    tensors.push_back({.tensor = tensor, .gradients = value.data()});
+  }
+  const auto taken = std::make_shared<size_t>(0);  // of this call and of the thread
+  Wait(thread_->Call([tensors, taken](ps_client::Client& client) -> Status {
+    EDL_ASSIGN_OR_RETURN(*taken, client.Put(tensors));
+    return Ok();
+  }),
+       values);
+  return *taken;
+}
+
+std::shared_ptr<Prefetch::Tables> Client::TablesOf(const std::vector<Wanted>& wanted) const {
+  auto tables = std::make_shared<Prefetch::Tables>();
+  for (const auto& [table, ids] : wanted) {
+    if (ids.size() > Keys::kMostIds) RaiseValueError("{} ids at a time", ids.size());
+    tables->emplace_back(placement_, table, DimOf(table)).shape = ShapeOf(ids);
+  }
+  return tables;
+}
+
+std::shared_ptr<Pending> Client::Begin(std::shared_ptr<Prefetch::Tables> tables, bool create) {
+  using Unknown = wire::Pull::Unknown;
+  return thread_->Start(
+      [tables, create](ps_client::Client& client) {
+        ps_client::PullSpec spec{.unknown = create ? Unknown::kMake : Unknown::kTell};
+        for (Prefetch::Table& table : *tables) {
+          if (!table.ids.empty()) table.keys.Assign(table.ids);
+          table.rows.Reshape(table.keys.ids().size() * table.dim * sizeof(float));
+          spec.tables.push_back(
+              {.table = table.number, .keys = &table.keys, .rows = FloatsIn(table.rows)});
+        }
+        return client.StartPull(spec);
+      },
+      [tables](ps_client::Client& client, Ticket ticket) {
+        for (Prefetch::Table& table : *tables) {
+          if (table.ids.empty()) continue;
+          table.places = CopyOf(table.keys.places());
+          table.unique = CopyOf(table.keys.ids());
+        }
+        return client.WaitPull(ticket);
+      });
+}
+
+nb::list Client::Pull(const std::vector<Wanted>& wanted, bool create) {
+  const auto tables = TablesOf(wanted);
+  {
+    const nb::gil_scoped_release released;
+    for (size_t i = 0; i < tables->size(); ++i) {
+      (*tables)[i].keys.Assign({wanted[i].second.data(), wanted[i].second.size()});
+    }
+  }
+  Wait(Begin(tables, create));
+  std::vector<wire::Buffer> spread(tables->size());
+  {
+    const nb::gil_scoped_release released;
+    for (size_t i = 0; i < tables->size(); ++i) {
+      const Prefetch::Table& table = (*tables)[i];
+      spread[i].Reshape(table.keys.places().size() * table.dim * sizeof(float));
+      table.keys.Spread(FloatsIn(table.rows), table.dim, FloatsIn(spread[i]));
+    }
+  }
+  nb::list all;
+  for (size_t i = 0; i < tables->size(); ++i) {
+    std::vector<size_t> shape = (*tables)[i].shape;
+    shape.push_back((*tables)[i].dim);
+    all.append(ArrayOfFloats(std::move(spread[i]), shape, arrays_));
+  }
+  return all;
+}
+
+std::unique_ptr<Prefetch> Client::StartPull(const std::vector<Wanted>& wanted, bool create) {
+  auto tables = TablesOf(wanted);
+  {
+    const nb::gil_scoped_release released;
+    // A copy, for the caller may change its array while the thread puts the ids in order.
+    for (size_t i = 0; i < tables->size(); ++i) {
+      const Ids& ids = wanted[i].second;
+      (*tables)[i].ids.assign(ids.data(), ids.data() + ids.size());
+    }
+  }
+  auto pending = Begin(tables, create);
+  return std::make_unique<Prefetch>(std::move(tables), std::move(pending), arrays_);
+}
+
+nb::list Client::PullTensors(const std::vector<std::pair<size_t, std::vector<size_t>>>& wanted) {
+  // Of this call and of the thread, which may outlast it.
+  const auto values = std::make_shared<std::vector<wire::Buffer>>(wanted.size());
+  ps_client::PullSpec spec;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    size_t size = 1;
+    for (const size_t length : wanted[i].second) size *= length;
+    if (size != SizeOf(wanted[i].first)) RaiseValueError("tensor {} has another size", i);
+    (*values)[i].Reshape(size * sizeof(float));
+    spec.tensors.push_back({.tensor = wanted[i].first, .values = FloatsIn((*values)[i])});
+  }
+  Wait(thread_->Start(
+      [spec](ps_client::Client& client) { return client.StartPull(spec); },
+      [values](ps_client::Client& client, Ticket ticket) { return client.WaitPull(ticket); }));
+  nb::list all;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    all.append(ArrayOfFloats(std::move((*values)[i]), wanted[i].second, arrays_));
+  }
+  return all;
+}
+
+uint64_t Client::Open(uint64_t lease, const Shard& shard) {
+  const auto mark = std::make_shared<uint64_t>(0);  // of this call and of the thread
+  Wait(thread_->Call([lease, key = KeyOf(shard), mark](ps_client::Client& client) -> Status {
+    EDL_ASSIGN_OR_RETURN(*mark, client.Open(lease, key));
+    return Ok();
+  }));
+  return *mark;
+}
+
+std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard, uint64_t batch,
+                                             const std::vector<TableGradient>& tables,
+                                             const std::vector<TensorGradient>& tensors) {
+  const auto state =
+      std::make_shared<PushState>(PushState{.lease = lease, .shard = KeyOf(shard), .batch = batch});
+  std::vector<size_t> dims;
+  for (const auto& [table, ids, gradients, rate] : tables) {
+    dims.push_back(DimOf(table));
+    if (ids.size() > Keys::kMostIds) RaiseValueError("{} ids at a time", ids.size());
+    if (gradients.size() != ids.size() * dims.back()) {
+      RaiseValueError("{} values are no gradients of {} ids of table {}", gradients.size(),
+                      ids.size(), table);
+    }
+    state->tables.emplace_back(placement_, table).learning_rate = static_cast<float>(rate);
+  }
+  for (const auto& [tensor, gradient, rate] : tensors) {
+    if (gradient.size() != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
+    state->tensors.push_back({.tensor = tensor,
+                              .gradients = gradient.data(),
+                              .learning_rate = static_cast<float>(rate)});
+  }
+  {
+    const nb::gil_scoped_release released;
+    for (size_t i = 0; i < tables.size(); ++i) {
+      PushTable& table = state->tables[i];
+      const Ids& ids = std::get<Ids>(tables[i]);
+      table.keys.Assign({ids.data(), ids.size()});
+      table.sums.Reshape(table.keys.ids().size() * dims[i] * sizeof(float));
+      table.keys.Sum(std::get<Floats>(tables[i]).data(), dims[i], FloatsIn(table.sums));
+    }
+  }
+  Wait(thread_->Start([state](ps_client::Client& client) { return state->Start(client); },
+                      [state](ps_client::Client& client, Ticket ticket) -> Status {
+                        EDL_ASSIGN_OR_RETURN(state->result, client.WaitPush(ticket));
+                        return Ok();
+                      }),
+       tensors);
+  return {static_cast<int>(state->result.outcome), state->result.mark, state->result.refused};
+}
+
+std::tuple<uint64_t, double, double> Client::Save(const std::string& folder) {
+  // On connections of its own: pulls and pushes of other threads go on.
+  std::atomic<bool> stop = false;
+  ClientOptions options = options_;
+  options.stop = &stop;
+  using SaveResult = ps_client::Client::SaveResult;
+  const auto saved = DoInterruptibly<SaveResult>(stop, [&]() -> Result<SaveResult> {
+    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
+    return client->Save(folder);
+  });
+  return {saved.bytes, saved.seconds, saved.longest_pause_seconds};
+}
+
+uint64_t Client::Restore(const std::string& folder) {
+  std::atomic<bool> stop = false;
+  ClientOptions options = options_;
+  options.stop = &stop;
+  return DoInterruptibly<uint64_t>(stop, [&]() -> Result<uint64_t> {
+    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
+    return client->Restore(folder);
+  });
+}
+
+}  // namespace edl::native

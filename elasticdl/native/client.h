@@ -1,0 +1,122 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "elasticdl/native/arrays.h"
+#include "ps_client/client.h"
+#include "ps_client/client_thread.h"
+#include <nanobind/nanobind.h>
+
+#include "base/clock.h"
+
+namespace edl::native {
+
+// The rows of a batch, on their way or here. Thread-safe, with the GIL.
+class Prefetch {
+ public:
+  struct Table {
+    Table(const wire::Placement& placement, size_t its_number, size_t its_dim)
+        : number(its_number), dim(its_dim), keys(placement) {}
+    size_t number;
+    size_t dim;
+    std::vector<size_t> shape;  // of the ids
+    std::vector<int64_t> ids;   // until they are in order
+    ps_client::Keys keys;
+    // One for each of keys.ids(), for each id that was given, and the ids.
+    wire::Buffer rows;
+    wire::Buffer places;
+    wire::Buffer unique;
+  };
+  using Tables = std::vector<Table>;
+
+  // The tables are owned by this and by the thread that pulls them.
+  Prefetch(std::shared_ptr<Tables> tables, std::shared_ptr<ps_client::Pending> pending,
+           ArrayCount arrays)
+      : tables_(std::move(tables)), pending_(std::move(pending)), arrays_(std::move(arrays)) {}
+
+  bool IsDone() { return pending_->WaitFor(Duration::zero()); }
+  // Waits. For each table (rows, places of the given ids among them, their ids), once.
+  nanobind::list Take();
+
+ private:
+  const std::shared_ptr<Tables> tables_;
+  const std::shared_ptr<ps_client::Pending> pending_;
+  const ArrayCount arrays_;
+  bool taken_ = false;
+};
+
+// ps_client::Client for Python. What comes in was checked by elasticdl/parameter_client.py, which
+// has better words for it; what would touch foreign memory is checked here again.
+//
+// Thread-safe, with the GIL, which no wait and no loop over a batch holds. A signal whose handler
+// raises ends a wait; what was asked for goes on.
+class Client {
+ public:
+  using Server = std::pair<std::string, uint16_t>;
+  // Connects. "auto", "tcp" or "shm".
+  Client(std::vector<Server> servers, std::string token, std::string caller,
+         const std::string& transport, double patience_seconds);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // `dims` of the tables, name and size of the tensors.
+  void Declare(std::string text, std::vector<size_t> dims,
+               const std::vector<std::pair<std::string, size_t>>& tensors);
+  // Tensors by number. How many of their blocks had no value.
+  using Value = std::pair<size_t, Floats>;
+  size_t Put(const std::vector<Value>& values);
+
+  // Tables by number, each with ids of any shape; `create` makes rows of new ids.
+  using Wanted = std::pair<size_t, Ids>;
+  nanobind::list Pull(const std::vector<Wanted>& wanted, bool create);
+  std::unique_ptr<Prefetch> StartPull(const std::vector<Wanted>& wanted, bool create);
+  // Tensors by number, with the shape in which they come.
+  nanobind::list PullTensors(const std::vector<std::pair<size_t, std::vector<size_t>>>& wanted);
+
+  // Ledger, dataset, generation, epoch, ordinal.
+  using Shard = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
+  uint64_t Open(uint64_t lease, const Shard& shard);
+  // Table, ids, a gradient for each, learning rate.
+  using TableGradient = std::tuple<size_t, Ids, Floats, double>;
+  using TensorGradient = std::tuple<size_t, Floats, double>;
+  // Outcome, mark, whether it was refused for what is no number.
+  std::tuple<int, uint64_t, bool> Push(uint64_t lease, const Shard& shard, uint64_t batch,
+                                       const std::vector<TableGradient>& tables,
+                                       const std::vector<TensorGradient>& tensors);
+
+  // Bytes, seconds, the longest pause of a lane in seconds.
+  std::tuple<uint64_t, double, double> Save(const std::string& folder);
+  uint64_t Restore(const std::string& folder);
+  void Close();
+
+  int64_t live_arrays() const { return *arrays_; }
+
+ private:
+  size_t DimOf(size_t table) const;
+  size_t SizeOf(size_t tensor) const;
+  std::shared_ptr<Prefetch::Tables> TablesOf(const std::vector<Wanted>& wanted) const;
+  std::shared_ptr<ps_client::Pending> Begin(std::shared_ptr<Prefetch::Tables> tables, bool create);
+  // Waits for what uses arrays of `used`, which are kept if a signal ends the wait before.
+  template <typename Used>
+  void Wait(const std::shared_ptr<ps_client::Pending>& pending, const Used& used);
+  void Wait(const std::shared_ptr<ps_client::Pending>& pending) { Wait(pending, 0); }
+
+  const SystemClock clock_{};
+  const ArrayCount arrays_;
+  std::atomic<bool> stop_ = false;
+  ps_client::ClientOptions options_;
+  wire::Placement placement_{1};
+  std::unique_ptr<ps_client::ClientThread> thread_;
+  std::vector<size_t> dims_;
+  std::vector<size_t> sizes_;
+  std::vector<std::pair<std::shared_ptr<ps_client::Pending>, std::shared_ptr<void>>> left_behind_;
+};
+
+}  // namespace edl::native

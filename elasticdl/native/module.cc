@@ -1,0 +1,42 @@
+// The names of elasticdl._native. They are elasticdl/parameter_client.py's to use, and may change.
+#include "elasticdl/native/client.h"
+#include "elasticdl/native/status.h"
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+
+NB_MODULE(_native, module) {
+  using edl::native::Client;
+  using edl::native::Prefetch;
+  // A program may end with a client in a global.
+  nb::set_leak_warnings(false);
+  edl::native::DefineExceptions(module);
+
+  nb::class_<Prefetch>(module, "Prefetch")
+      .def("done", &Prefetch::IsDone)
+      .def("take", &Prefetch::Take);
+
+  // noconvert: an array of another kind would be copied in silence.
+  nb::class_<Client>(module, "Client")
+      .def(nb::init<std::vector<Client::Server>, std::string, std::string, const std::string&,
+                    double>(),
+           nb::arg("servers"), nb::arg("token"), nb::arg("caller"), nb::arg("transport"),
+           nb::arg("patience"))
+      .def("declare", &Client::Declare, nb::arg("text"), nb::arg("dims"), nb::arg("tensors"))
+      .def("put", &Client::Put, nb::arg("values").noconvert())
+      .def("pull", &Client::Pull, nb::arg("wanted").noconvert(), nb::arg("create"))
+      .def("start_pull", &Client::StartPull, nb::arg("wanted").noconvert(), nb::arg("create"))
+      .def("pull_tensors", &Client::PullTensors, nb::arg("wanted"))
+      .def("open", &Client::Open, nb::arg("lease"), nb::arg("shard"))
+      .def("push", &Client::Push, nb::arg("lease"), nb::arg("shard"), nb::arg("batch"),
+           nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
+      .def("save", &Client::Save, nb::arg("folder"))
+      .def("restore", &Client::Restore, nb::arg("folder"))
+      .def("close", &Client::Close)
+      .def("live_arrays", &Client::live_arrays);
+}

@@ -1,0 +1,64 @@
+#include "elasticdl/native/status.h"
+
+#include <string>
+
+#include <nanobind/stl/string.h>
+
+namespace edl::native {
+namespace {
+
+namespace nb = nanobind;
+
+constexpr const char* kModule = "elasticdl._native";
+
+// Which exception a code is.
+const char* ExceptionOf(Code code) {
+  switch (code) {
+    case Code::kInvalidArgument:
+    case Code::kOutOfRange:
+      return "ParameterValueError";
+    case Code::kDeadlineExceeded:
+      return "ParameterTimeoutError";
+    case Code::kUnavailable:
+      return "ParameterConnectionError";
+    case Code::kPermissionDenied:
+    case Code::kUnauthenticated:
+      return "ParameterPermissionError";
+    default:
+      return "ParameterError";
+  }
+}
+
+void Define(nb::module_& module, const char* name, const nb::object& bases, const char* doc) {
+  const std::string full_name = std::string("elasticdl.") + name;
+  module.attr(name) =
+      nb::steal(PyErr_NewExceptionWithDoc(full_name.c_str(), doc, bases.ptr(), nullptr));
+}
+
+}  // namespace
+
+void DefineExceptions(nb::module_& module) {
+  Define(module, "ParameterError", nb::borrow(PyExc_Exception),
+         "A parameter server or the way to it failed; `code` says how, as in \"DATA_LOSS\".");
+  const nb::object base = module.attr("ParameterError");
+  base.attr("code") = "UNKNOWN";
+  const auto define = [&](const char* name, PyObject* also, const char* doc) {
+    Define(module, name, nb::make_tuple(base, nb::borrow(also)), doc);
+  };
+  define("ParameterValueError", PyExc_ValueError, "INVALID_ARGUMENT or OUT_OF_RANGE.");
+  define("ParameterTimeoutError", PyExc_TimeoutError, "DEADLINE_EXCEEDED.");
+  define("ParameterConnectionError", PyExc_ConnectionError,
+         "UNAVAILABLE: a server was away for longer than the client waits.");
+  define("ParameterPermissionError", PyExc_PermissionError,
+         "UNAUTHENTICATED or PERMISSION_DENIED: the token is not the servers'.");
+}
+
+void Raise(const Status& failure) {
+  const nb::object type = nb::module_::import_(kModule).attr(ExceptionOf(failure.code()));
+  nb::object error = type(failure.message());
+  error.attr("code") = std::string(NameOf(failure.code()));
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw nb::python_error();
+}
+
+}  // namespace edl::native

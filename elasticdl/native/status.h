@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "base/status.h"
+
+namespace edl::native {
+
+// Adds the exceptions to the module: ParameterError with `code`, the name of a canonical code, and
+// its kinds, which are also what Python calls such an error.
+void DefineExceptions(nanobind::module_& module);
+
+// Throws the exception of a failure. REQUIRES: the GIL, and a failure.
+[[noreturn]] void Raise(const Status& failure);
+
+// The value, or the exception of the failure. REQUIRES: the GIL.
+inline void OrRaise(const Status& status) {
+  if (!status.ok()) Raise(status);
+}
+template <typename T>
+T OrRaise(Result<T> result) {
+  if (!result.ok()) Raise(result.status());
+  return *std::move(result);
+}
+
+}  // namespace edl::native

@@ -1,0 +1,349 @@
+"""Parameters that live on parameter servers: pulled, pushed, trained there, saved and restored.
+
+    client = ParameterClient("127.0.0.1:40001")
+    client.declare(tables=[{"name": "users", "dim": 16}],
+                   tensors=[{"name": "bias", "value": np.zeros(1, np.float32)}])
+    rows = client.pull("users", ids)
+    client.push({"users": (ids, gradients)}, {"bias": gradient}, learning_rate=0.1)
+
+docs/parameter-server.md tells the rest.
+"""
+
+import enum
+import json
+import math
+import os
+import secrets
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+
+try:
+    from elasticdl import _native
+except ImportError as error:
+    raise ImportError(f"elasticdl._native cannot be loaded ({error}); in a clone it is made by: "
+                      "make setup native") from error
+
+ParameterError = _native.ParameterError
+
+# Of a client's own batches. No master gives it, and none can outdate it.
+OWN_LEASE = 2**64 - 1
+
+
+class Outcome(enum.Enum):
+    """What became of a batch."""
+
+    APPLIED = 0   # every server has it, once
+    REFUSED = 1   # its gradients held NaN or infinity: it was counted, and changed nothing
+    AHEAD = 2     # a batch before it is missing; `mark` is the first
+    NOT_OPEN = 3  # the shard is not open, as after a restart of the server
+    FENCED = 4    # another one has the shard now
+
+
+class PushResult(NamedTuple):
+    outcome: Outcome
+    mark: int  # batches that all servers have
+
+    @property
+    def applied(self):
+        return self.outcome is Outcome.APPLIED
+
+
+class ShardKey(NamedTuple):
+    """A shard of a dataset in one epoch; its batches are counted from 0."""
+
+    ledger: int
+    dataset: int = 0
+    generation: int = 0
+    epoch: int = 0
+    ordinal: int = 0
+
+
+class Prefetch:
+    """Rows on their way, of `ParameterClient.prefetch`."""
+
+    def __init__(self, native, names):
+        self._native = native
+        self._names = names
+        self._taken = None
+
+    def done(self):
+        """Whether `result` would not wait."""
+        return self._native.done()
+
+    def result(self):
+        """{table: (rows, inverse)}: a row for each distinct id, and for each id that was given
+        the place of its row, so that rows[inverse] is what `pull` would have returned."""
+        return {name: taken[:2] for name, taken in self._take().items()}
+
+    def ids(self):
+        """{table: ids}, the distinct ids in the order of the rows: what gradients with respect
+        to the rows are pushed with."""
+        return {name: taken[2] for name, taken in self._take().items()}
+
+    def _take(self):
+        if self._taken is None:
+            self._taken = dict(zip(self._names, self._native.take()))
+        return self._taken
+
+
+class ParameterClient:
+    """Parameters on one or more servers (`elasticdl ps`).
+
+    Any thread may call it, and none holds the GIL while it waits. Two threads that push should
+    have a client each, for the batches of a client have an order. A client does not survive a
+    fork: make it in the child.
+    """
+
+    def __init__(self, servers, *, token=None, token_file=None, transport="auto", patience=600.0,
+                 caller=None):
+        """Connects, and waits for servers that are not there yet.
+
+        servers: "host:port", or a list of them in the order of their --index.
+        token, token_file: what the servers were given by --token_file, or the file.
+        transport: "tcp", "shm" (shared memory), or "auto": shared memory with the servers of this
+            machine that can be reached so, TCP with all others.
+        patience: for how many seconds a server may be away before calls fail.
+        caller: who this is, in messages of the server.
+        """
+        if transport not in ("auto", "tcp", "shm"):
+            raise ValueError(f'transport is {transport!r}; it is "auto", "tcp" or "shm"')
+        if token is not None and token_file is not None:
+            raise ValueError("token and token_file are both given")
+        if token_file is not None:
+            with open(token_file, encoding="utf-8") as opened:
+                token = opened.read().rstrip("\n")
+        if isinstance(servers, str):
+            servers = servers.split(",")
+        self._native = _native.Client(
+            [_address(server) for server in servers], token or "",
+            caller or f"process {os.getpid()}", transport, float(patience))
+        # Also at the end of the program: no thread is left behind.
+        self._closing = weakref.finalize(self, self._native.close)
+        self._tables = None  # name -> (number, dim)
+        self._tensors = None  # name -> (number, shape)
+        self._stream = None  # (shard, next batch) of pushes without `at`
+
+    def declare(self, tables=(), tensors=(), seed=0):
+        """Names the parameters. All clients of the servers declare the same, each once.
+
+        tables: dicts with `name`, `dim`, `initializer`, `optimizer` as in
+            docs/formats/parameters.md; {"name": ..., "dim": ...} is enough.
+        tensors: dicts with `name`, `value` (a NumPy array of float32 and any shape, which is taken
+            by servers that have none yet), `optimizer` (SGD unless said) or `trainable=False`: no
+            optimizer, and a push adds what it carries.
+        seed: of the rows; a row is the same whoever asks for it first.
+        """
+        if self._tables is not None:
+            raise RuntimeError("this client has declared its parameters already")
+        tables = [dict(table) for table in tables]
+        values, described = [], []
+        for tensor in tensors:
+            text, value = _tensor_of(dict(tensor))
+            described.append(text)
+            values.append(value)
+        for kind, specs in (("table", tables), ("tensor", described)):
+            names = [_required(spec, "name", kind) for spec in specs]
+            if len(set(names)) != len(names):
+                raise ValueError(f"two {kind}s have the same name: {sorted(names)}")
+        dims = [int(_required(table, "dim", "table")) for table in tables]
+        text = json.dumps({"seed": seed, "tables": tables, "tensors": described}, allow_nan=False)
+        self._native.declare(text, dims, [(spec["name"], spec["size"]) for spec in described])
+        if values:
+            self._native.put(list(enumerate(values)))
+        self._tables = {table["name"]: (number, dims[number])
+                        for number, table in enumerate(tables)}
+        self._tensors = {spec["name"]: (number, value.shape)
+                         for number, (spec, value) in enumerate(zip(described, values))}
+
+    def pull(self, table, ids, create=True):
+        """The rows of `ids` (int64, any shape) as an array of shape ids.shape + (dim,).
+
+        An id without a row gets one; with create=False it is only told what it would be, as
+        for an evaluation.
+        """
+        return self._native.pull(self._wanted({table: ids}), create)[0]
+
+    def pull_many(self, ids, create=True):
+        """{table: ids} -> {table: rows}, in one message to each server."""
+        return dict(zip(ids, self._native.pull(self._wanted(ids), create)))
+
+    def prefetch(self, ids, create=True):
+        """Starts to pull {table: ids} and returns at once: the rows of the next batch come while
+        this one is computed. They are as old as this call: what is pushed later is not in them.
+        """
+        return Prefetch(self._native.start_pull(self._wanted(ids), create), list(ids))
+
+    def pull_tensors(self, names=None):
+        """{name: array} of these tensors, or of all."""
+        names = list(self._declared(self._tensors) if names is None else names)
+        wanted = [self._found(self._tensors, "tensor", name) for name in names]
+        return dict(zip(names, self._native.pull_tensors(wanted)))
+
+    def push(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False):
+        """Trains with the gradients of a batch, and returns a `PushResult`.
+
+        tables: {table: (ids, gradients)}, gradients of shape ids.shape + (dim,). An id may come
+            more than once: its gradients are added.
+        tensors: {name: gradient}, of the tensor's shape.
+        learning_rate: a number, or {name: number} for each table and tensor of this push.
+        at: (lease, shard, batch) in a shard that was opened; without it the client counts its
+            batches by itself.
+        fail_on_nan: a batch that is refused for NaN or infinity raises FloatingPointError.
+
+        A batch is applied once, also when the connection is lost in the middle. Without `at`, a
+        server that was started anew, and so lacks batches of this client, is an error with code
+        ABORTED; the push after it goes on with what the servers have.
+        """
+        tables, tensors = tables or {}, tensors or {}
+        rate = _rates(learning_rate, [*tables, *tensors])
+        rows = [self._row_gradient(name, *gradient, rate(name))
+                for name, gradient in tables.items()]
+        values = [self._tensor_gradient(name, gradient, rate(name))
+                  for name, gradient in tensors.items()]
+        if at is None:
+            result = self._push_next(rows, values)
+        else:
+            lease, shard, batch = at
+            result = self._push_at(lease, shard, batch, rows, values)
+        if fail_on_nan and result.outcome is Outcome.REFUSED:
+            raise FloatingPointError("a gradient of this batch is NaN or infinite; the batch "
+                                     "changed nothing")
+        return result
+
+    def open_shard(self, lease, shard):
+        """Says that this client is about to push the batches of a `ShardKey` under a lease, and
+        returns how many of them all servers have. A lower lease is fenced from now on."""
+        return self._native.open(lease, tuple(ShardKey(*shard)))
+
+    def save(self, folder):
+        """Saves all parameters to a new folder that the servers can write, at paths that are
+        the same for them; returns its bytes. Pulls and pushes go on meanwhile."""
+        return self._native.save(os.fspath(folder))[0]
+
+    def restore(self, folder):
+        """Gives servers that have nothing yet the parameters of a checkpoint, saved by any number
+        of servers; returns how many rows. Do it before `declare`, which would give tensors their
+        first values."""
+        rows = self._native.restore(os.fspath(folder))
+        self._stream = None
+        return rows
+
+    def close(self):
+        """Ends the connections; calls that wait fail with code CANCELLED."""
+        self._closing()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def _push_next(self, rows, values):
+        if self._stream is None:
+            shard = ShardKey(secrets.randbits(64))
+            self._native.open(OWN_LEASE, tuple(shard))
+            self._stream = shard, 0
+        (shard, batch), self._stream = self._stream, None  # until it is known what became of it
+        result = self._push_at(OWN_LEASE, shard, batch, rows, values)
+        if result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
+            error = ParameterError(
+                "a parameter server was started anew and lacks batches of this client: restore a "
+                "checkpoint, or go on with what the servers have")
+            error.code = "ABORTED"
+            raise error
+        self._stream = shard, batch + 1
+        return result
+
+    def _push_at(self, lease, shard, batch, rows, values):
+        outcome, mark, refused = self._native.push(lease, tuple(ShardKey(*shard)), batch, rows,
+                                                   values)
+        return PushResult(Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome), mark)
+
+    def _declared(self, names):
+        if names is None:
+            raise RuntimeError("this client has not declared its parameters yet")
+        return names
+
+    def _found(self, names, kind, name):
+        try:
+            return self._declared(names)[name]
+        except KeyError:
+            raise KeyError(f"no {kind} {name!r} was declared; there are: "
+                           f"{', '.join(map(repr, names))}") from None
+
+    def _wanted(self, ids):
+        return [(self._found(self._tables, "table", name)[0],
+                 _checked(array, np.int64, f"ids of table {name!r}"))
+                for name, array in ids.items()]
+
+    def _row_gradient(self, name, ids, gradients, rate):
+        number, dim = self._found(self._tables, "table", name)
+        ids = _checked(ids, np.int64, f"ids of table {name!r}")
+        gradients = _checked(gradients, np.float32, f"gradients of table {name!r}")
+        if gradients.shape != (*ids.shape, dim):
+            raise ValueError(f"gradients of table {name!r} have shape {gradients.shape}; ids of "
+                             f"shape {ids.shape} want {(*ids.shape, dim)}")
+        return number, ids, gradients, rate
+
+    def _tensor_gradient(self, name, gradient, rate):
+        number, shape = self._found(self._tensors, "tensor", name)
+        gradient = _checked(gradient, np.float32, f"the gradient of tensor {name!r}")
+        if gradient.shape != shape:
+            raise ValueError(f"the gradient of tensor {name!r} has shape {gradient.shape}, and "
+                             f"the tensor {shape}")
+        return number, gradient, rate
+
+
+def _address(server):
+    host, colon, port = server.strip().rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f'server {server!r} is not "host:port"')
+    return host.strip("[]"), int(port)
+
+
+def _required(spec, field, kind):
+    try:
+        return spec[field]
+    except KeyError:
+        raise ValueError(f"a {kind} has no {field!r}: {spec}") from None
+
+
+def _tensor_of(tensor):
+    """What is declared of a tensor, and its value."""
+    name = _required(tensor, "name", "tensor")
+    value = _checked(_required(tensor, "value", "tensor"), np.float32, f"value of tensor {name!r}")
+    unknown = set(tensor) - {"name", "value", "optimizer", "trainable"}
+    if unknown:
+        raise ValueError(f"tensor {name!r} has {sorted(unknown)}; it may have name, value, "
+                         "optimizer, trainable")
+    text = {"name": name, "size": value.size}
+    if tensor.get("trainable", True):
+        text["optimizer"] = tensor.get("optimizer", {"name": "SGD"})
+    elif "optimizer" in tensor:
+        raise ValueError(f"tensor {name!r} has an optimizer and trainable=False")
+    return text, value
+
+
+def _checked(array, dtype, what):
+    """The array itself: it is used where it lies."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{what} are no NumPy array: {type(array).__name__}")
+    if array.dtype != dtype:
+        raise TypeError(f"{what} are of {array.dtype}; {np.dtype(dtype)} is needed")
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{what} do not lie in one piece; np.ascontiguousarray() makes it so")
+    return array
+
+
+def _rates(learning_rate, names):
+    """A function of a name. Every one must be there before anything is sent."""
+    rates = (dict.fromkeys(names, learning_rate) if not hasattr(learning_rate, "keys")
+             else {name: learning_rate[name] for name in names if name in learning_rate})
+    for name in names:
+        if name not in rates:
+            raise ValueError(f"learning_rate has nothing for {name!r}")
+        if not math.isfinite(rates[name]):
+            raise ValueError(f"the learning rate of {name!r} is {rates[name]}")
+    return lambda name: float(rates[name])

@@ -1,0 +1,431 @@
+"""elasticdl.ParameterClient against real `elasticdl ps` processes."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness import ROOT
+from servers import Server
+
+import elasticdl
+from elasticdl import Outcome, ParameterClient, ParameterError, ShardKey
+
+DIM = 3
+TABLE = {"name": "rows", "dim": DIM, "initializer": {"name": "constant", "value": 1.0}}
+OTHER = {"name": "other", "dim": 2}
+VALUE = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+MEAN = np.zeros((), np.float32)
+
+
+def ids_of(*ids):
+    return np.array(ids, np.int64)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+@pytest.fixture
+def start():
+    """Starts servers that are over when the test is; returns them."""
+    started = []
+
+    def start_servers(count=1, **more):
+        started.extend(Server(index, count, **more) for index in range(count))
+        return started[-count:]
+
+    yield start_servers
+    for server in started:
+        server.kill()
+
+
+def connect(servers, **more):
+    return ParameterClient([server.address for server in servers], **more)
+
+
+def declare(client):
+    client.declare(tables=[TABLE, OTHER], seed=4, tensors=[
+        {"name": "dense/kernel", "value": VALUE},
+        {"name": "mean", "value": MEAN, "trainable": False}])
+
+
+@pytest.fixture(params=[(1, "tcp"), (1, "shm"), (2, "tcp"), (2, "auto")],
+                ids=lambda param: f"{param[0]}-{param[1]}")
+def client(request, start):
+    count, transport = request.param
+    with connect(start(count), transport=transport) as client:
+        declare(client)
+        yield client
+
+
+def test_rows_come_in_the_shape_of_their_ids(client):
+    ids = ids_of(5, -7, 5, 2**62, 0, 9).reshape(2, 3)
+    rows = client.pull("rows", ids)
+    assert rows.shape == (2, 3, DIM) and rows.dtype == np.float32
+    np.testing.assert_array_equal(rows, 1)
+    pulled = client.pull_many({"other": ids, "rows": ids_of(1)})
+    assert pulled["other"].shape == (2, 3, 2) and pulled["rows"].shape == (1, DIM)
+    np.testing.assert_array_equal(pulled["other"][0, 0], pulled["other"][0, 2])
+    assert client.pull("rows", ids_of()).shape == (0, DIM)
+
+
+def test_gradients_of_the_same_id_are_added(client):
+    ids = ids_of(4, 8, 4, 4)
+    gradients = np.repeat(np.float32([[1], [10], [2], [3]]), DIM, axis=1)
+    result = client.push({"rows": (ids, gradients)}, learning_rate=0.5)
+    assert result.applied and result.mark == 1
+    rows = client.pull("rows", ids_of(4, 8, 15))
+    np.testing.assert_allclose(rows[:, 0], [1 - 0.5 * 6, 1 - 0.5 * 10, 1])
+
+
+def test_tensors_keep_their_shapes(client):
+    pulled = client.pull_tensors()
+    np.testing.assert_array_equal(pulled["dense/kernel"], VALUE)
+    assert pulled["mean"].shape == ()
+    client.push(tensors={"dense/kernel": ones(2, 3, 4), "mean": np.full((), 7, np.float32)},
+                learning_rate={"dense/kernel": 0.25, "mean": 1})
+    np.testing.assert_array_equal(client.pull_tensors(["dense/kernel"])["dense/kernel"],
+                                  VALUE - 0.25)
+    assert client.pull_tensors(["mean"])["mean"] == 7, "not trained: what is pushed is added"
+
+
+def test_a_second_client_finds_what_is_there(start):
+    servers = start(2)
+    with connect(servers) as first, connect(servers) as second:
+        declare(first)
+        first.push({"rows": (ids_of(1), ones(1, DIM))}, {"dense/kernel": VALUE}, learning_rate=1)
+        declare(second)
+        np.testing.assert_array_equal(second.pull("rows", ids_of(1)), 0)
+        np.testing.assert_array_equal(second.pull_tensors()["dense/kernel"], 0)
+        other = {**TABLE, "dim": 4}
+        with connect(servers) as third, pytest.raises(ParameterError, match="'rows' is there"):
+            third.declare(tables=[other])
+
+
+def test_a_pull_that_creates_nothing(start, tmp_path):
+    with connect(start()) as client:
+        client.declare(tables=[TABLE])
+        np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2), create=False), 1)
+        client.save(tmp_path / "empty")
+        with connect(start()) as other:
+            assert other.restore(tmp_path / "empty") == 0
+        client.pull("rows", ids_of(1, 2))
+        client.save(tmp_path / "two")
+        with connect(start()) as other:
+            assert other.restore(tmp_path / "two") == 2
+
+
+def test_prefetched_rows_come_with_their_inverse(client):
+    ids = ids_of(3, 1, 3, 2, 1, 3).reshape(3, 2)
+    client.push({"rows": (ids_of(3), ones(1, DIM))}, learning_rate=1)
+    handle = client.prefetch({"rows": ids, "other": ids[:1]})
+    wanted = client.pull("rows", ids)
+    ids[:] = 77  # the handle has its own
+    rows, inverse = handle.result()["rows"]
+    assert handle.done() and rows.shape == (3, DIM) and inverse.shape == (3, 2)
+    np.testing.assert_array_equal(rows[inverse], wanted)
+    unique = handle.ids()["rows"]
+    assert sorted(unique) == [1, 2, 3]
+    # Gradients with respect to the rows go back as they are.
+    assert client.push({"rows": (unique, rows)}, learning_rate=1).applied
+    np.testing.assert_array_equal(client.pull("rows", unique), 0)
+    assert handle.result()["other"][1].shape == (1, 2)
+
+
+def test_many_prefetches_are_under_way_beside_pushes(client):
+    batches = [np.arange(n, n + 20000) for n in range(6)]
+    handles = []
+    for ids in batches:
+        handles.append(client.prefetch({"rows": ids}))
+        client.push({"rows": (ids, ones(len(ids), DIM))}, learning_rate=1)
+    for number, handle in enumerate(handles):
+        rows, inverse = handle.result()["rows"]
+        # Of what was pushed only what came before it: the last row was never, the one before
+        # it once.
+        np.testing.assert_array_equal(rows[inverse][-2:, 0], [1, 1] if number == 0 else [0, 1])
+
+
+def test_arrays_are_aligned_and_do_not_leak(client):
+    native = client._native
+    for count in (1, 5, 1000, 40001):
+        ids = np.arange(count)
+        rows = client.pull("rows", ids)
+        handle = client.prefetch({"rows": ids})
+        arrays = [rows, *handle.result()["rows"], *handle.ids().values(),
+                  *client.pull_tensors().values()]
+        assert [array.ctypes.data % 64 for array in arrays] == [0] * len(arrays)
+        assert native.live_arrays() == len(arrays)
+        assert rows.flags.writeable and not rows.flags.owndata  # a capsule owns it
+        del rows, handle, arrays
+        assert native.live_arrays() == 0
+    kept = client.pull("rows", np.arange(1000))
+    client.prefetch({"rows": np.arange(1000)})  # nobody waits for it
+    client.close()
+    np.testing.assert_array_equal(kept, 1)  # arrays outlive the client
+
+
+def test_memory_is_used_where_it_lies(client):
+    ids, gradients = np.arange(8), ones(8, DIM)
+    ids.flags.writeable = gradients.flags.writeable = False
+    assert client.push({"rows": (ids, gradients)}, learning_rate=1).applied
+    np.testing.assert_array_equal(client.pull("rows", ids), 0)
+
+
+@pytest.mark.parametrize("wrong, error, words", [
+    (np.arange(3, dtype=np.int32), TypeError, "ids of table 'rows' are of int32; int64"),
+    (np.arange(3, dtype=np.uint64), TypeError, "uint64"),
+    (np.array([1.0, 2.0]), TypeError, "float64"),
+    (np.array(["a"]), TypeError, "<U1"),
+    (np.array([1, None]), TypeError, "object"),
+    ([1, 2, 3], TypeError, "no NumPy array: list"),
+    (np.arange(6).reshape(2, 3).T, ValueError, "ascontiguousarray"),
+    (np.arange(6)[::2], ValueError, "ascontiguousarray"),
+    (np.arange(3).astype(">i8"), TypeError, ">i8"),
+])
+def test_ids_of_another_kind_are_refused(start, wrong, error, words):
+    with connect(start()) as client:
+        declare(client)
+        for call in (lambda: client.pull("rows", wrong), lambda: client.prefetch({"rows": wrong}),
+                     lambda: client.push({"rows": (wrong, ones(3, DIM))}, learning_rate=1)):
+            with pytest.raises(error, match=words):
+                call()
+        # And where no Python stands before it.
+        with pytest.raises(TypeError):
+            client._native.pull([(0, wrong)], True)
+
+
+def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(start):
+    with connect(start()) as client:
+        with pytest.raises(RuntimeError, match="not declared"):
+            client.pull("rows", ids_of(1))
+        declare(client)
+        for error, words, tables, tensors, rate in [
+                (TypeError, "float64", {"rows": (ids_of(1), np.ones((1, DIM)))}, {}, 1),
+                (ValueError, r"want \(2, 3\)", {"rows": (ids_of(1, 2), ones(1, DIM))}, {}, 1),
+                (ValueError, "one piece", {"rows": (ids_of(1), ones(1, 2 * DIM)[:, ::2])}, {}, 1),
+                (ValueError, "the tensor", {}, {"dense/kernel": ones(24)}, 1),
+                (KeyError, "'rows', 'other'", {"row": (ids_of(1), ones(1, DIM))}, {}, 1),
+                (KeyError, "'dense/kernel'", {}, {"bias": ones(1)}, 1),
+                (ValueError, "learning rate", {"rows": (ids_of(1), ones(1, DIM))}, {}, np.nan),
+                (ValueError, "nothing for", {"rows": (ids_of(1), ones(1, DIM))}, {}, {})]:
+            with pytest.raises(error, match=words):
+                client.push(tables, tensors, learning_rate=rate)
+        for wrong in ([(0, ids_of(1), ones(2, DIM), 1.0)], [(9, ids_of(1), ones(1, DIM), 1.0)]):
+            with pytest.raises(ValueError):
+                client._native.push(1, (1, 0, 0, 0, 0), 0, wrong, [])
+        np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 1)
+
+
+@pytest.mark.parametrize("tables, tensors, words", [
+    ([{"dim": 3}], [], "no 'name'"),
+    ([{"name": "t"}], [], "no 'dim'"),
+    ([TABLE, TABLE], [], "same name"),
+    ([{**TABLE, "optimiser": {}}], [], "optimiser"),
+    ([{**TABLE, "optimizer": {"name": "Adem"}}], [], "Adem"),
+    ([], [{"name": "d", "value": VALUE, "dim": 3}], "dim"),
+    ([], [{"name": "d", "value": VALUE, "trainable": False, "optimizer": {"name": "SGD"}}],
+     "trainable"),
+])
+def test_a_wrong_declaration_is_a_value_error(start, tables, tensors, words):
+    with connect(start()) as client:
+        with pytest.raises(ValueError, match=words):
+            client.declare(tables=tables, tensors=tensors)
+        declare(client)  # and the next one may be right
+        assert client.pull("rows", ids_of(1)).shape == (1, DIM)
+
+
+def test_batches_of_no_numbers_are_refused(client):
+    for bad in (np.nan, np.inf):
+        gradients = ones(2, DIM)
+        gradients[1, 1] = bad
+        result = client.push({"rows": (ids_of(1, 2), gradients)}, learning_rate=1)
+        assert result.outcome is Outcome.REFUSED and not result.applied
+        with pytest.raises(FloatingPointError):
+            client.push({"rows": (ids_of(1, 2), gradients)}, learning_rate=1, fail_on_nan=True)
+    assert client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1).mark == 5
+    np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2))[:, 0], [0, 1])
+
+
+def test_a_shard_is_pushed_once_and_fenced(client):
+    shard = ShardKey(ledger=5, ordinal=3)
+    batch = {"rows": (ids_of(1), ones(1, DIM))}
+
+    def push(lease, number):
+        return client.push(batch, learning_rate=1, at=(lease, shard, number)).outcome
+
+    assert push(7, 0) is Outcome.NOT_OPEN
+    assert client.open_shard(7, shard) == 0
+    assert [push(7, 0), push(7, 0), push(7, 2)] == [Outcome.APPLIED, Outcome.APPLIED, Outcome.AHEAD]
+    assert client.open_shard(8, shard) == 1
+    assert push(7, 1) is Outcome.FENCED
+    with pytest.raises(ParameterError) as caught:
+        client.open_shard(7, shard)
+    assert caught.value.code == "FAILED_PRECONDITION"
+    np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 0)
+
+
+def test_a_token_opens_the_door(start, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    server, = start(token_file=file)
+    for given in ({"token": "guess"}, {}):
+        with pytest.raises(PermissionError) as caught:
+            ParameterClient(server.address, **given)
+        assert isinstance(caught.value, ParameterError) and caught.value.code == "UNAUTHENTICATED"
+    for given in ({"token": "secret"}, {"token_file": file}):
+        ParameterClient(server.address, **given).close()
+    with pytest.raises(ValueError, match="host:port"):
+        ParameterClient("localhost")
+
+
+def test_a_server_that_never_comes_is_a_connection_error(start):
+    server, = start()
+    server.kill()
+    with pytest.raises(ConnectionError, match=str(server.port)) as caught:
+        ParameterClient(server.address, patience=0.2)
+    assert caught.value.code == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shm"])
+def test_a_killed_server_is_restored_from_its_checkpoint(start, tmp_path, transport):
+    server, = start()
+    client = connect([server], transport=transport)
+    declare(client)
+    push = {"rows": (ids_of(1, 2), ones(2, DIM))}
+    client.push(push, {"dense/kernel": VALUE}, learning_rate=1)
+    assert client.save(tmp_path / "checkpoint") > 0
+    with pytest.raises(ParameterError) as caught:
+        client.save(tmp_path / "checkpoint")
+    assert caught.value.code == "ALREADY_EXISTS"
+    client.push(push, learning_rate=1)
+
+    server.kill()
+    server, = start(port=server.port)
+    assert client.restore(tmp_path / "checkpoint") == 2
+    np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2, 3))[:, 0], [0, 0, 1])
+    np.testing.assert_array_equal(client.pull_tensors()["dense/kernel"], 0)
+    assert client.push(push, learning_rate=1) == (Outcome.APPLIED, 1)
+
+    server.kill()
+    server, = start(port=server.port)
+    with pytest.raises(ParameterError, match="started anew") as caught:
+        client.push(push, learning_rate=1)
+    assert caught.value.code == "ABORTED"
+    assert client.push(push, learning_rate=1).applied, "told once, then it goes on"
+    client.close()
+
+
+def test_no_batch_is_lost_or_doubled_by_a_wait(start):
+    server, = start()
+    with connect([server]) as client:
+        declare(client)
+        timer = threading.Timer(0.3, server.thaw)
+        for number in range(1, 4):
+            if number == 2:
+                server.freeze()
+                timer.start()
+            assert client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1).mark == number
+        np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 1 - 3)
+
+
+def test_other_threads_run_while_one_waits(start):
+    server, = start()
+    with connect([server]) as client:
+        declare(client)
+        server.freeze()
+        handle = client.prefetch({"rows": ids_of(1)})
+        waiting = threading.Thread(target=handle.result)
+        waiting.start()
+        pulling = threading.Thread(target=client.pull, args=("rows", ids_of(2)))
+        pulling.start()
+        # If one of them held the GIL this would never end.
+        assert sum(1 for _ in range(100000)) == 100000
+        assert waiting.is_alive() and pulling.is_alive() and not handle.done()
+        server.thaw()
+        waiting.join()
+        pulling.join()
+        assert handle.done()
+
+
+def test_close_ends_waits_and_calls_fail_after_it(start):
+    server, = start()
+    client = connect([server])
+    declare(client)
+    server.freeze()
+    caught = []
+
+    def pull():
+        try:
+            client.pull("rows", ids_of(1))
+        except ParameterError as error:
+            caught.append(error.code)
+
+    waiting = threading.Thread(target=pull)
+    waiting.start()
+    handle = client.prefetch({"rows": ids_of(1)})
+    client.close()
+    client.close()
+    waiting.join()
+    assert caught == ["CANCELLED"]
+    for call in (handle.result, lambda: client.pull("rows", ids_of(1))):
+        with pytest.raises(ParameterError, match="closed"):
+            call()
+
+
+INTERRUPTED = """
+import sys
+import numpy as np
+from elasticdl import ParameterClient
+client = ParameterClient(sys.argv[1])
+client.declare(tensors=[{"name": "d", "value": np.zeros(1000, np.float32)}])
+print("declared", flush=True)
+try:
+    sys.stdin.readline()
+    print("pushes", flush=True)
+    client.push(tensors={"d": np.ones(1000, np.float32)}, learning_rate=1)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_wait_can_be_interrupted(start):
+    server, = start()
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED, server.address], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdout.readline() == "declared\n"
+        server.freeze()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == "pushes\n"
+        program.send_signal(signal.SIGINT)
+        assert program.stdout.readline() == "interrupted\n"
+    assert program.returncode == 0
+
+
+def test_the_example_learns(start):
+    server, = start()
+    done = subprocess.run([sys.executable, ROOT / "examples/parameter_server/train.py",
+                           server.address], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    errors = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert errors[-1] < errors[0] / 4, done.stdout
+
+
+def test_importing_the_package_loads_nothing():
+    code = ("import sys, elasticdl; assert 'numpy' not in sys.modules; "
+            "assert 'ParameterClient' in dir(elasticdl)")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_native_module_brings_no_grpc_and_no_protobuf():
+    file = next(Path(elasticdl.__file__).parent.glob("_native*.so"))
+    needed = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
+    names = subprocess.run(["nm", "-C", file], capture_output=True, text=True, check=True).stdout
+    assert "grpc" not in needed + names and "protobuf" not in needed + names
+    seen = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True,
+                          check=True).stdout
+    assert [line.split()[-1] for line in seen.splitlines()] == ["PyInit__native"]
