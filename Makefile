@@ -53,7 +53,7 @@ quickstart: ## Install, build, and train the iris model of tutorial 1 on this ma
 
 .PHONY: build
 build: setup ## Build the binary (build/release) and the tests (build/dev)
-	@$(step) "build (release)" $(call build,release,elasticdl native python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps native python_descriptor)
 	@$(step) "build (dev)" $(call build,dev,all)
 
 .PHONY: check
@@ -100,7 +100,7 @@ simulation: # random schedules of crashes, over all cores
 # -rP: what passed tells its seed too, its kills, and how many of them hit.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
-	@$(step) "build (release)" $(call build,release,elasticdl mutants native python_descriptor table_steps)
+	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps mutants native python_descriptor table_steps)
 	@$(step) "tier 2: local jobs" $(pytest) -v -rP tests/e2e $(ARGS)
 
 .PHONY: test-cluster

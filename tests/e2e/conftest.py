@@ -7,6 +7,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from harness import BINARY, Job  # noqa: E402
+from servers import Server  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,3 +30,17 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
     yield start_job
     for job in jobs:
         job.close()
+
+
+@pytest.fixture
+def start_ps() -> Iterator[Callable[..., list]]:
+    """Starts parameter servers of one job, which are over when the test is."""
+    started = []
+
+    def start_servers(count: int = 1, **more) -> list:
+        started.extend(Server(index, count, **more) for index in range(count))
+        return started[-count:]
+
+    yield start_servers
+    for server in started:
+        server.kill()

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness import ROOT
-from servers import Server
 
 import elasticdl
 from elasticdl import Outcome, ParameterClient, ParameterError, ShardKey
@@ -29,20 +28,6 @@ def ones(*shape):
     return np.ones(shape, np.float32)
 
 
-@pytest.fixture
-def start():
-    """Starts servers that are over when the test is; returns them."""
-    started = []
-
-    def start_servers(count=1, **more):
-        started.extend(Server(index, count, **more) for index in range(count))
-        return started[-count:]
-
-    yield start_servers
-    for server in started:
-        server.kill()
-
-
 def connect(servers, **more):
     return ParameterClient([server.address for server in servers], **more)
 
@@ -55,9 +40,9 @@ def declare(client):
 
 @pytest.fixture(params=[(1, "tcp"), (1, "shm"), (2, "tcp"), (2, "auto")],
                 ids=lambda param: f"{param[0]}-{param[1]}")
-def client(request, start):
+def client(request, start_ps):
     count, transport = request.param
-    with connect(start(count), transport=transport) as client:
+    with connect(start_ps(count), transport=transport) as client:
         declare(client)
         yield client
 
@@ -93,8 +78,8 @@ def test_tensors_keep_their_shapes(client):
     assert client.pull_tensors(["mean"])["mean"] == 7, "not trained: what is pushed is added"
 
 
-def test_a_second_client_finds_what_is_there(start):
-    servers = start(2)
+def test_a_second_client_finds_what_is_there(start_ps):
+    servers = start_ps(2)
     with connect(servers) as first, connect(servers) as second:
         declare(first)
         first.push({"rows": (ids_of(1), ones(1, DIM))}, {"dense/kernel": VALUE}, learning_rate=1)
@@ -106,16 +91,16 @@ def test_a_second_client_finds_what_is_there(start):
             third.declare(tables=[other])
 
 
-def test_a_pull_that_creates_nothing(start, tmp_path):
-    with connect(start()) as client:
+def test_a_pull_that_creates_nothing(start_ps, tmp_path):
+    with connect(start_ps()) as client:
         client.declare(tables=[TABLE])
         np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2), create=False), 1)
         client.save(tmp_path / "empty")
-        with connect(start()) as other:
+        with connect(start_ps()) as other:
             assert other.restore(tmp_path / "empty") == 0
         client.pull("rows", ids_of(1, 2))
         client.save(tmp_path / "two")
-        with connect(start()) as other:
+        with connect(start_ps()) as other:
             assert other.restore(tmp_path / "two") == 2
 
 
@@ -186,8 +171,8 @@ def test_memory_is_used_where_it_lies(client):
     (np.arange(6)[::2], ValueError, "ascontiguousarray"),
     (np.arange(3).astype(">i8"), TypeError, ">i8"),
 ])
-def test_ids_of_another_kind_are_refused(start, wrong, error, words):
-    with connect(start()) as client:
+def test_ids_of_another_kind_are_refused(start_ps, wrong, error, words):
+    with connect(start_ps()) as client:
         declare(client)
         for call in (lambda: client.pull("rows", wrong), lambda: client.prefetch({"rows": wrong}),
                      lambda: client.push({"rows": (wrong, ones(3, DIM))}, learning_rate=1)):
@@ -198,8 +183,8 @@ def test_ids_of_another_kind_are_refused(start, wrong, error, words):
             client._native.pull([(0, wrong)], True)
 
 
-def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(start):
-    with connect(start()) as client:
+def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(start_ps):
+    with connect(start_ps()) as client:
         with pytest.raises(RuntimeError, match="not declared"):
             client.pull("rows", ids_of(1))
         declare(client)
@@ -230,8 +215,8 @@ def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(start):
     ([], [{"name": "d", "value": VALUE, "trainable": False, "optimizer": {"name": "SGD"}}],
      "trainable"),
 ])
-def test_a_wrong_declaration_is_a_value_error(start, tables, tensors, words):
-    with connect(start()) as client:
+def test_a_wrong_declaration_is_a_value_error(start_ps, tables, tensors, words):
+    with connect(start_ps()) as client:
         with pytest.raises(ValueError, match=words):
             client.declare(tables=tables, tensors=tensors)
         declare(client)  # and the next one may be right
@@ -268,10 +253,10 @@ def test_a_shard_is_pushed_once_and_fenced(client):
     np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 0)
 
 
-def test_a_token_opens_the_door(start, tmp_path):
+def test_a_token_opens_the_door(start_ps, tmp_path):
     file = tmp_path / "token"
     file.write_text("secret\n")
-    server, = start(token_file=file)
+    server, = start_ps(token_file=file)
     for given in ({"token": "guess"}, {}):
         with pytest.raises(PermissionError) as caught:
             ParameterClient(server.address, **given)
@@ -282,8 +267,8 @@ def test_a_token_opens_the_door(start, tmp_path):
         ParameterClient("localhost")
 
 
-def test_a_server_that_never_comes_is_a_connection_error(start):
-    server, = start()
+def test_a_server_that_never_comes_is_a_connection_error(start_ps):
+    server, = start_ps()
     server.kill()
     with pytest.raises(ConnectionError, match=str(server.port)) as caught:
         ParameterClient(server.address, patience=0.2)
@@ -291,8 +276,8 @@ def test_a_server_that_never_comes_is_a_connection_error(start):
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
-def test_a_killed_server_is_restored_from_its_checkpoint(start, tmp_path, transport):
-    server, = start()
+def test_a_killed_server_is_restored_from_its_checkpoint(start_ps, tmp_path, transport):
+    server, = start_ps()
     client = connect([server], transport=transport)
     declare(client)
     push = {"rows": (ids_of(1, 2), ones(2, DIM))}
@@ -304,14 +289,14 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start, tmp_path, transp
     client.push(push, learning_rate=1)
 
     server.kill()
-    server, = start(port=server.port)
+    server, = start_ps(port=server.port)
     assert client.restore(tmp_path / "checkpoint") == 2
     np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2, 3))[:, 0], [0, 0, 1])
     np.testing.assert_array_equal(client.pull_tensors()["dense/kernel"], 0)
     assert client.push(push, learning_rate=1) == (Outcome.APPLIED, 1)
 
     server.kill()
-    server, = start(port=server.port)
+    server, = start_ps(port=server.port)
     with pytest.raises(ParameterError, match="started anew") as caught:
         client.push(push, learning_rate=1)
     assert caught.value.code == "ABORTED"
@@ -319,8 +304,8 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start, tmp_path, transp
     client.close()
 
 
-def test_no_batch_is_lost_or_doubled_by_a_wait(start):
-    server, = start()
+def test_no_batch_is_lost_or_doubled_by_a_wait(start_ps):
+    server, = start_ps()
     with connect([server]) as client:
         declare(client)
         timer = threading.Timer(0.3, server.thaw)
@@ -332,8 +317,8 @@ def test_no_batch_is_lost_or_doubled_by_a_wait(start):
         np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 1 - 3)
 
 
-def test_other_threads_run_while_one_waits(start):
-    server, = start()
+def test_other_threads_run_while_one_waits(start_ps):
+    server, = start_ps()
     with connect([server]) as client:
         declare(client)
         server.freeze()
@@ -351,8 +336,8 @@ def test_other_threads_run_while_one_waits(start):
         assert handle.done()
 
 
-def test_close_ends_waits_and_calls_fail_after_it(start):
-    server, = start()
+def test_close_ends_waits_and_calls_fail_after_it(start_ps):
+    server, = start_ps()
     client = connect([server])
     declare(client)
     server.freeze()
@@ -392,8 +377,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_wait_can_be_interrupted(start):
-    server, = start()
+def test_a_wait_can_be_interrupted(start_ps):
+    server, = start_ps()
     with subprocess.Popen([sys.executable, "-c", INTERRUPTED, server.address], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         assert program.stdout.readline() == "declared\n"
@@ -406,8 +391,8 @@ def test_a_wait_can_be_interrupted(start):
     assert program.returncode == 0
 
 
-def test_the_example_learns(start):
-    server, = start()
+def test_the_example_learns(start_ps):
+    server, = start_ps()
     done = subprocess.run([sys.executable, ROOT / "examples/parameter_server/train.py",
                            server.address], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

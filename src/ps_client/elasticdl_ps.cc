@@ -1,0 +1,265 @@
+#include "ps_client/elasticdl_ps.h"
+
+#include <charconv>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ps_client/client.h"
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "job/json.h"
+
+namespace {
+
+using edl::Result;
+using edl::Status;
+using edl::ps_client::ClientOptions;
+using edl::ps_client::Keys;
+using edl::ps_client::Parameters;
+
+// Of a client's own batches. No master gives it, and none can outdate it.
+constexpr uint64_t kOwnLease = UINT64_MAX;
+
+thread_local std::string t_last_error;
+
+int CodeOf(const Status& status) {
+  if (!status.ok()) t_last_error = status.message();
+  return static_cast<int>(status.code());
+}
+
+Result<edl::ps_client::ServerAddress> ParseServer(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  uint16_t port = 0;
+  if (colon != std::string_view::npos && colon > 0) {
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error != std::errc() || at != end) port = 0;
+  }
+  if (port == 0) return edl::InvalidArgument("server '{}' is not host:port", text);
+  return edl::ps_client::ServerAddress{.host = std::string(text.substr(0, colon)), .port = port};
+}
+
+Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
+  using Transport = ClientOptions::Transport;
+  ClientOptions options;
+  std::string_view rest = from.servers != nullptr ? from.servers : "";
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    EDL_ASSIGN_OR_RETURN(auto server, ParseServer(rest.substr(0, comma)));
+    options.servers.push_back(std::move(server));
+    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+  }
+  if (from.token != nullptr) options.token = from.token;
+  if (from.caller != nullptr) options.caller = from.caller;
+  switch (from.transport) {
+    case EDL_PS_AUTO:
+      options.transport = Transport::kAuto;
+      break;
+    case EDL_PS_TCP:
+      options.transport = Transport::kTcp;
+      break;
+    case EDL_PS_SHARED_MEMORY:
+      options.transport = Transport::kSharedMemory;
+      break;
+    default:
+      return edl::InvalidArgument("there is no transport {}", from.transport);
+  }
+  if (from.patience > 0) {
+    options.patience =
+        std::chrono::duration_cast<edl::Duration>(std::chrono::duration<double>(from.patience));
+  }
+  return options;
+}
+
+// What a client has to know of a declaration; all else is the server's to judge.
+Result<Parameters> ParseParameters(const char* text) {
+  EDL_ASSIGN_OR_RETURN(const nlohmann::json json, edl::job::ParseJson(text));
+  if (!json.is_object()) return edl::InvalidArgument("the declaration is no JSON object");
+  Parameters parameters{.text = text};
+  const auto number = [](const nlohmann::json& of, const char* field) -> Result<size_t> {
+    const auto found = of.is_object() ? of.find(field) : of.end();
+    if (found == of.end() || !found->is_number_unsigned()) {
+      return edl::InvalidArgument("no number '{}' in {}", field, of.dump());
+    }
+    return found->get<size_t>();
+  };
+  for (const auto& table : json.value("tables", nlohmann::json::array())) {
+    EDL_ASSIGN_OR_RETURN(const size_t dim, number(table, "dim"));
+    parameters.table_dims.push_back(dim);
+  }
+  for (const auto& tensor : json.value("tensors", nlohmann::json::array())) {
+    EDL_ASSIGN_OR_RETURN(const size_t size, number(tensor, "size"));
+    const auto name = tensor.find("name");
+    if (name == tensor.end() || !name->is_string()) {
+      return edl::InvalidArgument("no 'name' in {}", tensor.dump());
+    }
+    parameters.tensors.push_back({.name = name->get<std::string>(), .size = size});
+  }
+  return parameters;
+}
+
+}  // namespace
+
+struct edl_ps {  // NOLINT: the header's name
+  const edl::SystemClock clock{};
+  std::unique_ptr<edl::ps_client::Client> client;
+  std::vector<size_t> dims;
+  size_t tensors = 0;
+  // The batches that this client has pushed, once it has pushed one.
+  bool is_open = false;
+  edl::wire::ShardKey shard{};
+  uint64_t next_batch = 0;
+
+  Status CheckTable(size_t table, size_t ids) const {
+    if (table >= dims.size()) return edl::InvalidArgument("no table {} was declared", table);
+    if (ids > Keys::kMostIds) return edl::InvalidArgument("{} ids at a time", ids);
+    return edl::Ok();
+  }
+  Status CheckTensor(size_t tensor) const {
+    if (tensor >= tensors) return edl::InvalidArgument("no tensor {} was declared", tensor);
+    return edl::Ok();
+  }
+  Keys KeysOf(const int64_t* ids, size_t count) const {
+    Keys keys(client->placement());
+    keys.Assign({ids, count});
+    return keys;
+  }
+
+  Status Pull(int unknown, std::span<const edl_ps_rows> tables,
+              std::span<const edl_ps_tensor> values);
+  Result<bool> Push(std::span<const edl_ps_row_gradients> tables,
+                    std::span<const edl_ps_tensor_gradient> values);
+};
+
+Status edl_ps::Pull(int unknown, std::span<const edl_ps_rows> tables,
+                    std::span<const edl_ps_tensor> values) {
+  using Unknown = edl::wire::Pull::Unknown;
+  edl::ps_client::PullSpec spec{.unknown =
+                                    unknown == EDL_PS_TELL ? Unknown::kTell : Unknown::kMake};
+  std::vector<Keys> keys;
+  std::vector<std::vector<float>> rows;
+  keys.reserve(tables.size());
+  for (const edl_ps_rows& table : tables) {
+    EDL_RETURN_IF_ERROR(CheckTable(table.table, table.count));
+    keys.push_back(KeysOf(table.ids, table.count));
+    rows.emplace_back(keys.back().ids().size() * dims[table.table]);
+    spec.tables.push_back({.table = table.table, .keys = &keys.back(), .rows = rows.back().data()});
+  }
+  for (const edl_ps_tensor& tensor : values) {
+    EDL_RETURN_IF_ERROR(CheckTensor(tensor.tensor));
+    spec.tensors.push_back({.tensor = tensor.tensor, .values = tensor.values});
+  }
+  EDL_RETURN_IF_ERROR(client->WaitPull(client->StartPull(spec)));
+  for (size_t i = 0; i < tables.size(); ++i) {
+    keys[i].Spread(rows[i].data(), dims[tables[i].table], tables[i].rows);
+  }
+  return edl::Ok();
+}
+
+// Whether it was refused.
+Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
+                          std::span<const edl_ps_tensor_gradient> values) {
+  using Outcome = edl::ps_client::PushResult::Outcome;
+  edl::ps_client::PushSpec spec{.lease = kOwnLease};
+  std::vector<Keys> keys;
+  std::vector<std::vector<float>> sums;
+  keys.reserve(tables.size());
+  for (const edl_ps_row_gradients& table : tables) {
+    EDL_RETURN_IF_ERROR(CheckTable(table.table, table.count));
+    const size_t dim = dims[table.table];
+    keys.push_back(KeysOf(table.ids, table.count));
+    sums.emplace_back(keys.back().ids().size() * dim);
+    keys.back().Sum(table.gradients, dim, sums.back().data());
+    spec.tables.push_back({.table = table.table,
+                           .keys = &keys.back(),
+                           .gradients = sums.back().data(),
+                           .learning_rate = table.learning_rate});
+  }
+  for (const edl_ps_tensor_gradient& tensor : values) {
+    EDL_RETURN_IF_ERROR(CheckTensor(tensor.tensor));
+    spec.tensors.push_back({.tensor = tensor.tensor,
+                            .gradients = tensor.gradient,
+                            .learning_rate = tensor.learning_rate});
+  }
+  if (!is_open) {
+    std::random_device random;
+    shard = {.ledger = (uint64_t{random()} << 32) | random()};
+    EDL_ASSIGN_OR_RETURN(next_batch, client->Open(kOwnLease, shard));
+    is_open = true;
+  }
+  spec.shard = shard;
+  spec.batch = next_batch;
+  is_open = false;  // until it is known what became of the batch
+  EDL_ASSIGN_OR_RETURN(const auto result, client->WaitPush(client->StartPush(spec)));
+  if (result.outcome != Outcome::kApplied) {
+    return edl::Aborted("a parameter server was started anew and lacks batches of this client");
+  }
+  is_open = true;
+  ++next_batch;
+  return result.refused;
+}
+
+int edl_ps_connect(const edl_ps_options* options, edl_ps** client) {
+  auto parsed = OptionsOf(*options);
+  if (!parsed.ok()) return CodeOf(parsed.status());
+  auto made = std::make_unique<edl_ps>();
+  auto connected = edl::ps_client::Client::Connect(*std::move(parsed), made->clock);
+  if (!connected.ok()) return CodeOf(connected.status());
+  made->client = *std::move(connected);
+  *client = made.release();
+  return 0;
+}
+
+int edl_ps_declare(edl_ps* client, const char* json) {
+  auto parameters = ParseParameters(json);
+  if (!parameters.ok()) return CodeOf(parameters.status());
+  const Status declared = client->client->Declare(*parameters);
+  if (!declared.ok()) return CodeOf(declared);
+  client->dims = parameters->table_dims;
+  client->tensors = parameters->tensors.size();
+  return 0;
+}
+
+int edl_ps_put(edl_ps* client, const edl_ps_tensor* tensors, size_t count) {
+  std::vector<edl::ps_client::TensorPush> values;
+  for (const edl_ps_tensor& tensor : std::span(tensors, count)) {
+    const Status known = client->CheckTensor(tensor.tensor);
+    if (!known.ok()) return CodeOf(known);
+    values.push_back({.tensor = tensor.tensor, .gradients = tensor.values});
+  }
+  return CodeOf(client->client->Put(values).status());
+}
+
+int edl_ps_pull(edl_ps* client, int unknown, const edl_ps_rows* tables, size_t table_count,
+                const edl_ps_tensor* tensors, size_t tensor_count) {
+  return CodeOf(client->Pull(unknown, {tables, table_count}, {tensors, tensor_count}));
+}
+
+int edl_ps_push(edl_ps* client, const edl_ps_row_gradients* tables, size_t table_count,
+                const edl_ps_tensor_gradient* tensors, size_t tensor_count, int* refused) {
+  const Result<bool> pushed = client->Push({tables, table_count}, {tensors, tensor_count});
+  if (!pushed.ok()) return CodeOf(pushed.status());
+  if (refused != nullptr) *refused = *pushed ? 1 : 0;
+  return 0;
+}
+
+int edl_ps_save(edl_ps* client, const char* folder) {
+  return CodeOf(client->client->Save(folder).status());
+}
+
+int edl_ps_restore(edl_ps* client, const char* folder) {
+  client->is_open = false;
+  return CodeOf(client->client->Restore(folder).status());
+}
+
+const char* edl_ps_last_error(void) {  // NOLINT: as in the header
+  return t_last_error.c_str();
+}
+
+void edl_ps_close(edl_ps* client) { delete client; }
