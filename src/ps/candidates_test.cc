@@ -37,9 +37,12 @@ TEST(Candidates, AreSavedAsTheyWereAtTheCut) {
     for (int64_t push = 0; push < id % 4 + 1; ++push) Count(candidates, id);
   }
   std::vector<std::byte> records;
-  RecordCollector collector(Candidates::kRecordBytes, [&](const wire::Buffer& chunk, size_t) {
-    records.insert(records.end(), chunk.bytes().begin(), chunk.bytes().end());
-  });
+  RecordCollector collector(
+      Candidates::kRecordBytes,
+      [&](const wire::Buffer& chunk, size_t) {
+        records.insert(records.end(), chunk.bytes().begin(), chunk.bytes().end());
+      },
+      [] { return wire::Buffer(); });
   candidates.BeginSave(1, &collector);
   candidates.SaveSome([] { return true; });
   for (int64_t id = 900; id < 1100; ++id) {

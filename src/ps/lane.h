@@ -62,8 +62,10 @@ class Lane {
   // --- saving and restoring ---
   // The lane as it is at this moment goes to `give`, chunk by chunk: what was applied at once, the
   // parameters in SaveSome and before they change. REQUIRES: no save is under way.
+  // `reuse` may offer the memory of chunks that are done with.
   using GiveChunk = std::function<void(Chunk)>;
-  void BeginSave(GiveChunk give);
+  void BeginSave(
+      GiveChunk give, RecordCollector::Reuse reuse = [] { return wire::Buffer(); });
   bool saving() const { return saving_ != nullptr; }
   // Saves until `is_enough` says so, which is asked now and then. False: all was given, and the
   // save has ended.
@@ -104,6 +106,7 @@ class Lane {
   // A save that is under way.
   struct Saving {
     GiveChunk give;
+    RecordCollector::Reuse reuse;
     // One for the rows of each table, and one for its candidates where it has some.
     std::vector<std::unique_ptr<RecordCollector>> collectors;
     std::vector<Table*> tables;

@@ -53,18 +53,19 @@ Chunk MarksChunk(const Marks& marks) {
 }  // namespace
 
 RecordCollector* Lane::MakeCollector(ChunkKind kind, uint32_t index, size_t record_bytes) {
-  saving_->collectors.push_back(std::make_unique<RecordCollector>(
-      record_bytes, [this, kind, index](wire::Buffer chunk, size_t records) {
-        saving_->give(
-            {.kind = kind, .index = index, .records = records, .content = std::move(chunk)});
-      }));
+  const auto give = [this, kind, index](wire::Buffer chunk, size_t records) {
+    saving_->give({.kind = kind, .index = index, .records = records, .content = std::move(chunk)});
+  };
+  saving_->collectors.push_back(
+      std::make_unique<RecordCollector>(record_bytes, give, saving_->reuse));
   return saving_->collectors.back().get();
 }
 
-void Lane::BeginSave(GiveChunk give) {
+void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
   CHECK(!saving(), "a save is under way");
   saving_ = std::make_unique<Saving>();
   saving_->give = std::move(give);
+  saving_->reuse = std::move(reuse);
   // A number that rows still have from long ago would count them as saved. It takes so many saves
   // in a row that were given up, and then a pass over all rows.
   if (++saves_given_up_ > kMostGivenUp) {

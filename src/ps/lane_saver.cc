@@ -63,9 +63,16 @@ Status LaneSaver::Begin(const std::filesystem::path& path, OnDone on_done) {
   on_done_ = std::move(on_done);
   began_ = clock_.Now();
   longest_pause_ = {};
-  lane_.BeginSave([this](Chunk chunk) { Give(std::move(chunk)); });
+  lane_.BeginSave([this](Chunk chunk) { Give(std::move(chunk)); }, [this] { return Spare(); });
   longest_pause_ = clock_.Now() - began_;
   return Ok();
+}
+
+wire::Buffer LaneSaver::Spare() {
+  if (spares_.empty()) return {};
+  wire::Buffer spare = std::move(spares_.back());
+  spares_.pop_back();
+  return spare;
 }
 
 void LaneSaver::Give(Chunk chunk) {
@@ -75,8 +82,10 @@ void LaneSaver::Give(Chunk chunk) {
   const auto shared = std::make_shared<Chunk>(std::move(chunk));
   disk_loop_.Post([this, shared, bytes, disk = disk_, alive = alive_, &loop = lane_loop_] {
     disk->Write(*shared);
-    loop.Post([this, bytes, status = disk->status, disk, alive] {
-      if (*alive && disk == disk_) OnWritten(bytes, status);
+    loop.Post([this, shared, bytes, status = disk->status, disk, alive] {
+      if (!*alive || disk != disk_) return;
+      if (shared->kind == ChunkKind::kRows) spares_.push_back(std::move(shared->content));
+      OnWritten(bytes, status);
     });
   });
 }
@@ -119,6 +128,7 @@ void LaneSaver::Finish() {
 void LaneSaver::End(const Result<Saved>& result) {
   disk_.reset();
   waiting_bytes_ = 0;
+  spares_.clear();
   std::exchange(on_done_, nullptr)(result);
   on_room_();
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -41,6 +42,7 @@ class LaneSaver {
   // What the disk's thread has, from Begin to the end. Shared with what is posted there.
   struct Disk;
 
+  wire::Buffer Spare();
   void Give(Chunk chunk);
   bool DoSlice();
   void OnWritten(size_t bytes, const Status& status);
@@ -58,6 +60,8 @@ class LaneSaver {
   Time began_;
   Duration longest_pause_{};
   size_t waiting_bytes_ = 0;
+  // Of chunks that were written: memory that the system would have to clear anew.
+  std::vector<wire::Buffer> spares_;
   // Shared with what was posted to the loop, which may run when this is gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

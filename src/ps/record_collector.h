@@ -20,12 +20,17 @@ class RecordCollector {
  public:
   // Gets each chunk that is full, and the last one.
   using Give = std::function<void(wire::Buffer chunk, size_t records)>;
+  // Memory for a chunk: that of one which is done with, or none.
+  using Reuse = std::function<wire::Buffer()>;
 
-  RecordCollector(size_t record_bytes, Give give)
-      : record_bytes_(record_bytes), give_(std::move(give)) {}
+  RecordCollector(size_t record_bytes, Give give, Reuse reuse)
+      : record_bytes_(record_bytes), give_(std::move(give)), reuse_(std::move(reuse)) {}
 
   void Add(const std::byte* record) {
-    if (chunk_.capacity() == 0) chunk_ = wire::Buffer(RecordsOfChunk() * record_bytes_);
+    if (chunk_.capacity() == 0) {
+      chunk_ = reuse_();
+      chunk_.Reshape(RecordsOfChunk() * record_bytes_);
+    }
     std::memcpy(chunk_.data() + records_ * record_bytes_, record, record_bytes_);
     if (++records_ == RecordsOfChunk()) End();
   }
@@ -44,6 +49,7 @@ class RecordCollector {
 
   const size_t record_bytes_;
   const Give give_;
+  const Reuse reuse_;
   wire::Buffer chunk_;
   size_t records_ = 0;
 };

@@ -135,11 +135,14 @@ TEST(Table, SavesARowBeforeItIsForgotten) {
   Table table(spec);
   PushAll(table, Range(0, 10), 1);
   std::set<int64_t> saved;
-  RecordCollector collector(table.row_bytes(), [&](const wire::Buffer& chunk, size_t records) {
-    for (size_t i = 0; i < records; ++i) {
-      saved.insert(Table::IdOfRecord(chunk.data() + i * table.row_bytes()));
-    }
-  });
+  RecordCollector collector(
+      table.row_bytes(),
+      [&](const wire::Buffer& chunk, size_t records) {
+        for (size_t i = 0; i < records; ++i) {
+          saved.insert(Table::IdOfRecord(chunk.data() + i * table.row_bytes()));
+        }
+      },
+      [] { return wire::Buffer(); });
   table.BeginSave(1, &collector);
   for (int64_t number = 2; number <= 20; ++number) PushAll(table, Range(100, 110), number);
   EXPECT_EQ(table.rows(), 10U);
