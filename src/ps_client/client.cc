@@ -101,7 +101,7 @@ Result<wire::Welcome> Ask(const ClientOptions& options, const ServerAddress& ser
                           const Clock& clock) {
   const Time deadline = clock.Now() + options.patience;
   while (true) {
-    const Result<wire::Welcome> welcome = AskOnce(options, server, false, clock, deadline);
+    Result<wire::Welcome> welcome = AskOnce(options, server, false, clock, deadline);
     if (welcome.ok()) return welcome;
     if (!IsLoss(welcome.status()) || clock.Now() > deadline) {
       return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));

@@ -1,5 +1,6 @@
 """elasticdl.ParameterClient against real `elasticdl ps` processes."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -398,6 +399,15 @@ def test_the_example_learns(start_ps):
     assert done.returncode == 0, done.stderr
     errors = [float(line.split()[-1]) for line in done.stdout.splitlines()]
     assert errors[-1] < errors[0] / 4, done.stdout
+
+
+def test_the_lines_in_the_docs_learn(start_ps):
+    server, = start_ps()
+    text = (ROOT / "docs/parameter-server.md").read_text()
+    lines = re.search(r"```python\n(.*?)```", text, flags=re.S)[1]
+    known = {}
+    exec(lines.replace("127.0.0.1:40001", server.address), known)
+    assert np.square(known["error"]).mean() < 0.05
 
 
 def test_importing_the_package_loads_nothing():
