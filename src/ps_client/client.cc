@@ -209,9 +209,9 @@ bool Client::IsDone(Ticket ticket) const {
 }
 
 void Client::Move() {
-  // Who stopped us may have freed where answers belong.
-  if (IsStopped(options_)) return;
   for (const auto& lane : lanes_) {
+    // Who stopped us may have freed where answers belong.
+    if (IsStopped(options_)) return;
     if (!lane->link.idle() || lane->link.connected()) Pump(*lane);
   }
 }

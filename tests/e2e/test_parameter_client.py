@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness import ROOT
+from servers import Proxy
 
 import elasticdl
 from elasticdl import Outcome, ParameterClient, ParameterError, ShardKey
@@ -303,6 +304,20 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start_ps, tmp_path, tra
     assert caught.value.code == "ABORTED"
     assert client.push(push, learning_rate=1).applied, "told once, then it goes on"
     client.close()
+
+
+def test_a_batch_whose_answer_was_lost_is_applied_once(start_ps):
+    server, = start_ps()
+    proxy = Proxy(server)
+    with ParameterClient(proxy.address) as client:
+        declare(client)
+        ids, pushes = np.arange(100), 6
+        for number in range(1, pushes + 1):
+            proxy.lose_next_answer()
+            result = client.push({"rows": (ids, ones(100, DIM))}, learning_rate=1)
+            assert result == (Outcome.APPLIED, number) and proxy.lost == number
+        np.testing.assert_array_equal(client.pull("rows", ids), 1 - pushes)
+    proxy.close()
 
 
 def test_no_batch_is_lost_or_doubled_by_a_wait(start_ps):
