@@ -25,7 +25,7 @@ inline Bucket BucketOfHash(uint64_t hash) { return static_cast<Bucket>(hash % kB
 inline Bucket BucketOf(int64_t id) { return BucketOfHash(HashOf(id)); }
 
 // A dense tensor is cut into blocks of so many values; the last may be shorter.
-inline constexpr size_t kBlockValues = 16 * 1024;
+inline constexpr size_t kBlockValues = size_t{16} * 1024;
 inline size_t BlocksOf(size_t values) { return (values + kBlockValues - 1) / kBlockValues; }
 inline size_t ValuesOfBlock(size_t values, size_t block) {
   const size_t rest = values - block * kBlockValues;
