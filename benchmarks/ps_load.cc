@@ -189,7 +189,7 @@ int Run(const FlagValues& flags) {
                       .table_dims = {load.dim}});
   CHECK(declared.ok(), "{}", declared.message());
 
-  const std::string what = flags.String("what");
+  const std::string& what = flags.String("what");
   if (what == "save") {
     const auto saved = client.Save(flags.String("folder"));
     CHECK(saved.ok(), "{}", saved.status().message());

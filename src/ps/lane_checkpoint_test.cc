@@ -247,6 +247,7 @@ TEST_F(LaneCheckpointTest, GoesOnAsIfNothingHadHappened) {
 
   std::mt19937_64 replay(7);
   std::vector<std::vector<int64_t>> batches;
+  batches.reserve(6);
   for (int i = 0; i < 6; ++i) batches.push_back(Some(replay));
   EXPECT_EQ(again, replay);
   restored.Open(kLease + 1);

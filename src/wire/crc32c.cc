@@ -44,8 +44,8 @@ __attribute__((target("sse4.2"))) uint32_t FastSum(std::span<const std::byte> by
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t before) {
 #if defined(__x86_64__)
-  static const bool kFast = __builtin_cpu_supports("sse4.2") != 0;
-  if (kFast) return ~FastSum(bytes, ~before);
+  static const bool fast = __builtin_cpu_supports("sse4.2") != 0;
+  if (fast) return ~FastSum(bytes, ~before);
 #endif
   return ~PlainSum(bytes, ~before);
 }

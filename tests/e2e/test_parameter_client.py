@@ -377,10 +377,13 @@ def test_close_ends_waits_and_calls_fail_after_it(start_ps):
             call()
 
 
+# A program that was started in the background ignores the signal unless it says otherwise.
 INTERRUPTED = """
+import signal
 import sys
 import numpy as np
 from elasticdl import ParameterClient
+signal.signal(signal.SIGINT, signal.default_int_handler)
 client = ParameterClient(sys.argv[1])
 client.declare(tensors=[{"name": "d", "value": np.zeros(1000, np.float32)}])
 print("declared", flush=True)
@@ -397,6 +400,8 @@ def test_a_wait_can_be_interrupted(start_ps):
     server, = start_ps()
     with subprocess.Popen([sys.executable, "-c", INTERRUPTED, server.address], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        patience = threading.Timer(60, program.kill)
+        patience.start()
         assert program.stdout.readline() == "declared\n"
         server.freeze()
         program.stdin.write("\n")
@@ -404,6 +409,7 @@ def test_a_wait_can_be_interrupted(start_ps):
         assert program.stdout.readline() == "pushes\n"
         program.send_signal(signal.SIGINT)
         assert program.stdout.readline() == "interrupted\n"
+    patience.cancel()
     assert program.returncode == 0
 
 
