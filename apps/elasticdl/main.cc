@@ -119,10 +119,11 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "master") {
     return edl::apps::RunMaster(argc - 2, argv + 2);
   }
+  // A verb that links what the others do not.
   if (argc > 1 && std::string_view(argv[1]) == "ps") {
     return edl::apps::RunPs(argc - 2, argv + 2);
   }
-  // Nor this one: what a master's pod starts.
+  // Not a verb for people either: what a master's pod starts.
   if (argc > 1 && std::string_view(argv[1]) == "supervise") {
     return edl::apps::Supervise(edl::apps::ThisProgram(argv[0]), {argv + 2, argv + argc});
   }

@@ -16,6 +16,9 @@ std::string ProgramHelp(const std::string& first_word) {
   return "ElasticDL trains models with workers that come and go.\n\n"
          "usage: elasticdl VERB [arguments]\n\n" +
          Columns(rows) +
+         (first_word.empty()
+              ? "\nelasticdl ps runs a parameter server by itself: elasticdl ps --help.\n"
+              : "") +
          "\nelasticdl VERB --help shows a verb's flags. Jobs of this machine are kept under "
          "$ELASTICDL_HOME\n(default ~/.elasticdl).\n";
 }

@@ -23,6 +23,11 @@ bool IsPlain(const std::string& file) {
 
 }  // namespace
 
+bool HasManifest(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kFile, error);
+}
+
 Status WriteManifest(const fs::path& folder, const Manifest& manifest) {
   json parts = json::array();
   for (const Manifest::Part& part : manifest.parts) {
@@ -34,8 +39,7 @@ Status WriteManifest(const fs::path& folder, const Manifest& manifest) {
 
 Result<Manifest> ReadManifest(const fs::path& folder) {
   const fs::path path = folder / kFile;
-  std::error_code error;
-  if (!fs::exists(path, error)) {
+  if (!HasManifest(folder)) {
     return NotFound("{} holds no checkpoint: there is no {}", folder.string(), kFile);
   }
   EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
@@ -48,6 +52,7 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
   const json parts = read.value("parts", json());
   if (!parts.is_array()) return damaged();
   Manifest manifest;
+  std::error_code error;
   for (const json& part : parts) {
     if (!part.is_object()) return damaged();
     const json file = part.value("file", json());

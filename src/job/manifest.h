@@ -23,6 +23,9 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+// Whether the folder holds a checkpoint, good or damaged.
+bool HasManifest(const std::filesystem::path& folder);
+
 // Returns when it will survive a loss of power.
 Status WriteManifest(const std::filesystem::path& folder, const Manifest& manifest);
 

@@ -7,6 +7,7 @@
 
 #include "ps/optimizer/vectorized.h"
 #include "ps/random.h"
+#include "wire/placement.h"
 
 namespace edl::ps {
 namespace {
@@ -161,12 +162,7 @@ void Initializer::FillAll(uint64_t seed, std::span<const int64_t> ids, std::span
 }
 
 uint64_t SeedOf(uint64_t job_seed, std::string_view table) {
-  // FNV-1a: a seed that is the same on every machine, where std::hash need not be.
-  uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : table) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  }
-  const auto words = Philox(job_seed, hash, 0);
+  const auto words = Philox(job_seed, wire::HashOf(table), 0);
   return (uint64_t{words[1]} << 32) | words[0];
 }
 

@@ -86,8 +86,10 @@ struct Server::Guest {
 };
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock& clock) {
-  if (options.lanes == 0 || options.servers == 0 ||
-      options.lanes * options.servers > wire::kBuckets) {
+  // Each by itself first, for a product may be too large to be one.
+  const bool sane = options.lanes > 0 && options.lanes <= wire::kBuckets && options.servers > 0 &&
+                    options.servers <= wire::kBuckets;
+  if (!sane || options.lanes * options.servers > wire::kBuckets) {
     return InvalidArgument("{} servers of {} lanes: there may be 1 to {} lanes in all",
                            options.servers, options.lanes, wire::kBuckets);
   }

@@ -440,7 +440,7 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Unavailable("making {}: {}", folder.string(), error.message());
-  if (std::filesystem::exists(folder / "manifest.json")) {
+  if (job::HasManifest(folder)) {
     return AlreadyExists("{} holds a checkpoint already", folder.string());
   }
   job::Manifest manifest;

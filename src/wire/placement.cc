@@ -19,11 +19,15 @@ size_t Spread(size_t block) {
 
 }  // namespace
 
-Bucket BucketOfBlock(std::string_view tensor, size_t block) {
-  // FNV-1a, the same on every machine.
+uint64_t HashOf(std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : tensor) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return static_cast<Bucket>((HashOf(static_cast<int64_t>(hash)) + Spread(block)) % kBuckets);
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
+Bucket BucketOfBlock(std::string_view tensor, size_t block) {
+  const auto hash = static_cast<int64_t>(HashOf(tensor));
+  return static_cast<Bucket>((HashOf(hash) + Spread(block)) % kBuckets);
 }
 
 Placement::Placement(size_t lanes) : lanes_(lanes) {

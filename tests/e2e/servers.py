@@ -13,9 +13,10 @@ from harness import BINARY
 class Server:
     """An `elasticdl ps`, killed by `kill` as by the kernel."""
 
-    def __init__(self, index=0, servers=1, port=0, token_file=None):
+    def __init__(self, index=0, servers=1, port=0, token_file=None,
+                 flags=()):
         command = [BINARY, "ps", f"--port={port}", "--lanes=2", f"--index={index}",
-                   f"--servers={servers}"]
+                   f"--servers={servers}", *flags]
         if token_file:
             command.append(f"--token_file={token_file}")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
