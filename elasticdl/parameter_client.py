@@ -61,11 +61,11 @@ class ShardKey(NamedTuple):
 
 
 class Prefetch:
-    """Rows on their way, of `ParameterClient.prefetch`."""
+    """Rows and tensors on their way, of `ParameterClient.prefetch`."""
 
-    def __init__(self, native, names):
+    def __init__(self, native, tables, tensors):
         self._native = native
-        self._names = names
+        self._names = tables, tensors
         self._taken = None
 
     def done(self):
@@ -75,17 +75,38 @@ class Prefetch:
     def result(self):
         """{table: (rows, inverse)}: a row for each distinct id, and for each id that was given
         the place of its row, so that rows[inverse] is what `pull` would have returned."""
-        return {name: taken[:2] for name, taken in self._take().items()}
+        return {name: taken[:2] for name, taken in self._take()[0].items()}
 
     def ids(self):
         """{table: ids}, the distinct ids in the order of the rows: what gradients with respect
         to the rows are pushed with."""
-        return {name: taken[2] for name, taken in self._take().items()}
+        return {name: taken[2] for name, taken in self._take()[0].items()}
+
+    def tensors(self):
+        """{name: array} of the tensors that were asked for."""
+        return self._take()[1]
 
     def _take(self):
         if self._taken is None:
-            self._taken = dict(zip(self._names, self._native.take()))
+            self._taken = [dict(zip(names, arrays))
+                           for names, arrays in zip(self._names, self._native.take())]
         return self._taken
+
+
+class PendingPush:
+    """A batch on its way, of `ParameterClient.push_async`."""
+
+    def __init__(self, native, finish):
+        self._native = native
+        self._finish = finish  # makes a PushResult of what the servers said, or raises
+
+    def done(self):
+        """Whether `result` would not wait."""
+        return self._native.done()
+
+    def result(self):
+        """Waits, and returns or raises what `push` would have."""
+        return self._finish(self._native.result)
 
 
 class ParameterClient:
@@ -169,11 +190,15 @@ class ParameterClient:
         """{table: ids} -> {table: rows}, in one message to each server."""
         return dict(zip(ids, self._native.pull(self._wanted(ids), create)))
 
-    def prefetch(self, ids, create=True):
-        """Starts to pull {table: ids} and returns at once: the rows of the next batch come while
-        this one is computed. They are as old as this call: what is pushed later is not in them.
+    def prefetch(self, ids, create=True, tensors=()):
+        """Starts to pull {table: ids}, and the tensors of these names, and returns at once: the
+        rows of the next batch come while this one is computed. They are as old as this call: what
+        is pushed later is not in them.
         """
-        return Prefetch(self._native.start_pull(self._wanted(ids), create), list(ids))
+        names = list(tensors)
+        shapes = [self._found(self._tensors, "tensor", name) for name in names]
+        return Prefetch(self._native.start_pull(self._wanted(ids), shapes, create), list(ids),
+                        names)
 
     def pull_tensors(self, names=None):
         """{name: array} of these tensors, or of all."""
@@ -196,21 +221,20 @@ class ParameterClient:
         server that was started anew, and so lacks batches of this client, is an error with code
         ABORTED; the push after it goes on with what the servers have.
         """
-        tables, tensors = tables or {}, tensors or {}
-        rate = _rates(learning_rate, [*tables, *tensors])
-        rows = [self._row_gradient(name, *gradient, rate(name))
-                for name, gradient in tables.items()]
-        values = [self._tensor_gradient(name, gradient, rate(name))
-                  for name, gradient in tensors.items()]
-        if at is None:
-            result = self._push_next(rows, values)
-        else:
-            lease, shard, batch = at
-            result = self._push_at(lease, shard, batch, rows, values)
-        if fail_on_nan and result.outcome is Outcome.REFUSED:
-            raise FloatingPointError("a gradient of this batch is NaN or infinite; the batch "
-                                     "changed nothing")
-        return result
+        gradients = self._gradients(tables, tensors, learning_rate)
+        lease, shard, batch, finish = self._place(at, fail_on_nan)
+        return finish(lambda: self._native.push(lease, shard, batch, *gradients))
+
+    def push_async(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False):
+        """Starts a `push` and returns a `PendingPush` at once: the batch travels while the next
+        one is computed. The arrays may change as soon as this returns.
+
+        Wait for each with `result()`, in the order in which they were started: what became of a
+        batch is told there alone. What is pulled after this call has the batch in it.
+        """
+        gradients = self._gradients(tables, tensors, learning_rate)
+        lease, shard, batch, finish = self._place(at, fail_on_nan)
+        return PendingPush(self._native.start_push(lease, shard, batch, *gradients), finish)
 
     def open_shard(self, lease, shard):
         """Says that this client is about to push the batches of a `ShardKey` under a lease, and
@@ -240,26 +264,42 @@ class ParameterClient:
     def __exit__(self, *exception):
         self.close()
 
-    def _push_next(self, rows, values):
-        if self._stream is None:
+    def _gradients(self, tables, tensors, learning_rate):
+        tables, tensors = tables or {}, tensors or {}
+        rate = _rates(learning_rate, [*tables, *tensors])
+        return ([self._row_gradient(name, *gradient, rate(name))
+                 for name, gradient in tables.items()],
+                [self._tensor_gradient(name, gradient, rate(name))
+                 for name, gradient in tensors.items()])
+
+    def _place(self, at, fail_on_nan):
+        """(lease, shard, batch) of the next push, and what makes a result of its answer."""
+        own = at is None
+        if own and self._stream is None:
             shard = ShardKey(secrets.randbits(64))
             self._native.open(OWN_LEASE, tuple(shard))
             self._stream = shard, 0
-        (shard, batch), self._stream = self._stream, None  # until it is known what became of it
-        result = self._push_at(OWN_LEASE, shard, batch, rows, values)
-        if result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
-            error = ParameterError(
-                "a parameter server was started anew and lacks batches of this client: restore a "
-                "checkpoint, or go on with what the servers have")
-            error.code = "ABORTED"
-            raise error
-        self._stream = shard, batch + 1
-        return result
+        lease, shard, batch = (OWN_LEASE, *self._stream) if own else at
+        if own:
+            self._stream = shard, batch + 1
 
-    def _push_at(self, lease, shard, batch, rows, values):
-        outcome, mark, refused = self._native.push(lease, tuple(ShardKey(*shard)), batch, rows,
-                                                   values)
-        return PushResult(Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome), mark)
+        def finish(wait):
+            try:
+                result = _result(*wait())
+                if own and result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
+                    raise _lost()
+            except BaseException:
+                # What became of this batch is not known or it is lost: no later one of its shard
+                # can be applied.
+                if own and self._stream is not None and self._stream[0] == shard:
+                    self._stream = None
+                raise
+            if fail_on_nan and result.outcome is Outcome.REFUSED:
+                raise FloatingPointError("a gradient of this batch is NaN or infinite; the batch "
+                                         "changed nothing")
+            return result
+
+        return lease, tuple(ShardKey(*shard)), batch, finish
 
     def _declared(self, names):
         if names is None:
@@ -294,6 +334,18 @@ class ParameterClient:
             raise ValueError(f"the gradient of tensor {name!r} has shape {gradient.shape}, and "
                              f"the tensor {shape}")
         return number, gradient, rate
+
+
+def _result(outcome, mark, refused):
+    return PushResult(Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome), mark)
+
+
+def _lost():
+    error = ParameterError(
+        "a parameter server was started anew and lacks batches of this client: restore a "
+        "checkpoint, or go on with what the servers have")
+    error.code = "ABORTED"
+    return error
 
 
 def _address(server):

@@ -90,7 +90,6 @@ wire::Buffer CopyOf(std::span<const Value> values) {
   return copy;
 }
 
-// What a push owns while it is under way.
 struct PushTable {
   PushTable(const wire::Placement& placement, size_t its_number)
       : number(its_number), keys(placement) {}
@@ -99,13 +98,21 @@ struct PushTable {
   wire::Buffer sums;
   float learning_rate = 0;
 };
+
+}  // namespace
+
 struct PushState {
   uint64_t lease = 0;
   wire::ShardKey shard;
   uint64_t batch = 0;
   std::vector<PushTable> tables;
   std::vector<ps_client::TensorPush> tensors;
+  std::vector<wire::Buffer> copies;  // of gradients of tensors, where they could change meanwhile
   ps_client::PushResult result;
+
+  std::tuple<int, uint64_t, bool> Told() const {
+    return {static_cast<int>(result.outcome), result.mark, result.refused};
+  }
 
   Ticket Start(ps_client::Client& client) const {
     ps_client::PushSpec spec{.lease = lease, .shard = shard, .batch = batch, .tensors = tensors};
@@ -119,21 +126,29 @@ struct PushState {
   }
 };
 
-}  // namespace
-
-nb::list Prefetch::Take() {
+std::pair<nb::list, nb::list> Prefetch::Take() {
   if (!WaitUnlessSignalled(*pending_)) throw nb::python_error();
   OrRaise(pending_->status());
   if (taken_) RaiseValueError("these rows were taken already");
   taken_ = true;
-  nb::list all;
-  for (Table& table : *tables_) {
+  std::pair<nb::list, nb::list> all;
+  for (Table& table : wanted_->tables) {
     const size_t unique = table.keys.ids().size();
-    all.append(nb::make_tuple(ArrayOfFloats(std::move(table.rows), {unique, table.dim}, arrays_),
-                              ArrayOfInt32(std::move(table.places), table.shape, arrays_),
-                              ArrayOfInt64(std::move(table.unique), {unique}, arrays_)));
+    all.first.append(
+        nb::make_tuple(ArrayOfFloats(std::move(table.rows), {unique, table.dim}, arrays_),
+                       ArrayOfInt32(std::move(table.places), table.shape, arrays_),
+                       ArrayOfInt64(std::move(table.unique), {unique}, arrays_)));
+  }
+  for (Tensor& tensor : wanted_->tensors) {
+    all.second.append(ArrayOfFloats(std::move(tensor.values), tensor.shape, arrays_));
   }
   return all;
+}
+
+std::tuple<int, uint64_t, bool> PendingPush::Result() {
+  if (!WaitUnlessSignalled(*pending_)) throw nb::python_error();
+  OrRaise(pending_->status());
+  return state_->Told();
 }
 
 Client::Client(std::vector<Server> servers, std::string token, std::string caller,
@@ -205,30 +220,41 @@ size_t Client::Put(const std::vector<Value>& values) {
   return *taken;
 }
 
-std::shared_ptr<Prefetch::Tables> Client::TablesOf(const std::vector<Wanted>& wanted) const {
-  auto tables = std::make_shared<Prefetch::Tables>();
-  for (const auto& [table, ids] : wanted) {
+std::shared_ptr<Prefetch::Wanted> Client::WantedOf(const std::vector<TableIds>& tables,
+                                                   const std::vector<TensorShape>& tensors) const {
+  auto wanted = std::make_shared<Prefetch::Wanted>();
+  for (const auto& [table, ids] : tables) {
     if (ids.size() > Keys::kMostIds) RaiseValueError("{} ids at a time", ids.size());
-    tables->emplace_back(placement_, table, DimOf(table)).shape = ShapeOf(ids);
+    wanted->tables.emplace_back(placement_, table, DimOf(table)).shape = ShapeOf(ids);
   }
-  return tables;
+  for (const auto& [tensor, shape] : tensors) {
+    size_t size = 1;
+    for (const size_t length : shape) size *= length;
+    if (size != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
+    wanted->tensors.push_back(
+        {.number = tensor, .shape = shape, .values = wire::Buffer(size * sizeof(float))});
+  }
+  return wanted;
 }
 
-std::shared_ptr<Pending> Client::Begin(std::shared_ptr<Prefetch::Tables> tables, bool create) {
+std::shared_ptr<Pending> Client::BeginPull(std::shared_ptr<Prefetch::Wanted> wanted, bool create) {
   using Unknown = wire::Pull::Unknown;
   return thread_->Start(
-      [tables, create](ps_client::Client& client) {
+      [wanted, create](ps_client::Client& client) {
         ps_client::PullSpec spec{.unknown = create ? Unknown::kMake : Unknown::kTell};
-        for (Prefetch::Table& table : *tables) {
+        for (Prefetch::Table& table : wanted->tables) {
           if (!table.ids.empty()) table.keys.Assign(table.ids);
           table.rows.Reshape(table.keys.ids().size() * table.dim * sizeof(float));
           spec.tables.push_back(
               {.table = table.number, .keys = &table.keys, .rows = FloatsIn(table.rows)});
         }
+        for (const Prefetch::Tensor& tensor : wanted->tensors) {
+          spec.tensors.push_back({.tensor = tensor.number, .values = FloatsIn(tensor.values)});
+        }
         return client.StartPull(spec);
       },
-      [tables](ps_client::Client& client, Ticket ticket) {
-        for (Prefetch::Table& table : *tables) {
+      [wanted](ps_client::Client& client, Ticket ticket) {
+        for (Prefetch::Table& table : wanted->tables) {
           if (table.ids.empty()) continue;
           table.places = CopyOf(table.keys.places());
           table.unique = CopyOf(table.keys.ids());
@@ -237,66 +263,52 @@ std::shared_ptr<Pending> Client::Begin(std::shared_ptr<Prefetch::Tables> tables,
       });
 }
 
-nb::list Client::Pull(const std::vector<Wanted>& wanted, bool create) {
-  const auto tables = TablesOf(wanted);
+nb::list Client::Pull(const std::vector<TableIds>& tables, bool create) {
+  const auto wanted = WantedOf(tables, {});
   {
     const nb::gil_scoped_release released;
-    for (size_t i = 0; i < tables->size(); ++i) {
-      (*tables)[i].keys.Assign({wanted[i].second.data(), wanted[i].second.size()});
+    for (size_t i = 0; i < tables.size(); ++i) {
+      wanted->tables[i].keys.Assign({tables[i].second.data(), tables[i].second.size()});
     }
   }
-  Wait(Begin(tables, create));
-  std::vector<wire::Buffer> spread(tables->size());
+  Wait(BeginPull(wanted, create));
+  std::vector<wire::Buffer> spread(tables.size());
   {
     const nb::gil_scoped_release released;
-    for (size_t i = 0; i < tables->size(); ++i) {
-      const Prefetch::Table& table = (*tables)[i];
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const Prefetch::Table& table = wanted->tables[i];
       spread[i].Reshape(table.keys.places().size() * table.dim * sizeof(float));
       table.keys.Spread(FloatsIn(table.rows), table.dim, FloatsIn(spread[i]));
     }
   }
   nb::list all;
-  for (size_t i = 0; i < tables->size(); ++i) {
-    std::vector<size_t> shape = (*tables)[i].shape;
-    shape.push_back((*tables)[i].dim);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    std::vector<size_t> shape = wanted->tables[i].shape;
+    shape.push_back(wanted->tables[i].dim);
     all.append(ArrayOfFloats(std::move(spread[i]), shape, arrays_));
   }
   return all;
 }
 
-std::unique_ptr<Prefetch> Client::StartPull(const std::vector<Wanted>& wanted, bool create) {
-  auto tables = TablesOf(wanted);
+std::unique_ptr<Prefetch> Client::StartPull(const std::vector<TableIds>& tables,
+                                            const std::vector<TensorShape>& tensors, bool create) {
+  auto wanted = WantedOf(tables, tensors);
   {
     const nb::gil_scoped_release released;
     // A copy, for the caller may change its array while the thread puts the ids in order.
-    for (size_t i = 0; i < tables->size(); ++i) {
-      const Ids& ids = wanted[i].second;
-      (*tables)[i].ids.assign(ids.data(), ids.data() + ids.size());
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const Ids& ids = tables[i].second;
+      wanted->tables[i].ids.assign(ids.data(), ids.data() + ids.size());
     }
   }
-  auto pending = Begin(tables, create);
-  return std::make_unique<Prefetch>(std::move(tables), std::move(pending), arrays_);
+  auto pending = BeginPull(wanted, create);
+  return std::make_unique<Prefetch>(std::move(wanted), std::move(pending), arrays_);
 }
 
-nb::list Client::PullTensors(const std::vector<std::pair<size_t, std::vector<size_t>>>& wanted) {
-  // Of this call and of the thread, which may outlast it.
-  const auto values = std::make_shared<std::vector<wire::Buffer>>(wanted.size());
-  ps_client::PullSpec spec;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    size_t size = 1;
-    for (const size_t length : wanted[i].second) size *= length;
-    if (size != SizeOf(wanted[i].first)) RaiseValueError("tensor {} has another size", i);
-    (*values)[i].Reshape(size * sizeof(float));
-    spec.tensors.push_back({.tensor = wanted[i].first, .values = FloatsIn((*values)[i])});
-  }
-  Wait(thread_->Start(
-      [spec](ps_client::Client& client) { return client.StartPull(spec); },
-      [values](ps_client::Client& client, Ticket ticket) { return client.WaitPull(ticket); }));
-  nb::list all;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    all.append(ArrayOfFloats(std::move((*values)[i]), wanted[i].second, arrays_));
-  }
-  return all;
+nb::list Client::PullTensors(const std::vector<TensorShape>& tensors) {
+  auto wanted = WantedOf({}, tensors);
+  auto pending = BeginPull(wanted, true);
+  return Prefetch(std::move(wanted), std::move(pending), arrays_).Take().second;
 }
 
 uint64_t Client::Open(uint64_t lease, const Shard& shard) {
@@ -308,10 +320,10 @@ uint64_t Client::Open(uint64_t lease, const Shard& shard) {
   return *mark;
 }
 
-std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard, uint64_t batch,
-                                             const std::vector<TableGradient>& tables,
-                                             const std::vector<TensorGradient>& tensors) {
-  const auto state =
+std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,
+                                               const std::vector<TableGradient>& tables,
+                                               const std::vector<TensorGradient>& tensors) const {
+  auto state =
       std::make_shared<PushState>(PushState{.lease = lease, .shard = KeyOf(shard), .batch = batch});
   std::vector<size_t> dims;
   for (const auto& [table, ids, gradients, rate] : tables) {
@@ -339,13 +351,39 @@ std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard,
       table.keys.Sum(std::get<Floats>(tables[i]).data(), dims[i], FloatsIn(table.sums));
     }
   }
-  Wait(thread_->Start([state](ps_client::Client& client) { return state->Start(client); },
-                      [state](ps_client::Client& client, Ticket ticket) -> Status {
-                        EDL_ASSIGN_OR_RETURN(state->result, client.WaitPush(ticket));
-                        return Ok();
-                      }),
-       tensors);
-  return {static_cast<int>(state->result.outcome), state->result.mark, state->result.refused};
+  return state;
+}
+
+std::shared_ptr<Pending> Client::BeginPush(std::shared_ptr<PushState> state) {
+  return thread_->Start([state](ps_client::Client& client) { return state->Start(client); },
+                        [state](ps_client::Client& client, Ticket ticket) -> Status {
+                          EDL_ASSIGN_OR_RETURN(state->result, client.WaitPush(ticket));
+                          return Ok();
+                        });
+}
+
+std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard, uint64_t batch,
+                                             const std::vector<TableGradient>& tables,
+                                             const std::vector<TensorGradient>& tensors) {
+  const auto state = PushStateOf(lease, shard, batch, tables, tensors);
+  Wait(BeginPush(state), tensors);
+  return state->Told();
+}
+
+std::unique_ptr<PendingPush> Client::StartPush(uint64_t lease, const Shard& shard, uint64_t batch,
+                                               const std::vector<TableGradient>& tables,
+                                               const std::vector<TensorGradient>& tensors) {
+  auto state = PushStateOf(lease, shard, batch, tables, tensors);
+  {
+    const nb::gil_scoped_release released;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Floats& gradient = std::get<Floats>(tensors[i]);
+      state->copies.push_back(CopyOf(std::span(gradient.data(), gradient.size())));
+      state->tensors[i].gradients = FloatsIn(state->copies.back());
+    }
+  }
+  auto pending = BeginPush(state);
+  return std::make_unique<PendingPush>(std::move(state), std::move(pending));
 }
 
 std::tuple<uint64_t, double, double> Client::Save(const std::string& folder) {

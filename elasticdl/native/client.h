@@ -17,7 +17,7 @@
 
 namespace edl::native {
 
-// The rows of a batch, on their way or here. Thread-safe, with the GIL.
+// What a batch needs, on its way or here. Thread-safe, with the GIL.
 class Prefetch {
  public:
   struct Table {
@@ -33,22 +33,50 @@ class Prefetch {
     wire::Buffer places;
     wire::Buffer unique;
   };
-  using Tables = std::vector<Table>;
+  struct Tensor {
+    size_t number;
+    std::vector<size_t> shape;
+    wire::Buffer values;
+  };
+  struct Wanted {
+    std::vector<Table> tables;
+    std::vector<Tensor> tensors;
+  };
 
-  // The tables are owned by this and by the thread that pulls them.
-  Prefetch(std::shared_ptr<Tables> tables, std::shared_ptr<ps_client::Pending> pending,
+  // `wanted` is owned by this and by the thread that pulls it.
+  Prefetch(std::shared_ptr<Wanted> wanted, std::shared_ptr<ps_client::Pending> pending,
            ArrayCount arrays)
-      : tables_(std::move(tables)), pending_(std::move(pending)), arrays_(std::move(arrays)) {}
+      : wanted_(std::move(wanted)), pending_(std::move(pending)), arrays_(std::move(arrays)) {}
 
   bool IsDone() { return pending_->WaitFor(Duration::zero()); }
-  // Waits. For each table (rows, places of the given ids among them, their ids), once.
-  nanobind::list Take();
+  // Waits. For each table (rows, places of the given ids among them, their ids), and the tensors;
+  // once.
+  std::pair<nanobind::list, nanobind::list> Take();
 
  private:
-  const std::shared_ptr<Tables> tables_;
+  const std::shared_ptr<Wanted> wanted_;
   const std::shared_ptr<ps_client::Pending> pending_;
   const ArrayCount arrays_;
   bool taken_ = false;
+};
+
+// What a push owns while it is under way.
+struct PushState;
+
+// A push that nobody waits for yet. Thread-safe, with the GIL.
+class PendingPush {
+ public:
+  // The state is owned by this and by the thread that pushes.
+  PendingPush(std::shared_ptr<PushState> state, std::shared_ptr<ps_client::Pending> pending)
+      : state_(std::move(state)), pending_(std::move(pending)) {}
+
+  bool IsDone() { return pending_->WaitFor(Duration::zero()); }
+  // Waits. As Client::Push tells it.
+  std::tuple<int, uint64_t, bool> Result();
+
+ private:
+  const std::shared_ptr<PushState> state_;
+  const std::shared_ptr<ps_client::Pending> pending_;
 };
 
 // ps_client::Client for Python. What comes in was checked by elasticdl/parameter_client.py, which
@@ -74,11 +102,13 @@ class Client {
   size_t Put(const std::vector<Value>& values);
 
   // Tables by number, each with ids of any shape; `create` makes rows of new ids.
-  using Wanted = std::pair<size_t, Ids>;
-  nanobind::list Pull(const std::vector<Wanted>& wanted, bool create);
-  std::unique_ptr<Prefetch> StartPull(const std::vector<Wanted>& wanted, bool create);
+  using TableIds = std::pair<size_t, Ids>;
   // Tensors by number, with the shape in which they come.
-  nanobind::list PullTensors(const std::vector<std::pair<size_t, std::vector<size_t>>>& wanted);
+  using TensorShape = std::pair<size_t, std::vector<size_t>>;
+  nanobind::list Pull(const std::vector<TableIds>& tables, bool create);
+  std::unique_ptr<Prefetch> StartPull(const std::vector<TableIds>& tables,
+                                      const std::vector<TensorShape>& tensors, bool create);
+  nanobind::list PullTensors(const std::vector<TensorShape>& tensors);
 
   // Ledger, dataset, generation, epoch, ordinal.
   using Shard = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
@@ -90,6 +120,10 @@ class Client {
   std::tuple<int, uint64_t, bool> Push(uint64_t lease, const Shard& shard, uint64_t batch,
                                        const std::vector<TableGradient>& tables,
                                        const std::vector<TensorGradient>& tensors);
+  // Takes copies of the gradients.
+  std::unique_ptr<PendingPush> StartPush(uint64_t lease, const Shard& shard, uint64_t batch,
+                                         const std::vector<TableGradient>& tables,
+                                         const std::vector<TensorGradient>& tensors);
 
   // Bytes, seconds, the longest pause of a lane in seconds.
   std::tuple<uint64_t, double, double> Save(const std::string& folder);
@@ -101,8 +135,15 @@ class Client {
  private:
   size_t DimOf(size_t table) const;
   size_t SizeOf(size_t tensor) const;
-  std::shared_ptr<Prefetch::Tables> TablesOf(const std::vector<Wanted>& wanted) const;
-  std::shared_ptr<ps_client::Pending> Begin(std::shared_ptr<Prefetch::Tables> tables, bool create);
+  std::shared_ptr<Prefetch::Wanted> WantedOf(const std::vector<TableIds>& tables,
+                                             const std::vector<TensorShape>& tensors) const;
+  std::shared_ptr<ps_client::Pending> BeginPull(std::shared_ptr<Prefetch::Wanted> wanted,
+                                                bool create);
+  // Tensors stay where they lie.
+  std::shared_ptr<PushState> PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,
+                                         const std::vector<TableGradient>& tables,
+                                         const std::vector<TensorGradient>& tensors) const;
+  std::shared_ptr<ps_client::Pending> BeginPush(std::shared_ptr<PushState> state);
   // Waits for what uses arrays of `used`, which are kept if a signal ends the wait before.
   template <typename Used>
   void Wait(const std::shared_ptr<ps_client::Pending>& pending, const Used& used);

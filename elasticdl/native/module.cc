@@ -12,6 +12,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_native, module) {
   using edl::native::Client;
+  using edl::native::PendingPush;
   using edl::native::Prefetch;
   // A program may end with a client in a global.
   nb::set_leak_warnings(false);
@@ -20,6 +21,9 @@ NB_MODULE(_native, module) {
   nb::class_<Prefetch>(module, "Prefetch")
       .def("done", &Prefetch::IsDone)
       .def("take", &Prefetch::Take);
+  nb::class_<PendingPush>(module, "PendingPush")
+      .def("done", &PendingPush::IsDone)
+      .def("result", &PendingPush::Result);
 
   // noconvert: an array of another kind would be copied in silence.
   nb::class_<Client>(module, "Client")
@@ -29,11 +33,14 @@ NB_MODULE(_native, module) {
            nb::arg("patience"))
       .def("declare", &Client::Declare, nb::arg("text"), nb::arg("dims"), nb::arg("tensors"))
       .def("put", &Client::Put, nb::arg("values").noconvert())
-      .def("pull", &Client::Pull, nb::arg("wanted").noconvert(), nb::arg("create"))
-      .def("start_pull", &Client::StartPull, nb::arg("wanted").noconvert(), nb::arg("create"))
-      .def("pull_tensors", &Client::PullTensors, nb::arg("wanted"))
+      .def("pull", &Client::Pull, nb::arg("tables").noconvert(), nb::arg("create"))
+      .def("start_pull", &Client::StartPull, nb::arg("tables").noconvert(), nb::arg("tensors"),
+           nb::arg("create"))
+      .def("pull_tensors", &Client::PullTensors, nb::arg("tensors"))
       .def("open", &Client::Open, nb::arg("lease"), nb::arg("shard"))
       .def("push", &Client::Push, nb::arg("lease"), nb::arg("shard"), nb::arg("batch"),
+           nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
+      .def("start_push", &Client::StartPush, nb::arg("lease"), nb::arg("shard"), nb::arg("batch"),
            nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
       .def("save", &Client::Save, nb::arg("folder"))
       .def("restore", &Client::Restore, nb::arg("folder"))

@@ -136,6 +136,83 @@ def test_many_prefetches_are_under_way_beside_pushes(client):
         np.testing.assert_array_equal(rows[inverse][-2:, 0], [1, 1] if number == 0 else [0, 1])
 
 
+def test_tensors_come_with_prefetched_rows(client):
+    handle = client.prefetch({"rows": ids_of(1)}, tensors=["mean", "dense/kernel"])
+    client.push(tensors={"dense/kernel": VALUE}, learning_rate=1)
+    tensors = handle.tensors()
+    assert list(tensors) == ["mean", "dense/kernel"]
+    assert handle.result()["rows"][0].shape == (1, DIM)
+    np.testing.assert_array_equal(tensors["dense/kernel"], VALUE)  # as they were when it was asked
+    assert tensors["mean"].shape == ()
+    with pytest.raises(KeyError, match="'mean'"):
+        client.prefetch({}, tensors=["median"])
+    assert client.prefetch({"rows": ids_of(1)}).tensors() == {}
+
+
+def test_pushes_are_under_way_while_the_program_goes_on(client):
+    ids, gradient, kernel = np.arange(5000), ones(5000, DIM), ones(2, 3, 4)
+    pushes = []
+    for _ in range(5):
+        pushes.append(client.push_async({"rows": (ids, gradient)}, {"dense/kernel": kernel},
+                                        learning_rate=1))
+        # It has its own, and a pull that was asked for later sees it.
+        ids += 1
+        gradient *= 2
+        kernel *= 2
+        handle = client.prefetch({"rows": ids_of(4999)}, tensors=["dense/kernel"])
+    assert [push.result() for push in pushes] == [(Outcome.APPLIED, mark) for mark in range(1, 6)]
+    assert all(push.done() for push in pushes)
+    assert pushes[0].result().applied, "it can be asked again"
+    np.testing.assert_array_equal(client.pull("rows", ids_of(0, 1, 4999))[:, 0], [0, -2, -30])
+    np.testing.assert_array_equal(handle.result()["rows"][0], -30)
+    np.testing.assert_array_equal(handle.tensors()["dense/kernel"], VALUE - 31)
+    assert client.push({"rows": (ids_of(0), ones(1, DIM))}, learning_rate=1).mark == 6
+
+
+def test_a_push_that_nobody_waits_for_is_applied(client):
+    for _ in range(3):
+        client.push_async({"rows": (np.arange(20000), ones(20000, DIM))},
+                          {"dense/kernel": ones(2, 3, 4)}, learning_rate=1)
+    np.testing.assert_array_equal(client.pull("rows", ids_of(19999)), 1 - 3)
+    np.testing.assert_array_equal(client.pull_tensors()["dense/kernel"], VALUE - 3)
+
+
+def test_a_pending_push_fails_as_a_push_would(start_ps):
+    server, = start_ps()
+    with connect([server]) as client:
+        declare(client)
+        batch = {"rows": (ids_of(1), ones(1, DIM))}
+        with pytest.raises(ValueError, match="nothing for"):
+            client.push_async(batch, learning_rate={})
+        bad = {"rows": (ids_of(1), np.full((1, DIM), np.nan, np.float32))}
+        refused = [client.push_async(bad, learning_rate=1),
+                   client.push_async(bad, learning_rate=1, fail_on_nan=True)]
+        assert refused[0].result().outcome is Outcome.REFUSED
+        with pytest.raises(FloatingPointError):
+            refused[1].result()
+        assert client.push_async(batch, learning_rate=1).result().mark == 3
+        shard = ShardKey(ledger=5)
+        assert client.push_async(batch, learning_rate=1, at=(7, shard, 0)).result().outcome is (
+            Outcome.NOT_OPEN)
+
+        server.kill()
+        server, = start_ps(port=server.port)
+        lost = [client.push_async(batch, learning_rate=1) for _ in range(3)]
+        for push in lost:
+            with pytest.raises(ParameterError, match="started anew") as caught:
+                push.result()
+            assert caught.value.code == "ABORTED"
+        assert client.push(batch, learning_rate=1) == (Outcome.APPLIED, 1), "then it goes on"
+        np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 0)
+
+        server.freeze()
+        under_way = client.push_async(batch, learning_rate=1)
+        assert not under_way.done()
+        client.close()
+        with pytest.raises(ParameterError, match="closed"):
+            under_way.result()
+
+
 def test_arrays_are_aligned_and_do_not_leak(client):
     native = client._native
     for count in (1, 5, 1000, 40001):
