@@ -14,6 +14,7 @@ import json
 import math
 import os
 import secrets
+import threading
 import weakref
 from typing import NamedTuple
 
@@ -109,12 +110,24 @@ class PendingPush:
         return self._finish(self._native.result)
 
 
+class _OwnShard:
+    """Batches that a thread counts by itself."""
+
+    def __init__(self):
+        self.shard = ShardKey(secrets.randbits(64))
+        self.is_broken = False
+        self._next = 0
+
+    def take(self):
+        self._next += 1
+        return OWN_LEASE, self.shard, self._next - 1
+
+
 class ParameterClient:
     """Parameters on one or more servers (`elasticdl ps`).
 
-    Any thread may call it, and none holds the GIL while it waits. Two threads that push should
-    have a client each, for the batches of a client have an order. A client does not survive a
-    fork: make it in the child.
+    Any thread may call it, and none holds the GIL while it waits. Batches that a thread pushes
+    are applied in its order. A client does not survive a fork: make it in the child.
     """
 
     def __init__(self, servers, *, token=None, token_file=None, transport="auto", patience=600.0,
@@ -144,7 +157,7 @@ class ParameterClient:
         self._closing = weakref.finalize(self, self._native.close)
         self._tables = None  # name -> (number, dim)
         self._tensors = None  # name -> (number, shape)
-        self._stream = None  # (shard, next batch) of pushes without `at`
+        self._own = threading.local()  # `shard` of each thread's pushes without `at`
 
     def declare(self, tables=(), tensors=(), seed=0):
         """Names the parameters. All clients of the servers declare the same, each once.
@@ -251,7 +264,7 @@ class ParameterClient:
         of servers; returns how many rows. Do it before `declare`, which would give tensors their
         first values."""
         rows = self._native.restore(os.fspath(folder))
-        self._stream = None
+        self._own = threading.local()
         return rows
 
     def close(self):
@@ -274,14 +287,8 @@ class ParameterClient:
 
     def _place(self, at, fail_on_nan):
         """(lease, shard, batch) of the next push, and what makes a result of its answer."""
-        own = at is None
-        if own and self._stream is None:
-            shard = ShardKey(secrets.randbits(64))
-            self._native.open(OWN_LEASE, tuple(shard))
-            self._stream = shard, 0
-        lease, shard, batch = (OWN_LEASE, *self._stream) if own else at
-        if own:
-            self._stream = shard, batch + 1
+        own = self._next_of_own() if at is None else None
+        lease, shard, batch = own.take() if own else at
 
         def finish(wait):
             try:
@@ -289,10 +296,9 @@ class ParameterClient:
                 if own and result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
                     raise _lost()
             except BaseException:
-                # What became of this batch is not known or it is lost: no later one of its shard
-                # can be applied.
-                if own and self._stream is not None and self._stream[0] == shard:
-                    self._stream = None
+                # The batch is lost, or nobody knows: none after it in its shard can be applied.
+                if own:
+                    own.is_broken = True
                 raise
             if fail_on_nan and result.outcome is Outcome.REFUSED:
                 raise FloatingPointError("a gradient of this batch is NaN or infinite; the batch "
@@ -300,6 +306,14 @@ class ParameterClient:
             return result
 
         return lease, tuple(ShardKey(*shard)), batch, finish
+
+    def _next_of_own(self):
+        own = getattr(self._own, "shard", None)
+        if own is None or own.is_broken:
+            own = _OwnShard()
+            self._native.open(OWN_LEASE, tuple(own.shard))
+            self._own.shard = own
+        return own
 
     def _declared(self, names):
         if names is None:

@@ -169,6 +169,26 @@ def test_pushes_are_under_way_while_the_program_goes_on(client):
     assert client.push({"rows": (ids_of(0), ones(1, DIM))}, learning_rate=1).mark == 6
 
 
+def test_threads_push_with_one_client(client):
+    gradients, caught = ones(20000, DIM), []
+
+    def push_all():
+        try:
+            pushes = [client.push_async({"rows": (np.arange(20000), gradients)}, learning_rate=1)
+                      for _ in range(10)]
+            assert [push.result().mark for push in pushes] == list(range(1, 11))
+        except Exception as error:
+            caught.append(error)
+
+    threads = [threading.Thread(target=push_all) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not caught
+    np.testing.assert_array_equal(client.pull("rows", ids_of(0, 19999)), 1 - 30)
+
+
 def test_a_push_that_nobody_waits_for_is_applied(client):
     for _ in range(3):
         client.push_async({"rows": (np.arange(20000), ones(20000, DIM))},
