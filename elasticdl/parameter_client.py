@@ -97,9 +97,9 @@ class Prefetch:
 class PendingPush:
     """A batch on its way, of `ParameterClient.push_async`."""
 
-    def __init__(self, native, finish):
+    def __init__(self, native, place):
         self._native = native
-        self._finish = finish  # makes a PushResult of what the servers said, or raises
+        self._place = place
 
     def done(self):
         """Whether `result` would not wait."""
@@ -107,20 +107,53 @@ class PendingPush:
 
     def result(self):
         """Waits, and returns or raises what `push` would have."""
-        return self._finish(self._native.result)
+        return self._place.finish(self._native.result)
 
 
 class _OwnShard:
     """Batches that a thread counts by itself."""
 
     def __init__(self):
-        self.shard = ShardKey(secrets.randbits(64))
+        self.key = ShardKey(secrets.randbits(64))
+        self.batches = 0
         self.is_broken = False
-        self._next = 0
 
-    def take(self):
-        self._next += 1
-        return OWN_LEASE, self.shard, self._next - 1
+
+class _Place:
+    """Of a push, among the batches of its shard."""
+
+    def __init__(self, lease, shard, batch, own, fail_on_nan):
+        self.names = lease, tuple(ShardKey(*shard)), batch
+        self._own = own  # None: somebody else counts
+        self._fail_on_nan = fail_on_nan
+
+    def attempt(self, act):
+        try:
+            return act()
+        except BaseException:
+            # The batch is lost, or nobody knows: none after it in its shard can be applied.
+            if self._own:
+                self._own.is_broken = True
+            raise
+
+    def finish(self, wait):
+        """The result of what the servers say."""
+        result = self.attempt(lambda: self._checked(*wait()))
+        if self._fail_on_nan and result.outcome is Outcome.REFUSED:
+            raise FloatingPointError("a gradient of this batch is NaN or infinite; the batch "
+                                     "changed nothing")
+        return result
+
+    def _checked(self, outcome, mark, refused):
+        result = PushResult(
+            Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome), mark)
+        if self._own and result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
+            error = ParameterError(
+                "a parameter server was started anew and lacks batches of this client: restore a "
+                "checkpoint, or go on with what the servers have")
+            error.code = "ABORTED"
+            raise error
+        return result
 
 
 class ParameterClient:
@@ -235,8 +268,8 @@ class ParameterClient:
         ABORTED; the push after it goes on with what the servers have.
         """
         gradients = self._gradients(tables, tensors, learning_rate)
-        lease, shard, batch, finish = self._place(at, fail_on_nan)
-        return finish(lambda: self._native.push(lease, shard, batch, *gradients))
+        place = self._place(at, fail_on_nan)
+        return place.finish(lambda: self._native.push(*place.names, *gradients))
 
     def push_async(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False):
         """Starts a `push` and returns a `PendingPush` at once: the batch travels while the next
@@ -246,8 +279,9 @@ class ParameterClient:
         batch is told there alone. What is pulled after this call has the batch in it.
         """
         gradients = self._gradients(tables, tensors, learning_rate)
-        lease, shard, batch, finish = self._place(at, fail_on_nan)
-        return PendingPush(self._native.start_push(lease, shard, batch, *gradients), finish)
+        place = self._place(at, fail_on_nan)
+        return PendingPush(
+            place.attempt(lambda: self._native.start_push(*place.names, *gradients)), place)
 
     def open_shard(self, lease, shard):
         """Says that this client is about to push the batches of a `ShardKey` under a lease, and
@@ -286,34 +320,15 @@ class ParameterClient:
                  for name, gradient in tensors.items()])
 
     def _place(self, at, fail_on_nan):
-        """(lease, shard, batch) of the next push, and what makes a result of its answer."""
-        own = self._next_of_own() if at is None else None
-        lease, shard, batch = own.take() if own else at
-
-        def finish(wait):
-            try:
-                result = _result(*wait())
-                if own and result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
-                    raise _lost()
-            except BaseException:
-                # The batch is lost, or nobody knows: none after it in its shard can be applied.
-                if own:
-                    own.is_broken = True
-                raise
-            if fail_on_nan and result.outcome is Outcome.REFUSED:
-                raise FloatingPointError("a gradient of this batch is NaN or infinite; the batch "
-                                         "changed nothing")
-            return result
-
-        return lease, tuple(ShardKey(*shard)), batch, finish
-
-    def _next_of_own(self):
+        if at is not None:
+            return _Place(*at, None, fail_on_nan)
         own = getattr(self._own, "shard", None)
         if own is None or own.is_broken:
             own = _OwnShard()
-            self._native.open(OWN_LEASE, tuple(own.shard))
+            self._native.open(OWN_LEASE, tuple(own.key))
             self._own.shard = own
-        return own
+        own.batches += 1
+        return _Place(OWN_LEASE, own.key, own.batches - 1, own, fail_on_nan)
 
     def _declared(self, names):
         if names is None:
@@ -348,18 +363,6 @@ class ParameterClient:
             raise ValueError(f"the gradient of tensor {name!r} has shape {gradient.shape}, and "
                              f"the tensor {shape}")
         return number, gradient, rate
-
-
-def _result(outcome, mark, refused):
-    return PushResult(Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome), mark)
-
-
-def _lost():
-    error = ParameterError(
-        "a parameter server was started anew and lacks batches of this client: restore a "
-        "checkpoint, or go on with what the servers have")
-    error.code = "ABORTED"
-    return error
 
 
 def _address(server):
