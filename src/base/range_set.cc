@@ -44,6 +44,24 @@ void RangeSet::AddRange(Range range) {
   count_ += range.last - range.first + 1;
 }
 
+RangeSet RangeSet::Minus(const RangeSet& other) const {
+  RangeSet left;
+  for (const auto& [first, range] : ranges_) {
+    uint64_t from = range.first;
+    while (from <= range.last) {
+      const uint64_t begin = other.NextMissing(from);
+      if (begin > range.last) break;
+      const auto next = other.ranges_.upper_bound(begin);
+      const bool ends = next != other.ranges_.end() && next->second.first <= range.last;
+      const uint64_t end = ends ? next->second.first - 1 : range.last;
+      left.AddRange({begin, end});
+      if (end == range.last) break;
+      from = end + 1;
+    }
+  }
+  return left;
+}
+
 bool RangeSet::Contains(uint64_t number) const { return NextMissing(number) != number; }
 
 uint64_t RangeSet::NextMissing(uint64_t from) const {

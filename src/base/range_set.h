@@ -20,6 +20,8 @@ class RangeSet {
   // made, changed or swallowed, for a caller that mirrors the ranges elsewhere.
   bool Add(uint64_t number, std::vector<uint64_t>* touched = nullptr);
   void AddRange(Range range);
+  // What is in this set and not in `other`.
+  RangeSet Minus(const RangeSet& other) const;
 
   bool Contains(uint64_t number) const;
   // The smallest number at or above `from` that is not in the set.
@@ -29,6 +31,7 @@ class RangeSet {
   // Null if no range starts there.
   const Range* StartingAt(uint64_t first) const;
   std::vector<Range> ranges() const;
+  bool operator==(const RangeSet& other) const { return ranges_ == other.ranges_; }
 
  private:
   std::map<uint64_t, Range> ranges_;  // by first

@@ -34,6 +34,24 @@ TEST(RangeSet, TellsTheFirstNumberThatIsMissing) {
   EXPECT_EQ(set.NextMissing(7), 7);
 }
 
+TEST(RangeSet, SubtractsAsAPlainSetDoes) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    RangeSet a;
+    RangeSet b;
+    for (int i = 0; i < 12; ++i) {
+      const uint64_t first = random() % 60;
+      a.AddRange({first, first + random() % 5});
+      const uint64_t other = random() % 60;
+      b.AddRange({other, other + random() % 4});
+    }
+    const RangeSet left = a.Minus(b);
+    for (uint64_t number = 0; number < 70; ++number) {
+      ASSERT_EQ(left.Contains(number), a.Contains(number) && !b.Contains(number)) << number;
+    }
+  }
+}
+
 TEST(RangeSet, AgreesWithAPlainSetOnRandomNumbers) {
   std::mt19937 random(7);
   RangeSet ranges;

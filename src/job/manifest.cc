@@ -33,7 +33,12 @@ Status WriteManifest(const fs::path& folder, const Manifest& manifest) {
   for (const Manifest::Part& part : manifest.parts) {
     parts.push_back({{"file", part.file}, {"bytes", part.bytes}});
   }
-  const json written = {{"format", kFormat}, {"parts", parts}};
+  json written = {{"format", kFormat}, {"parts", parts}};
+  if (manifest.covered.ledger != 0) {
+    written["ps_epoch"] = manifest.ps_epoch;
+    written["version"] = manifest.version;
+    written["covered"] = json::parse(manifest.covered.ToJson());
+  }
   return WriteFileAtomically(folder / kFile, written.dump(1) + "\n");
 }
 
@@ -52,6 +57,16 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
   const json parts = read.value("parts", json());
   if (!parts.is_array()) return damaged();
   Manifest manifest;
+  if (read.contains("covered")) {
+    const json epoch = read.value("ps_epoch", json());
+    const json version = read.value("version", json());
+    if (!epoch.is_number_unsigned() || !version.is_number_integer()) return damaged();
+    manifest.ps_epoch = epoch.get<uint64_t>();
+    manifest.version = version.get<int64_t>();
+    Result<ShardSet> covered = ShardSet::FromJson(read["covered"].dump());
+    if (!covered.ok()) return damaged();
+    manifest.covered = *std::move(covered);
+  }
   std::error_code error;
   for (const json& part : parts) {
     if (!part.is_object()) return damaged();

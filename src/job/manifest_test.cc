@@ -35,6 +35,17 @@ TEST_F(ManifestTest, IsReadAsItWasWritten) {
   EXPECT_EQ(*read, manifest);
 }
 
+TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
+  Manifest manifest{.ps_epoch = 3, .version = 70};
+  manifest.covered.ledger = UINT64_MAX;
+  manifest.covered.datasets[1].generation = 2;
+  manifest.covered.datasets[1].shards[4].AddRange({0, 6});
+  ASSERT_EQ(WriteManifest(folder_, manifest), Ok());
+  const auto read = ReadManifest(folder_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, manifest);
+}
+
 TEST_F(ManifestTest, IsWhatMakesAFolderACheckpoint) {
   EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kNotFound);
 }
