@@ -51,6 +51,13 @@ class PushResult(NamedTuple):
         return self.outcome is Outcome.APPLIED
 
 
+class OpenedShard(NamedTuple):
+    """What the servers have of a shard that was opened."""
+
+    batches: int  # that all of them have: the first to push
+    ps_epoch: int  # of the job's servers, to be named in the shard's report; 0: there is no master
+
+
 class ShardKey(NamedTuple):
     """A shard of a dataset in one epoch; its batches are counted from 0."""
 
@@ -190,6 +197,7 @@ class ParameterClient:
         self._closing = weakref.finalize(self, self._native.close)
         self._tables = None  # name -> (number, dim)
         self._tensors = None  # name -> (number, shape)
+        self._values = []  # of tensors, as they were declared
         self._own = threading.local()  # `shard` of each thread's pushes without `at`
 
     def declare(self, tables=(), tensors=(), seed=0):
@@ -217,12 +225,18 @@ class ParameterClient:
         dims = [int(_required(table, "dim", "table")) for table in tables]
         text = json.dumps({"seed": seed, "tables": tables, "tensors": described}, allow_nan=False)
         self._native.declare(text, dims, [(spec["name"], spec["size"]) for spec in described])
-        if values:
-            self._native.put(list(enumerate(values)))
+        self._values = [value.copy() for value in values]
+        self.put_first_values()
         self._tables = {table["name"]: (number, dims[number])
                         for number, table in enumerate(tables)}
         self._tensors = {spec["name"]: (number, value.shape)
                          for number, (spec, value) in enumerate(zip(described, values))}
+
+    def put_first_values(self):
+        """Gives tensors that have none the values of `declare` once more: a server that was lost
+        before the first checkpoint has come back with nothing."""
+        if self._values:
+            self._native.put(list(enumerate(self._values)))
 
     def pull(self, table, ids, create=True):
         """The rows of `ids` (int64, any shape) as an array of shape ids.shape + (dim,).
@@ -285,8 +299,8 @@ class ParameterClient:
 
     def open_shard(self, lease, shard):
         """Says that this client is about to push the batches of a `ShardKey` under a lease, and
-        returns how many of them all servers have. A lower lease is fenced from now on."""
-        return self._native.open(lease, tuple(ShardKey(*shard)))
+        returns an `OpenedShard`. A lower lease is fenced from now on."""
+        return OpenedShard(*self._native.open(lease, tuple(ShardKey(*shard))))
 
     def save(self, folder):
         """Saves all parameters to a new folder that the servers can write, at paths that are

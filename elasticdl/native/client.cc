@@ -311,13 +311,14 @@ nb::list Client::PullTensors(const std::vector<TensorShape>& tensors) {
   return Prefetch(std::move(wanted), std::move(pending), arrays_).Take().second;
 }
 
-uint64_t Client::Open(uint64_t lease, const Shard& shard) {
-  const auto mark = std::make_shared<uint64_t>(0);  // of this call and of the thread
-  Wait(thread_->Call([lease, key = KeyOf(shard), mark](ps_client::Client& client) -> Status {
-    EDL_ASSIGN_OR_RETURN(*mark, client.Open(lease, key));
+std::pair<uint64_t, uint64_t> Client::Open(uint64_t lease, const Shard& shard) {
+  // Of this call and of the thread.
+  const auto opened = std::make_shared<ps_client::Client::Opened>();
+  Wait(thread_->Call([lease, key = KeyOf(shard), opened](ps_client::Client& client) -> Status {
+    EDL_ASSIGN_OR_RETURN(*opened, client.Open(lease, key));
     return Ok();
   }));
-  return *mark;
+  return {opened->mark, opened->ps_epoch};
 }
 
 std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,

@@ -112,7 +112,8 @@ class Client {
 
   // Ledger, dataset, generation, epoch, ordinal.
   using Shard = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
-  uint64_t Open(uint64_t lease, const Shard& shard);
+  // The first batch that a bucket lacks, and the epoch of the servers.
+  std::pair<uint64_t, uint64_t> Open(uint64_t lease, const Shard& shard);
   // Table, ids, a gradient for each, learning rate.
   using TableGradient = std::tuple<size_t, Ids, Floats, double>;
   using TensorGradient = std::tuple<size_t, Floats, double>;

@@ -74,8 +74,10 @@ class Lane {
   void EndSave();
   // Takes what a part has of this lane's buckets; DataLoss tells what is wrong with it. After the
   // last one, EndRestore(). REQUIRES: nothing was asked of the lane yet.
-  Status Restore(PartReader& part);
+  Status Restore(PartReader& part, bool with_marks = true);
   void EndRestore();
+  // Forgets everything. REQUIRES: no save is under way, and nobody has names of it.
+  void Clear();
 
   // Whether nothing was put, made or opened yet.
   bool IsEmpty() const;
@@ -118,6 +120,7 @@ class Lane {
   struct Restoring {
     Names names;
     size_t first = 0;  // bucket of the part
+    bool with_marks = true;
   };
 
   Status RestoreHead(const Chunk& chunk, Restoring& restoring);

@@ -138,8 +138,8 @@ void Lane::EndSave() {
   saving_.reset();
 }
 
-Status Lane::Restore(PartReader& part) {
-  Restoring restoring;
+Status Lane::Restore(PartReader& part, bool with_marks) {
+  Restoring restoring{.with_marks = with_marks};
   while (true) {
     EDL_ASSIGN_OR_RETURN(const std::optional<Chunk> chunk, part.Next());
     if (!chunk.has_value()) return Ok();
@@ -155,7 +155,7 @@ Status Lane::RestoreChunk(const Chunk& chunk, Restoring& restoring) {
     case ChunkKind::kHead:
       return RestoreHead(chunk, restoring);
     case ChunkKind::kMarks:
-      return RestoreMarks(chunk);
+      return restoring.with_marks ? RestoreMarks(chunk) : Ok();
     case ChunkKind::kSteps:
       return RestoreSteps(chunk, restoring);
     case ChunkKind::kRows:
@@ -260,6 +260,16 @@ Status Lane::RestoreBlock(const Chunk& chunk, const Restoring& restoring) {
   TensorShare& tensor = *restoring.names.tensors[chunk.index];
   if (!Owns(wire::BucketOfBlock(tensor.spec().name, chunk.records))) return Ok();
   return tensor.Restore(chunk.records, chunk.content.bytes());
+}
+
+void Lane::Clear() {
+  CHECK(!saving(), "a save is under way");
+  tables_.clear();
+  tensors_.clear();
+  marks_.Clear();
+  steps_.fill(0);
+  steps_agree_ = true;
+  version_ = 0;
 }
 
 void Lane::EndRestore() {

@@ -48,6 +48,20 @@ Marks::Verdict Marks::Count(uint64_t lease, const wire::ShardKey& shard, uint64_
   return verdict;
 }
 
+void Marks::Drop(const job::ShardSet& covered) {
+  std::erase_if(shards_, [&](const auto& entry) {
+    const wire::ShardKey& key = entry.first;
+    return key.ledger == covered.ledger && entry.second.lease < floor_ &&
+           covered.Contains(static_cast<int64_t>(key.dataset), key.generation, key.epoch,
+                            key.ordinal);
+  });
+}
+
+void Marks::Clear() {
+  shards_.clear();
+  floor_ = 0;
+}
+
 std::vector<Marks::Entry> Marks::Entries() const {
   std::vector<Entry> entries;
   entries.reserve(shards_.size());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "job/shard_set.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
 
@@ -39,8 +40,11 @@ class Marks {
   // Leases below it are over.
   void RaiseFloor(uint64_t lease) { floor_ = lease > floor_ ? lease : floor_; }
   uint64_t floor() const { return floor_; }
-  // REQUIRES: no lease of it will ever be pushed under again, and no restore will ask for it.
-  void Drop(const wire::ShardKey& shard) { shards_.erase(shard); }
+  // Forgets shards that no restore will ask for and whose every lease is below the floor: what is
+  // still pushed under one is refused by that.
+  void Drop(const job::ShardSet& covered);
+  // Forgets all.
+  void Clear();
 
   // What the buckets first..end-1 are known to have applied of a shard: for saving and restoring.
   struct Entry {

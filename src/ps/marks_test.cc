@@ -14,6 +14,14 @@ constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 2, .generation = 1, .ord
 constexpr wire::ShardKey kOther{.ledger = 1, .dataset = 2, .generation = 1, .ordinal = 4};
 constexpr uint64_t kLease = 10;
 
+job::ShardSet Covering(const wire::ShardKey& shard) {
+  job::ShardSet set{.ledger = shard.ledger};
+  job::ShardSet::Dataset& dataset = set.datasets[static_cast<int64_t>(shard.dataset)];
+  dataset.generation = shard.generation;
+  dataset.shards[shard.epoch].Add(shard.ordinal);
+  return set;
+}
+
 uint64_t Opened(Marks& marks, uint64_t lease, const wire::ShardKey& shard = kShard) {
   return *marks.Open(lease, shard);
 }
@@ -62,11 +70,28 @@ TEST(Marks, FenceWhatIsBelowTheFloorAlsoOfForgottenShards) {
   marks.Count(kLease, kShard, 0);
   marks.RaiseFloor(kLease + 1);
   marks.RaiseFloor(kLease);  // it never falls
-  marks.Drop(kShard);
+  marks.Drop(Covering(kShard));
 
   EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
   EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kFailedPrecondition);
   EXPECT_EQ(marks.shards(), 0U);
+}
+
+TEST(Marks, AreNotDroppedWhileALeaseOfTheShardMayBeOpen) {
+  Marks marks(0, 4);
+  Opened(marks, kLease);
+  Opened(marks, kLease + 1, kOther);
+  marks.RaiseFloor(kLease);
+  marks.Drop(Covering(kShard));
+  EXPECT_EQ(marks.shards(), 2U) << "its lease is the lowest that is open";
+
+  marks.RaiseFloor(kLease + 2);
+  marks.Drop(Covering(kShard));
+  EXPECT_EQ(marks.shards(), 1U) << "the other is not covered";
+  job::ShardSet of_another_ledger = Covering(kOther);
+  ++of_another_ledger.ledger;
+  marks.Drop(of_another_ledger);
+  EXPECT_EQ(marks.shards(), 1U);
 }
 
 TEST(Marks, DecideByBucketWhereBucketsDoNotAgree) {

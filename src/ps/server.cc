@@ -32,11 +32,15 @@ bool IsSame(std::string_view given, std::string_view wanted) {
 
 struct Server::Worker {
   Worker(const wire::Placement& placement, size_t place, std::unique_ptr<wire::EventLoop> loop,
-         wire::EventLoop& disk, const Clock& clock, size_t save_buffer_bytes)
+         wire::EventLoop& disk, const Clock& clock, const ServerOptions& options)
       : lane(placement, place), clock(clock), thread(std::move(loop)) {
+    service.incarnation = options.incarnation;
+    service.managed = options.managed;
+    service.serves = service.may_push = !options.managed;
+    service.on_change = [this] { thread.loop().Post([this] { ResumeAll(); }); };
     thread.Run([&] {
-      saver = std::make_unique<LaneSaver>(lane, thread.loop(), disk, clock, save_buffer_bytes,
-                                          [this] { ResumeAll(); });
+      saver = std::make_unique<LaneSaver>(lane, thread.loop(), disk, clock,
+                                          options.save_buffer_bytes, [this] { ResumeAll(); });
     });
   }
 
@@ -51,8 +55,9 @@ struct Server::Worker {
       if (!why.ok()) LOG_INFO("a worker's connection ended: {}", why.message());
       thread.loop().Post([this, number] { sessions.erase(number); });
     };
-    sessions[number] = std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane,
-                                                 *saver, counters, hello, welcome, clock, on_end);
+    sessions[number] =
+        std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane, *saver, service,
+                                  counters, hello, welcome, clock, on_end);
   }
 
   LaneState State() const {
@@ -75,6 +80,7 @@ struct Server::Worker {
   Lane lane;
   const Clock& clock;
   LaneCounters counters;
+  LaneService service;
   std::unique_ptr<LaneSaver> saver;
   uint64_t last_session = 0;
   std::map<uint64_t, std::unique_ptr<Session>> sessions;
@@ -121,7 +127,7 @@ Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDes
   for (size_t i = 0; i < options_.lanes; ++i) {
     workers_.push_back(std::make_unique<Worker>(placement, options_.index * options_.lanes + i,
                                                 std::move(loops[i]), disk_.loop(), clock,
-                                                options_.save_buffer_bytes));
+                                                options_));
   }
   door_.Run([this] {
     door_.loop().Add(tcp_.get(), POLLIN, [this] { AcceptTcp(); });

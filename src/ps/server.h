@@ -28,6 +28,8 @@ struct ServerOptions {
   size_t index = 0;
   size_t servers = 1;
   uint64_t incarnation = 0;
+  // It serves only once a master says so, and what it says: docs/formats/wire.md, Serve.
+  bool managed = false;
   wire::FrameLimits limits;
   // What a lane that is being saved may have waiting for the disk.
   size_t save_buffer_bytes = size_t{256} << 20;

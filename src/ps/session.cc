@@ -1,7 +1,10 @@
 #include "ps/session.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "job/shard_set.h"
 
 namespace edl::ps {
 namespace {
@@ -19,12 +22,13 @@ Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.ten
 }  // namespace
 
 Session::Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream,
-                 wire::FrameLimits limits, Lane& lane, LaneSaver& saver, LaneCounters& counters,
-                 const wire::FrameHeader& hello, const wire::Welcome& welcome, const Clock& clock,
-                 OnEnd on_end)
+                 wire::FrameLimits limits, Lane& lane, LaneSaver& saver, LaneService& service,
+                 LaneCounters& counters, const wire::FrameHeader& hello,
+                 const wire::Welcome& welcome, const Clock& clock, OnEnd on_end)
     : limits_(limits),
       lane_(lane),
       saver_(saver),
+      service_(service),
       counters_(counters),
       clock_(clock),
       connection_(
@@ -33,9 +37,39 @@ Session::Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream,
   connection_.Answer(hello, wire::Encode(welcome));
 }
 
+Session::~Session() {
+  SetOpenWaits(false);
+  *alive_ = false;
+}
+
+void Session::SetOpenWaits(bool waits) {
+  if (waits == open_waits_) return;
+  open_waits_ = waits;
+  service_.opens_waiting += waits ? 1 : -1;
+}
+
+bool Session::MustWait(wire::MessageType type) const {
+  switch (type) {
+    case wire::MessageType::kDeclare:
+    case wire::MessageType::kPut:
+    case wire::MessageType::kPull:
+    case wire::MessageType::kPush:
+      return !service_.serves;
+    case wire::MessageType::kOpen:
+      return !service_.serves || !service_.may_push;
+    default:
+      return false;
+  }
+}
+
 wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
-  const bool is_push = frame.header.type == static_cast<uint8_t>(wire::MessageType::kPush);
-  if (is_push && saver_.IsFull()) {
+  const auto type = static_cast<wire::MessageType>(frame.header.type);
+  if (MustWait(type)) {
+    SetOpenWaits(service_.serves);
+    return wire::Connection::Taken::kLater;
+  }
+  SetOpenWaits(false);
+  if (type == wire::MessageType::kPush && saver_.IsFull()) {
     counters_.waits_for_saves.fetch_add(1, std::memory_order_relaxed);
     return wire::Connection::Taken::kLater;
   }
@@ -63,6 +97,10 @@ Status Session::Dispatch(const wire::Frame& frame) {
       return HandleSave(frame);
     case wire::MessageType::kRestore:
       return HandleRestore(frame);
+    case wire::MessageType::kServe:
+      return HandleServe(frame);
+    case wire::MessageType::kState:
+      return HandleState(frame);
     case wire::MessageType::kHello:
       return FailedPrecondition("a second Hello on a connection");
     default:
@@ -109,7 +147,8 @@ Status Session::HandlePull(const wire::Frame& frame) {
 Status Session::HandleOpen(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto open, Read<wire::Open>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  EDL_ASSIGN_OR_RETURN(const wire::OpenAnswer answer, lane_.Open(open));
+  EDL_ASSIGN_OR_RETURN(wire::OpenAnswer answer, lane_.Open(open));
+  answer.ps_epoch = service_.ps_epoch;
   connection_.Answer(frame.header, wire::Encode(answer));
   return Ok();
 }
@@ -130,6 +169,7 @@ Status Session::HandlePush(const wire::Frame& frame) {
 Status Session::HandleSave(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto save, Read<wire::Save>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
+  if (!service_.serves) return FailedPrecondition("this server has not been restored yet");
   EDL_RETURN_IF_ERROR(saver_.Begin(
       save.path, [this, alive = alive_, header = frame.header](const Result<Saved>& saved) {
         if (!*alive) return;
@@ -152,18 +192,69 @@ Status Session::HandleSave(const wire::Frame& frame) {
   return Ok();
 }
 
+Status Session::RestoreFrom(const wire::Restore& restore) {
+  for (const std::string& path : restore.paths) {
+    EDL_ASSIGN_OR_RETURN(const auto part, PartReader::Open(path));
+    EDL_RETURN_IF_ERROR(lane_.Restore(*part, restore.with_marks));
+  }
+  lane_.EndRestore();
+  return Ok();
+}
+
 Status Session::HandleRestore(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto restore, Read<wire::Restore>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
+  if (restore.incarnation != 0 && restore.incarnation != service_.incarnation) {
+    return FailedPrecondition("this is another life of the server than the one to be restored");
+  }
+  // What a master that is no more asked may come after what its successor asked.
+  if (restore.ps_epoch < service_.restore_epoch) {
+    return FailedPrecondition("a restore for epoch {}, and epoch {} has begun", restore.ps_epoch,
+                              service_.restore_epoch);
+  }
+  service_.restore_epoch = restore.ps_epoch;
+  // Nobody has been served yet, and an earlier attempt may have been given up half-way.
+  if (service_.managed && !service_.serves) lane_.Clear();
   if (!lane_.IsEmpty()) {
     return FailedPrecondition("this lane has parameters already: only an empty one is restored");
   }
-  for (const std::string& path : restore.paths) {
-    EDL_ASSIGN_OR_RETURN(const auto part, PartReader::Open(path));
-    EDL_RETURN_IF_ERROR(lane_.Restore(*part));
-  }
-  lane_.EndRestore();
+  EDL_RETURN_IF_ERROR(RestoreFrom(restore));
   connection_.Answer(frame.header, wire::Encode(wire::RestoreAnswer{.rows = lane_.rows()}));
+  return Ok();
+}
+
+Status Session::HandleServe(const wire::Frame& frame) {
+  EDL_ASSIGN_OR_RETURN(const auto serve, Read<wire::Serve>(frame));
+  EDL_RETURN_IF_ERROR(NoTensors(frame));
+  if (!service_.managed) return FailedPrecondition("this server was not started with --managed");
+  if (serve.incarnation != service_.incarnation) {
+    return FailedPrecondition("this is another life of the server than the one that may serve");
+  }
+  if (!service_.serves && serve.ps_epoch < service_.restore_epoch) {
+    return FailedPrecondition("epoch {} is over: the server was restored for epoch {}",
+                              serve.ps_epoch, service_.restore_epoch);
+  }
+  EDL_ASSIGN_OR_RETURN(const job::ShardSet covered, job::ShardSet::FromJson(serve.covered));
+  lane_.marks().RaiseFloor(serve.floor);
+  lane_.marks().Drop(covered);
+  service_.ps_epoch = std::max(service_.ps_epoch, serve.ps_epoch);
+  service_.serves = true;
+  service_.may_push = service_.may_push || serve.may_push;
+  connection_.Answer(frame.header, {});
+  service_.on_change();
+  return Ok();
+}
+
+Status Session::HandleState(const wire::Frame& frame) {
+  EDL_RETURN_IF_ERROR(NoTensors(frame));
+  connection_.Answer(frame.header,
+                     wire::Encode(wire::StateAnswer{.ps_epoch = service_.ps_epoch,
+                                                    .rows = lane_.rows(),
+                                                    .bytes = lane_.bytes(),
+                                                    .evicted = lane_.evicted(),
+                                                    .rows_pulled = counters_.rows_pulled,
+                                                    .rows_pushed = counters_.rows_pushed,
+                                                    .opens_waiting = service_.opens_waiting}));
   return Ok();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "base/clock.h"
@@ -25,6 +26,18 @@ struct LaneCounters {
   Histogram push_times;
 };
 
+// Whether a lane serves, and in which epoch of the job's servers. Confined to the lane's loop.
+struct LaneService {
+  uint64_t incarnation = 0;  // of the server
+  bool managed = false;      // a master says when it serves; else it always does
+  bool serves = true;
+  bool may_push = true;
+  uint64_t ps_epoch = 0;
+  uint64_t restore_epoch = 0;  // of the last Restore
+  size_t opens_waiting = 0;
+  std::function<void()> on_change;  // those who wait are to be looked at again
+};
+
 // One worker's connection to a lane, after it was greeted. Confined to the lane's loop.
 class Session {
  public:
@@ -32,13 +45,14 @@ class Session {
 
   // All outlive it. Sends the welcome.
   Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
-          Lane& lane, LaneSaver& saver, LaneCounters& counters, const wire::FrameHeader& hello,
-          const wire::Welcome& welcome, const Clock& clock, OnEnd on_end);
-  ~Session() { *alive_ = false; }
+          Lane& lane, LaneSaver& saver, LaneService& service, LaneCounters& counters,
+          const wire::FrameHeader& hello, const wire::Welcome& welcome, const Clock& clock,
+          OnEnd on_end);
+  ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A push that waited for a save need not any more.
+  // What waited for a save, or for the master, need not any more.
   void Resume() { connection_.Resume(); }
 
  private:
@@ -52,13 +66,21 @@ class Session {
   Status HandlePush(const wire::Frame& frame);
   Status HandleSave(const wire::Frame& frame);
   Status HandleRestore(const wire::Frame& frame);
+  Status HandleServe(const wire::Frame& frame);
+  Status HandleState(const wire::Frame& frame);
+  // Whether a message of that type has to wait for the master's word.
+  bool MustWait(wire::MessageType type) const;
+  void SetOpenWaits(bool waits);
+  Status RestoreFrom(const wire::Restore& restore);
 
   const wire::FrameLimits limits_;
   Lane& lane_;
   LaneSaver& saver_;
+  LaneService& service_;
   LaneCounters& counters_;
   const Clock& clock_;
   Lane::Names names_;
+  bool open_waits_ = false;
   bool saves_ = false;  // a save that was asked for here is under way
   // Shared with the saver, which may be done when the session is gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

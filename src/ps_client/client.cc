@@ -74,34 +74,27 @@ int LongestWait(const ClientOptions& options) {
   return options.stop != nullptr ? Milliseconds(kPause) : -1;
 }
 
-// Asks a server who it is, once. The Hello of a link without lanes only asks.
+// Asks a server who it is, once.
 Result<wire::Welcome> AskOnce(const ClientOptions& options, const ServerAddress& server,
-                              bool shared_memory, const Clock& clock, Time deadline) {
-  Link link({.host = server.host,
-             .port = server.port,
-             .token = options.token,
-             .caller = options.caller,
-             .shared_memory = shared_memory,
-             .limits = options.limits});
-  EDL_RETURN_IF_ERROR(link.Connect(std::min<Duration>(kAttempt, options.patience)));
-  while (true) {
-    EDL_RETURN_IF_ERROR(link.Pump());
-    if (link.idle()) break;
-    if (IsStopped(options)) return Cancelled("stopped while connecting");
-    if (clock.Now() > deadline) return DeadlineExceeded("no answer");
-    pollfd waiting{.fd = link.fd(), .events = link.events(), .revents = 0};
-    poll(&waiting, 1, Milliseconds(kPause));
-    link.Woken();
-  }
-  return link.welcome();
+                              bool shared_memory, const Clock& clock, Duration patience) {
+  return AskWho({.host = server.host,
+                 .port = server.port,
+                 .token = options.token,
+                 .caller = options.caller,
+                 .shared_memory = shared_memory,
+                 .limits = options.limits},
+                {.dial = std::min<Duration>(kAttempt, options.patience),
+                 .patience = patience,
+                 .stop = options.stop},
+                clock);
 }
 
 // For as long as patience lasts.
-Result<wire::Welcome> Ask(const ClientOptions& options, const ServerAddress& server,
-                          const Clock& clock) {
+Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress& server,
+                               const Clock& clock) {
   const Time deadline = clock.Now() + options.patience;
   while (true) {
-    Result<wire::Welcome> welcome = AskOnce(options, server, false, clock, deadline);
+    Result<wire::Welcome> welcome = AskOnce(options, server, false, clock, deadline - clock.Now());
     if (welcome.ok()) return welcome;
     if (!IsLoss(welcome.status()) || clock.Now() > deadline) {
       return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));
@@ -115,7 +108,7 @@ Result<wire::Welcome> Ask(const ClientOptions& options, const ServerAddress& ser
 // incarnation says that it is the same: another machine's server may have the same port.
 bool HasSharedMemory(const ClientOptions& options, const ServerAddress& server,
                      const wire::Welcome& welcome, const Clock& clock) {
-  const Result<wire::Welcome> other = AskOnce(options, server, true, clock, clock.Now() + kAttempt);
+  const Result<wire::Welcome> other = AskOnce(options, server, true, clock, kAttempt);
   return other.ok() && other->incarnation == welcome.incarnation;
 }
 
@@ -128,7 +121,7 @@ Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clo
   std::vector<bool> shared;
   for (size_t index = 0; index < options.servers.size(); ++index) {
     const ServerAddress& server = options.servers[index];
-    EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, Ask(options, server, clock));
+    EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, AwaitWho(options, server, clock));
     if (index == 0) lanes_each = welcome.lanes;
     if (welcome.servers != options.servers.size() || welcome.index != index ||
         welcome.lanes != lanes_each || lanes_each == 0) {
@@ -327,17 +320,18 @@ Client::Ticket Client::StartPull(const PullSpec& spec) {
 
 Status Client::WaitPull(Ticket ticket) { return Wait(ticket).status(); }
 
-Result<uint64_t> Client::Open(uint64_t lease, const wire::ShardKey& shard) {
+Result<Client::Opened> Client::Open(uint64_t lease, const wire::ShardKey& shard) {
   auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kOpen));
   for (Request& request : operation->requests) {
     request.meta = wire::Encode(wire::Open{.lease = lease, .shard = shard});
   }
   EDL_ASSIGN_OR_RETURN(operation, Wait(Start(std::move(operation))));
-  uint64_t lowest = UINT64_MAX;
+  Opened lowest{.mark = UINT64_MAX, .ps_epoch = UINT64_MAX};
   for (const Request& request : operation->requests) {
     wire::OpenAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
-    lowest = std::min(lowest, answer.mark);
+    lowest.mark = std::min(lowest.mark, answer.mark);
+    lowest.ps_epoch = std::min(lowest.ps_epoch, answer.ps_epoch);
   }
   return lowest;
 }
@@ -401,39 +395,15 @@ Result<PushResult> Client::WaitPush(Ticket ticket) {
   return result;
 }
 
-Result<std::vector<std::string>> Client::AskAll(MessageType type,
-                                                const std::vector<std::string>& metas) {
-  std::vector<std::unique_ptr<Link>> links;
-  std::vector<Request> requests(lanes_.size());
+Result<std::vector<LaneAnswer>> Client::AskAll(MessageType type,
+                                               const std::vector<std::string>& metas) {
+  std::vector<Question> questions;
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    LinkOptions options = lanes_[i]->link.options();
-    options.shared_memory = false;
-    links.push_back(std::make_unique<Link>(std::move(options)));
-    requests[i].type = type;
-    requests[i].meta = metas[i];
-    EDL_RETURN_IF_ERROR(links[i]->Connect(kAttempt));
-    links[i]->Send(requests[i]);
+    LinkOptions to = lanes_[i]->link.options();
+    to.shared_memory = false;
+    questions.push_back({.to = std::move(to), .meta = metas[i]});
   }
-  for (size_t i = 0; i < links.size(); ++i) {
-    while (!requests[i].done) {
-      EDL_RETURN_IF_ERROR(links[i]->Pump());
-      if (requests[i].done) break;
-      pollfd waiting{.fd = links[i]->fd(), .events = links[i]->events(), .revents = 0};
-      poll(&waiting, 1, LongestWait(options_));
-      links[i]->Woken();
-      if (IsStopped(options_)) return Cancelled("stopped while waiting for an answer");
-      // The others have to be sent too.
-      for (size_t other = i + 1; other < links.size(); ++other) {
-        EDL_RETURN_IF_ERROR(links[other]->Pump());
-      }
-    }
-  }
-  std::vector<std::string> answers;
-  for (Request& request : requests) {
-    EDL_RETURN_IF_ERROR(request.status);
-    answers.push_back(std::move(request.answer));
-  }
-  return answers;
+  return Ask(type, questions, {.dial = kAttempt, .patience = {}, .stop = options_.stop}, clock_);
 }
 
 Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
@@ -454,7 +424,7 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   SaveResult result;
   for (size_t place = 0; place < lanes_.size(); ++place) {
     wire::SaveAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place]), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place].meta), answer));
     manifest.parts[place].bytes = answer.bytes;
     result.bytes += answer.bytes;
     result.seconds = std::max(result.seconds, answer.seconds);
@@ -474,9 +444,9 @@ Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
   const std::vector<std::string> metas(lanes_.size(), wire::Encode(restore));
   EDL_ASSIGN_OR_RETURN(const auto answers, AskAll(MessageType::kRestore, metas));
   uint64_t rows = 0;
-  for (const std::string& text : answers) {
+  for (const LaneAnswer& lane : answers) {
     wire::RestoreAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(text), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(lane.meta), answer));
     rows += answer.rows;
   }
   return rows;

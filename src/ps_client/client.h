@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ps_client/ask.h"
 #include "ps_client/keys.h"
 #include "ps_client/link.h"
 
@@ -117,8 +118,13 @@ class Client {
   Ticket StartPull(const PullSpec& spec);
   Status WaitPull(Ticket ticket);
 
-  // Opens a shard at all lanes: the first batch that a bucket lacks.
-  Result<uint64_t> Open(uint64_t lease, const wire::ShardKey& shard);
+  // Opens a shard at all lanes.
+  struct Opened {
+    uint64_t mark = 0;  // the first batch that a bucket lacks
+    // The lowest of all lanes: what a report of the shard names. 0: they have no master.
+    uint64_t ps_epoch = 0;
+  };
+  Result<Opened> Open(uint64_t lease, const wire::ShardKey& shard);
   // Batches of a shard are started in order. One whose gradients are not all numbers is counted and
   // changes nothing.
   Ticket StartPush(const PushSpec& spec);
@@ -161,8 +167,8 @@ class Client {
   };
 
   // Asks every lane on a connection of its own, and waits for all.
-  Result<std::vector<std::string>> AskAll(wire::MessageType type,
-                                          const std::vector<std::string>& metas);
+  Result<std::vector<LaneAnswer>> AskAll(wire::MessageType type,
+                                         const std::vector<std::string>& metas);
 
   // `shared` says of each server whether it is reached through shared memory.
   Client(ClientOptions options, const Clock& clock, size_t lanes_each,

@@ -140,7 +140,7 @@ TEST_P(ClientTest, PushesEachBatchOnce) {
   Servers servers(2, 2);
   const auto client = Connect(servers);
   const std::vector<float> before = Pull(*client, {1, 2, 3});
-  ASSERT_EQ(*client->Open(kLease, kShard), 0U);
+  ASSERT_EQ(client->Open(kLease, kShard)->mark, 0U);
   EXPECT_EQ(Push(*client, 0, {1, 2, 3})->outcome, Outcome::kApplied);
   EXPECT_EQ(Push(*client, 0, {1, 2, 3})->outcome, Outcome::kApplied);
   const auto ahead = Push(*client, 5, {1, 2, 3});
@@ -338,7 +338,7 @@ TEST_P(CheckpointTest, IsRestoredIntoAnotherNumberOfServers) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(*rows, 30000U);
   EXPECT_EQ(Pull(*restored, ManyIds()), Pull(*client, ManyIds()));
-  EXPECT_EQ(*restored->Open(kLease + 1, kShard), 1U) << "what was applied is known";
+  EXPECT_EQ(restored->Open(kLease + 1, kShard)->mark, 1U) << "what was applied is known";
   EXPECT_EQ(*restored->Put({{.gradients = values.data()}}), 0U) << "the tensor has its value";
   EXPECT_EQ(restored->Restore(folder_).status().code(), Code::kFailedPrecondition);
 }

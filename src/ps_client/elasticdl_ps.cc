@@ -190,7 +190,9 @@ Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
   if (!is_open) {
     std::random_device random;
     shard = {.ledger = (uint64_t{random()} << 32) | random()};
-    EDL_ASSIGN_OR_RETURN(next_batch, client->Open(kOwnLease, shard));
+    EDL_ASSIGN_OR_RETURN(const edl::ps_client::Client::Opened opened,
+                         client->Open(kOwnLease, shard));
+    next_batch = opened.mark;
     is_open = true;
   }
   spec.shard = shard;

@@ -138,6 +138,7 @@ void Fields(Visit& visit, Message& message, const Open& /*like*/) {
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const OpenAnswer& /*like*/) {
   visit(message.mark);
+  visit(message.ps_epoch);
 }
 
 template <typename Visit, typename Message>
@@ -171,12 +172,35 @@ void Fields(Visit& visit, Message& message, const SaveAnswer& /*like*/) {
 
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Restore& /*like*/) {
+  visit(message.incarnation);
+  visit(message.ps_epoch);
+  visit(message.with_marks);
   visit.List(message.paths, sizeof(uint32_t), kItself);
 }
 
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const RestoreAnswer& /*like*/) {
   visit(message.rows);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const Serve& /*like*/) {
+  visit(message.incarnation);
+  visit(message.ps_epoch);
+  visit(message.may_push);
+  visit(message.floor);
+  visit(message.covered);
+}
+
+template <typename Visit, typename Message>
+void Fields(Visit& visit, Message& message, const StateAnswer& /*like*/) {
+  visit(message.ps_epoch);
+  visit(message.rows);
+  visit(message.bytes);
+  visit(message.evicted);
+  visit(message.rows_pulled);
+  visit(message.rows_pushed);
+  visit(message.opens_waiting);
 }
 
 template <typename Message>
@@ -225,6 +249,8 @@ std::string Encode(const Save& message) { return EncodeFields(message); }
 std::string Encode(const SaveAnswer& message) { return EncodeFields(message); }
 std::string Encode(const Restore& message) { return EncodeFields(message); }
 std::string Encode(const RestoreAnswer& message) { return EncodeFields(message); }
+std::string Encode(const Serve& message) { return EncodeFields(message); }
+std::string Encode(const StateAnswer& message) { return EncodeFields(message); }
 
 std::string Encode(const Status& failure) {
   MetaWriter writer;
@@ -278,6 +304,12 @@ Status Decode(std::span<const std::byte> meta, Restore& message) {
 }
 Status Decode(std::span<const std::byte> meta, RestoreAnswer& message) {
   return DecodeFields(meta, message, "answer to Restore");
+}
+Status Decode(std::span<const std::byte> meta, Serve& message) {
+  return DecodeFields(meta, message, "Serve");
+}
+Status Decode(std::span<const std::byte> meta, StateAnswer& message) {
+  return DecodeFields(meta, message, "answer to State");
 }
 
 Status DecodeRefusal(std::span<const std::byte> meta) {

@@ -24,6 +24,8 @@ enum class MessageType : uint8_t {
   kPush = 6,
   kSave = 7,
   kRestore = 8,
+  kServe = 9,
+  kState = 10,
   kRefusal = 127,
 };
 inline constexpr uint8_t kAnswer = 128;
@@ -115,6 +117,7 @@ struct Open {
 };
 struct OpenAnswer {
   uint64_t mark = 0;  // the first batch that a bucket of this lane lacks
+  uint64_t ps_epoch = 0;
 };
 
 // The gradients of one batch. The tensor part holds, for each table, its ids and their gradients,
@@ -152,12 +155,35 @@ struct SaveAnswer {
   double longest_pause_seconds = 0;  // of the lane, at a time
 };
 
-// Takes from the parts of a checkpoint what belongs to this lane, which has nothing yet.
+// Takes from the parts of a checkpoint what belongs to this lane, which does not serve yet.
 struct Restore {
+  uint64_t incarnation = 0;  // of the server that is meant; 0: whichever
+  uint64_t ps_epoch = 0;     // that it is for: one for an earlier epoch comes too late
+  bool with_marks = true;    // else what was applied is another ledger's business
   std::vector<std::string> paths;
 };
 struct RestoreAnswer {
   uint64_t rows = 0;  // that the lane has now
+};
+
+// From the master: the lane serves workers from now on, in this epoch of the servers.
+struct Serve {
+  uint64_t incarnation = 0;  // of the server that is meant
+  uint64_t ps_epoch = 0;
+  bool may_push = false;  // else who opens a shard is kept waiting
+  uint64_t floor = 0;     // leases below it are over
+  std::string covered;    // shards that no restore will ask for: JSON, a job::ShardSet
+};
+
+// What the lane has and did.
+struct StateAnswer {
+  uint64_t ps_epoch = 0;  // 0: no master has let it serve
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  uint64_t evicted = 0;
+  uint64_t rows_pulled = 0;
+  uint64_t rows_pushed = 0;
+  uint64_t opens_waiting = 0;
 };
 
 std::string Encode(const Hello& message);
@@ -175,6 +201,8 @@ std::string Encode(const Save& message);
 std::string Encode(const SaveAnswer& message);
 std::string Encode(const Restore& message);
 std::string Encode(const RestoreAnswer& message);
+std::string Encode(const Serve& message);
+std::string Encode(const StateAnswer& message);
 // Of a failure.
 std::string Encode(const Status& failure);
 
@@ -194,6 +222,8 @@ Status Decode(std::span<const std::byte> meta, Save& message);
 Status Decode(std::span<const std::byte> meta, SaveAnswer& message);
 Status Decode(std::span<const std::byte> meta, Restore& message);
 Status Decode(std::span<const std::byte> meta, RestoreAnswer& message);
+Status Decode(std::span<const std::byte> meta, Serve& message);
+Status Decode(std::span<const std::byte> meta, StateAnswer& message);
 // The failure that a kRefusal tells; never Ok.
 Status DecodeRefusal(std::span<const std::byte> meta);
 

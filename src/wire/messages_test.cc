@@ -41,6 +41,27 @@ TEST(Messages, ArriveAsTheyWereSent) {
   EXPECT_EQ(hello.lanes, 4U);
 }
 
+TEST(Messages, OfTheMasterArriveAsTheyWereSent) {
+  Serve serve;
+  const Serve sent{.incarnation = 1, .ps_epoch = 2, .may_push = true, .floor = 3, .covered = "{}"};
+  ASSERT_EQ(Decode(Bytes(Encode(sent)), serve), Ok());
+  EXPECT_EQ(serve.incarnation, 1U);
+  EXPECT_EQ(serve.ps_epoch, 2U);
+  EXPECT_TRUE(serve.may_push);
+  EXPECT_EQ(serve.floor, 3U);
+  EXPECT_EQ(serve.covered, "{}");
+
+  Restore restore;
+  ASSERT_EQ(Decode(Bytes(Encode(Restore{
+                       .incarnation = 4, .ps_epoch = 5, .with_marks = false, .paths = {"a", "b"}})),
+                   restore),
+            Ok());
+  EXPECT_EQ(restore.incarnation, 4U);
+  EXPECT_EQ(restore.ps_epoch, 5U);
+  EXPECT_FALSE(restore.with_marks);
+  EXPECT_EQ(restore.paths, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST(Messages, AreRefusedWhenTheyAreCutOrLonger) {
   const std::string whole = Encode(APush());
   for (size_t size = 0; size < whole.size(); ++size) {

@@ -342,9 +342,9 @@ def test_a_shard_is_pushed_once_and_fenced(client):
         return client.push(batch, learning_rate=1, at=(lease, shard, number)).outcome
 
     assert push(7, 0) is Outcome.NOT_OPEN
-    assert client.open_shard(7, shard) == 0
+    assert client.open_shard(7, shard) == (0, 0)
     assert [push(7, 0), push(7, 0), push(7, 2)] == [Outcome.APPLIED, Outcome.APPLIED, Outcome.AHEAD]
-    assert client.open_shard(8, shard) == 1
+    assert client.open_shard(8, shard) == (1, 0)
     assert push(7, 1) is Outcome.FENCED
     with pytest.raises(ParameterError) as caught:
         client.open_shard(7, shard)

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "job/shard_set.h"
 #include "ps/lane.h"
 #include "wire/messages.h"
 
@@ -44,7 +45,9 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
   edl::wire::Pull pull;
   edl::wire::Open open;
   edl::wire::Push push;
-  switch (type % 7) {
+  edl::wire::Restore restore;
+  edl::wire::Serve serve;
+  switch (type % 9) {
     case 0:
       DecodesToItself(meta, hello);
       return;
@@ -70,6 +73,17 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       return;
     case 5:
       if (DecodesToItself(meta, push)) (void)served.lane.Push(served.names, push, tensors);
+      return;
+    case 7:
+      DecodesToItself(meta, restore);
+      return;
+    case 8:
+      if (DecodesToItself(meta, serve)) {
+        const auto covered = edl::job::ShardSet::FromJson(serve.covered);
+        if (!covered.ok()) return;
+        served.lane.marks().RaiseFloor(serve.floor);
+        served.lane.marks().Drop(*covered);
+      }
       return;
     default:
       CHECK(!edl::wire::DecodeRefusal(meta).ok(), "a refusal is a failure");
