@@ -24,6 +24,13 @@ RowIndex::Table RowIndex::MakeTable(size_t places) {
   return {.pages = Pages(places * sizeof(Entry)), .mask = places - 1};
 }
 
+size_t RowIndex::MostBytes(size_t rows) {
+  size_t places = kFirstPlaces;
+  while (IsFull(rows * 2, places)) places *= 2;
+  // The one that is taken over is there too.
+  return 2 * Pages::RoundedUp(places * sizeof(Entry));
+}
+
 void RowIndex::Put(Table& table, Entry entry) {
   Entry* const entries = table.entries();
   for (uint64_t at = (entry >> kRowBits) & table.mask;; at = (at + 1) & table.mask) {

@@ -33,6 +33,10 @@ class RowIndex {
   // REQUIRES: the row is in the index.
   void Remove(uint64_t hash, uint32_t row);
 
+  // Memory that it takes at most where rows are removed as fast as others are made and there are
+  // never more of them than so many.
+  static size_t MostBytes(size_t rows);
+
   size_t size() const { return size_; }
   size_t bytes() const { return now_.pages.size() + old_.pages.size(); }
 

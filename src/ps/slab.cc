@@ -19,7 +19,9 @@ size_t RoundedUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 }  // namespace
 
-Pages::Pages(size_t bytes) : size_(RoundedUp(bytes, kHugePage)) {
+size_t Pages::RoundedUp(size_t bytes) { return ps::RoundedUp(bytes, kHugePage); }
+
+Pages::Pages(size_t bytes) : size_(RoundedUp(bytes)) {
   // A huge page begins at a multiple of its size, so a bit more is asked for and given back.
   const size_t asked = size_ + kHugePage;
   void* const got = mmap(nullptr, asked, PROT_READ | PROT_WRITE,
@@ -27,7 +29,7 @@ Pages::Pages(size_t bytes) : size_(RoundedUp(bytes, kHugePage)) {
   CHECK(got != MAP_FAILED, "no {} bytes of memory for rows", asked);
   auto* const begin = static_cast<std::byte*>(got);
   const auto address = reinterpret_cast<uintptr_t>(begin);
-  const size_t before = RoundedUp(address, kHugePage) - address;
+  const size_t before = RoundedUp(address) - address;
   data_ = begin + before;
   if (before > 0) munmap(begin, before);
   if (before < kHugePage) munmap(data_ + size_, kHugePage - before);

@@ -17,6 +17,9 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
+  // What it takes when so many bytes are asked for.
+  static size_t RoundedUp(size_t bytes);
+
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
 

@@ -22,16 +22,21 @@ size_t BlockBytes(size_t header, size_t dim, size_t slots) {
   return (header + dim * (1 + slots) * sizeof(float) + 7) / 8 * 8;
 }
 
-// Of a row, at the fill that the index has on average.
+// Of a candidate, at the fill that the index has on average.
 constexpr size_t kIndexBytes = 16;
 // Of so many rows, drawn at random, the one that is used least goes.
 constexpr int kDrawn = 8;
 
 size_t MostRows(const TableSpec& spec, size_t row_bytes, double share, size_t least) {
   if (spec.most_bytes == 0) return 0;
-  const double bytes = static_cast<double>(spec.most_bytes) * share *
-                       (spec.admit_after > 0 ? 1 - kCandidateShare : 1);
-  return std::max(least, static_cast<size_t>(bytes / static_cast<double>(row_bytes + kIndexBytes)));
+  const auto bytes = static_cast<size_t>(static_cast<double>(spec.most_bytes) * share *
+                                         (spec.admit_after > 0 ? 1 - kCandidateShare : 1));
+  size_t rows = bytes / row_bytes;
+  // The index grows in steps, so there is no formula the other way round.
+  while (rows > least && rows * row_bytes + RowIndex::MostBytes(rows) > bytes) {
+    rows -= std::max<size_t>(rows / 256, 1);
+  }
+  return std::max(least, rows);
 }
 
 std::unique_ptr<Candidates> MakeCandidates(const TableSpec& spec, SaveNumber save, double share) {

@@ -6,6 +6,9 @@ import signal
 import socket
 import subprocess
 import threading
+import urllib.request
+from collections import Counter
+from pathlib import Path
 
 from harness import BINARY
 
@@ -26,6 +29,25 @@ class Server:
         assert found, f"elasticdl ps says {line!r}"
         self.port = int(found[1])
         self.address = f"127.0.0.1:{self.port}"
+        self._http_port = None
+
+    def metrics(self):
+        """{name: sum over the lanes}, of a server with the flag --http_port=0."""
+        if self._http_port is None:
+            line = self.process.stdout.readline()
+            self._http_port = int(re.search(r"metrics on port (\d+)", line)[1])
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._http_port}/metrics",
+                                    timeout=30) as response:
+            text = response.read().decode()
+        sums = Counter()
+        for name, value in re.findall(r"^elasticdl_ps_(\w+)\{lane=\"\d+\"\} (\S+)$", text, re.M):
+            sums[name] += float(value)
+        return sums
+
+    def most_resident_bytes(self):
+        """Of memory, at any time so far."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
 
     def freeze(self):
         os.kill(self.process.pid, signal.SIGSTOP)
