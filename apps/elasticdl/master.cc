@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "apps/elasticdl/cluster_master.h"
+#include "apps/elasticdl/server_hands.h"
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -46,6 +47,12 @@ std::map<std::string, std::string> Environment() {
   return environment;
 }
 
+std::string ThisProgram() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "elasticdl" : program.string();
+}
+
 int ExitCodeOf(job::JobState state) {
   if (state == job::JobState::kSucceeded) return kSucceeded;
   return state == job::JobState::kStopped ? kStopped : kFailed;
@@ -68,6 +75,9 @@ Result<Setting> ReadSetting(int argc, char** argv) {
   EDL_ASSIGN_OR_RETURN(setting.job, job::MakeJobSpec(flags));
   if (setting.job.backend == job::BackendKind::kKubernetes) {
     EDL_ASSIGN_OR_RETURN(setting.cluster, job::MakeClusterOptions(flags));
+    setting.job.checkpoint_dir = setting.job.ClusterCheckpointDir();
+    // `elasticdl train` has said what that means.
+    if (setting.job.checkpoint_dir.empty()) setting.job.recovery_checkpoint_secs = 0;
   }
   setting.folder = flags.Text("job_dir");
   if (setting.folder.empty()) {
@@ -112,11 +122,16 @@ class Master {
         backend, setting_.job,
         {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
          .token_file = setting_.token_file.string(),
+         .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
          .on_this_machine = cluster_ == nullptr,
          .master_env = environment});
     master::Loop loop(
         core, clock_,
         {.commands = [&](std::vector<master::Command> commands) { hands.Do(std::move(commands)); },
+         .server_commands =
+             [&](std::vector<master::ServerCommand> commands) {
+               if (servers_ != nullptr) servers_->Do(std::move(commands));
+             },
          .view = [&](const job::JobView& view) { Show(view); },
          // Here the client asks by itself, and the file need not follow every record.
          .progress = cluster_ == nullptr
@@ -126,6 +141,7 @@ class Master {
          .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          master::Server::Start(address, setting_.token, setting_.job, core));
+    if (setting_.job.own_ps) servers_ = MakeServerHands(loop, backend);
     hands.Start(
         [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
           OnEvent(event);
@@ -158,6 +174,41 @@ class Master {
   // Published clients are known by their hosts, which the backend has to tell first; a call that
   // comes sooner waits in the server's queue.
   static constexpr std::chrono::seconds kSyncPatience{10};
+
+  std::unique_ptr<ServerHands> MakeServerHands(master::Loop& loop, backend::Backend& backend) {
+    const std::filesystem::path given = setting_.job.checkpoint_dir;
+    return std::make_unique<ServerHands>(
+        setting_.job.num_ps, setting_.token,
+        given.empty() ? setting_.folder / "checkpoints" : given / setting_.job.job_name,
+        [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); },
+        ServerHands::Answers{.greeted =
+                                 [&loop](uint64_t number, const Result<uint64_t>& incarnation) {
+                                   loop.Post([number, incarnation](master::Core& core) {
+                                     core.parameters().OnGreeted(number, incarnation, core.now());
+                                     core.Tick();
+                                   });
+                                 },
+                             .restored =
+                                 [&loop](uint64_t number, const Status& status) {
+                                   loop.Post([number, status](master::Core& core) {
+                                     core.parameters().OnRestored(number, status, core.now());
+                                   });
+                                 },
+                             .saved =
+                                 [&loop](uint64_t number, const Status& status) {
+                                   loop.Post([number, status](master::Core& core) {
+                                     core.parameters().OnSaved(number, status, core.now());
+                                     core.Tick();
+                                   });
+                                 },
+                             .state =
+                                 [&loop](const job::ServerView& view) {
+                                   loop.Post([view](master::Core& core) {
+                                     core.parameters().OnState(view);
+                                   });
+                                 }},
+        clock_);
+  }
 
   void Show(const job::JobView& view) {
     const std::string json = view.ToJson();
@@ -197,6 +248,7 @@ class Master {
   const Setting& setting_;
   const Clock& clock_;
   std::unique_ptr<ClusterMaster> cluster_;  // null: this machine
+  std::unique_ptr<ServerHands> servers_;    // null: parameters are not our business
   Mutex mutex_;
   CondVar changed_;
   bool synced_ GUARDED_BY(mutex_) = false;

@@ -77,6 +77,11 @@ FlagTable PsFlags() {
            "TOKEN'.",
        .at_least = -1,
        .at_most = 65535},
+      {.name = "managed",
+       .type = FlagType::kSwitch,
+       .default_value = "false",
+       .group = "Parameter server",
+       .help = "Part of a job: serve nobody before the job's master says so."},
       {.name = "token_file",
        .default_value = "",
        .group = "Parameter server",
@@ -100,6 +105,7 @@ Result<ps::ServerOptions> OptionsFrom(const FlagValues& flags) {
       .index = static_cast<size_t>(flags.Int("index")),
       .servers = static_cast<size_t>(flags.Int("servers")),
       .incarnation = (uint64_t{random()} << 32) | random(),
+      .managed = flags.Bool("managed"),
       .save_buffer_bytes = static_cast<size_t>(flags.Int("save_buffer_mb")) << 20,
   };
   if (const std::string& file = flags.String("token_file"); !file.empty()) {

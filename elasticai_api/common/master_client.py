@@ -99,6 +99,12 @@ class MasterClient(PublishedCalls):
                 )
         return []
 
+    def exchange(
+        self, reports: Iterable[Report], dataset: str, at_most: int = 1, wait_s: float = _HOLD_S
+    ) -> Any:
+        """Reports, and leases the next shards, in one call: a `session.Answered`."""
+        return self._session.exchange(reports, dataset, at_most, wait_s)
+
     def report(self, reports: Iterable[Report]) -> Set[int]:
         """Reports shards, durably once it returns. The leases that were no longer ours: those
         are not counted, and others have got them."""

@@ -69,10 +69,10 @@ def method(name: str) -> Method:
 class Answer:
     """ExchangeResponse.Answer."""
 
-    NOTHING, SHARDS, WAIT, FINISHED, UNKNOWN_DATASET, REOPEN, RETRY = range(7)
+    NOTHING, SHARDS, WAIT, FINISHED, UNKNOWN_DATASET, _, RETRY = range(7)
 
 
 class Verdict:
     """ExchangeResponse.Verdict."""
 
-    ACCEPTED, LOST = range(2)
+    ACCEPTED, LOST, REOPEN = range(3)

@@ -21,11 +21,13 @@ _MUTE_S = 30.0  # without any answer for so long the connection is made anew
 
 @dataclasses.dataclass
 class Answered:
-    """What an Exchange brought. `lost` are the reported leases that were no longer ours."""
+    """What an Exchange brought. `lost` are the reported leases that were no longer ours; `reopen`
+    those that still are: parameter servers may have lost what was pushed of them."""
 
     answer: int
     shards: List[Shard]
     lost: Set[int]
+    reopen: Set[int] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass
@@ -199,7 +201,10 @@ class Session:
             incarnation=call.incarnation,
             number=call.number,
             received=received,
-            reports=[report(lease=r.lease, outcome=r.outcome, error=r.error) for r in call.reports],
+            reports=[
+                report(lease=r.lease, outcome=r.outcome, error=r.error, ps_epoch=r.ps_epoch)
+                for r in call.reports
+            ],
             dataset=dataset,
             lease_at_most=at_most,
             wait_ms=int(wait_s * 1000),
@@ -216,7 +221,10 @@ class Session:
             accepted = {
                 r.lease for r, v in zip(call.reports, verdicts) if v == messages.Verdict.ACCEPTED
             }
-            self._held.difference_update(r.lease for r in call.reports)
+            reopen = {
+                r.lease for r, v in zip(call.reports, verdicts) if v == messages.Verdict.REOPEN
+            }
+            self._held.difference_update({r.lease for r in call.reports} - reopen)
             if call.incarnation == self._incarnation:
                 self._unanswered.discard(call.number)
                 self._held.update(s.lease for s in shards)
@@ -233,8 +241,8 @@ class Session:
         answer = response.answer if response is not None else messages.Answer.NOTHING
         if shards and not ours:
             answer = messages.Answer.WAIT
-        lost = {r.lease for r in reports} - accepted
-        return Answered(answer, ours, lost)
+        lost = {r.lease for r in reports} - accepted - reopen
+        return Answered(answer, ours, lost, reopen)
 
     # --- joining ---
 
@@ -381,4 +389,6 @@ def _shard(wire: Any) -> Shard:
         epoch=wire.epoch,
         ordinal=wire.ordinal,
         generation=wire.generation,
+        ledger=wire.ledger,
+        dataset_id=wire.dataset_id,
     )

@@ -26,6 +26,8 @@ class Shard:
     epoch: int = 0
     ordinal: int = 0
     generation: int = 0
+    ledger: int = 0
+    dataset_id: int = 0
 
     @property
     def size(self) -> int:
@@ -60,6 +62,8 @@ class Report:
     lease: int
     outcome: Outcome = Outcome.DONE
     error: str = ""
+    # Of the parameter servers, when the shard was opened there; 0: it was not.
+    ps_epoch: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

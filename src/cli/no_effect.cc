@@ -40,10 +40,20 @@ void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where
     say("on this machine (they are for Kubernetes)",
         [](const FlagSpec& spec) { return spec.scope == job::kKubernetesScope; });
   }
-  say("with --job_command (they are for --model_def)",
-      [](const FlagSpec& spec) { return spec.scope == job::kModelScope; });
+  const bool own_ps = flags.String("ps_program") == "elasticdl";
+  say("with --job_command (they are for --model_def)", [&](const FlagSpec& spec) {
+    return spec.scope == job::kModelScope && !(own_ps && job::IsOfServers(spec.name));
+  });
   say("in this version",
       [&](const FlagSpec& spec) { return spec.scope == job::kObsoleteScope || is_not_yet(spec); });
+}
+
+void SayWhatIsAtRisk(Platform& platform, const job::JobSpec& job) {
+  if (!job.own_ps || job.recovery_checkpoint_secs == 0 || !job.ClusterCheckpointDir().empty())
+    return;
+  platform.out
+      << "losing a parameter server will fail this job: there is no place for checkpoints; "
+         "give it --volume=claim_name=NAME,mount_path=PATH or --checkpoint_dir=PATH\n";
 }
 
 }  // namespace edl::cli

@@ -2,6 +2,7 @@
 
 #include "base/flags.h"
 #include "cli/platform.h"
+#include "job/job_spec.h"
 
 namespace edl::cli {
 
@@ -9,5 +10,8 @@ enum class Where { kThisMachine, kCluster };
 
 // One line for each reason why flags that were given change nothing there.
 void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where);
+
+// Says so when a job in a cluster has no place for its parameters.
+void SayWhatIsAtRisk(Platform& platform, const job::JobSpec& job);
 
 }  // namespace edl::cli

@@ -84,6 +84,7 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
                                    Count(std::max<int64_t>(view.master_starts - 1, 0)))});
   AddShards(rows, view);
   if (!view.evaluation.empty()) rows.push_back({"  last evaluation", Harmless(view.evaluation)});
+  if (!view.checkpoint.empty()) rows.push_back({"  checkpoint", view.checkpoint});
   for (const std::string& remark : view.remarks) rows.push_back({"  remark", Harmless(remark)});
   return rows;
 }
@@ -112,6 +113,19 @@ std::string ReplicaTable(const Look& look) {
   return "\n" + Columns(rows);
 }
 
+std::string ServerTable(const job::JobView& view) {
+  if (view.servers.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {
+      {"PS", "ROWS", "MEMORY", "EVICTED", "PULLED/S", "PUSHED/S"}};
+  for (const job::ServerView& server : view.servers) {
+    rows.push_back({std::to_string(server.index), Count(server.rows),
+                    fmt::format("{:.1f} MiB", static_cast<double>(server.bytes) / (1 << 20)),
+                    Count(server.evicted), Count(static_cast<int64_t>(server.rows_pulled_per_s)),
+                    Count(static_cast<int64_t>(server.rows_pushed_per_s))});
+  }
+  return "\n" + Columns(rows);
+}
+
 }  // namespace
 
 std::string Summary(const Look& look, UseColor use_color) {
@@ -123,7 +137,7 @@ std::string Summary(const Look& look, UseColor use_color) {
 
 std::string StatusText(const Look& look, double now, UseColor use_color) {
   if (look.standing != Standing::kRunning) {
-    return Summary(look, use_color) + ReplicaTable(look);
+    return Summary(look, use_color) + ReplicaTable(look) + ServerTable(look.view);
   }
   const job::JobView& view = look.view;
   const double ran = std::max(now - view.started_at, 0.0);
@@ -132,7 +146,7 @@ std::string StatusText(const Look& look, double now, UseColor use_color) {
   if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
   out += fmt::format("  {}\n", ProgressLine(view, rate));
-  return out + Columns(Figures(view)) + ReplicaTable(look);
+  return out + Columns(Figures(view)) + ReplicaTable(look) + ServerTable(view);
 }
 
 }  // namespace edl::cli

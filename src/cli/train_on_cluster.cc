@@ -108,6 +108,7 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
     return kExitOk;
   }
   SayWhatHasNoEffect(platform, flags, Where::kCluster);
+  SayWhatIsAtRisk(platform, submission->job);
   const Status submitted = Submit(cluster, *submission, resume);
   if (!submitted.ok()) return Fail(platform, submitted);
   platform.out << fmt::format(

@@ -115,7 +115,15 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.launch_worker_after_ps_running =
       FromChoice<Switch>(kSwitches, flags.String("launch_worker_after_ps_running"));
   spec.evaluator_grace_secs = flags.Int("evaluator_grace_secs");
-  spec.old_door = flags.String("old_door") == "on";
+  spec.own_ps = flags.String("ps_program") == "elasticdl";
+  spec.ps_lanes = flags.Int("ps_lanes");
+  spec.recovery_checkpoint_secs = flags.Int("recovery_checkpoint_secs");
+  spec.checkpoint_steps = flags.Int("checkpoint_steps");
+  spec.keep_checkpoint_max = flags.Int("keep_checkpoint_max");
+  spec.checkpoint_dir = flags.String("checkpoint_dir");
+  spec.checkpoint_dir_for_init = flags.String("checkpoint_dir_for_init");
+  // Published clients cannot say which parameters a shard was pushed to.
+  spec.old_door = flags.String("old_door") == "on" && !spec.own_ps;
   spec.log_level = FromChoice<LogLevel>(kLevels, flags.String("log_level"));
 }
 
@@ -142,6 +150,15 @@ Status CheckCounts(const JobSpec& spec) {
   if (spec.need_tf_config && spec.num_evaluators > 1) {
     return InvalidArgument("--num_evaluators={}: TensorFlow knows one evaluator at most",
                            spec.num_evaluators);
+  }
+  if (spec.own_ps && spec.num_ps == 0) {
+    return InvalidArgument(
+        "--ps_program=elasticdl, and there is no parameter server to run it: give --num_ps_pods=N");
+  }
+  if (spec.own_ps && spec.need_tf_config) {
+    return InvalidArgument(
+        "--ps_program=elasticdl with --need_tf_config=true: TF_CONFIG speaks of TensorFlow's own "
+        "parameter servers; leave one of the two away");
   }
   if (spec.num_workers == 0 && !spec.need_tf_config) {
     return InvalidArgument(
@@ -183,6 +200,14 @@ Result<CriticalWorkers> ParseCriticalWorkers(std::string_view text) {
     begin = comma + 1;
   }
   return out;
+}
+
+std::string JobSpec::ClusterCheckpointDir() const {
+  if (!checkpoint_dir.empty()) return checkpoint_dir;
+  for (const Volume& volume : volumes) {
+    if (!volume.claim_name.empty()) return volume.mount_path + "/.elasticdl/checkpoints";
+  }
+  return "";
 }
 
 int JobSpec::CountOf(Role role) const {

@@ -84,8 +84,21 @@ struct JobSpec {
   Switch launch_worker_after_ps_running = Switch::kDefault;
   int64_t evaluator_grace_secs = 0;
 
+  // Parameters that servers of ours keep.
+  bool own_ps = false;
+  int64_t ps_lanes = 0;                   // 0: as many as the machine has cores
+  int64_t recovery_checkpoint_secs = 30;  // 0: losing a server fails the job
+  int64_t checkpoint_steps = 0;           // 0: none but those for recovery
+  int64_t keep_checkpoint_max = 0;        // of those by steps; 0: all
+  std::string checkpoint_dir;             // empty: in the job's folder
+  std::string checkpoint_dir_for_init;    // of another job; empty: none
+
   bool old_door = true;
   LogLevel log_level = LogLevel::kInfo;
+
+  // Where a job in a cluster saves the parameters that servers of ours keep: --checkpoint_dir, else
+  // on its claim. Empty: nowhere.
+  std::string ClusterCheckpointDir() const;
 
   // How many replicas of `role` the job has when all run. A job with TF_CONFIG has one chief.
   int CountOf(Role role) const;

@@ -75,6 +75,28 @@ DatasetView ReadDataset(const json& in) {
   return view;
 }
 
+json Write(const ServerView& view) {
+  return {{"index", view.index},
+          {"ps_epoch", view.ps_epoch},
+          {"rows", view.rows},
+          {"bytes", view.bytes},
+          {"evicted", view.evicted},
+          {"rows_pulled_per_s", view.rows_pulled_per_s},
+          {"rows_pushed_per_s", view.rows_pushed_per_s}};
+}
+
+ServerView ReadServer(const json& in) {
+  ServerView view;
+  in.at("index").get_to(view.index);
+  in.at("ps_epoch").get_to(view.ps_epoch);
+  in.at("rows").get_to(view.rows);
+  in.at("bytes").get_to(view.bytes);
+  in.at("evicted").get_to(view.evicted);
+  in.at("rows_pulled_per_s").get_to(view.rows_pulled_per_s);
+  in.at("rows_pushed_per_s").get_to(view.rows_pushed_per_s);
+  return view;
+}
+
 }  // namespace
 
 std::string_view NameOf(JobState state) { return kJobStates.at(static_cast<size_t>(state)); }
@@ -103,6 +125,11 @@ std::string JobView::ToJson() const {
   for (const DatasetView& dataset : datasets) out["datasets"].push_back(Write(dataset));
   out["replicas"] = json::array();
   for (const ReplicaView& replica : replicas) out["replicas"].push_back(Write(replica));
+  if (!servers.empty()) {
+    out["checkpoint"] = checkpoint;
+    out["servers"] = json::array();
+    for (const ServerView& server : servers) out["servers"].push_back(Write(server));
+  }
   // Output of a user's program need not be UTF-8.
   return out.dump(2, ' ', false, json::error_handler_t::replace);
 }
@@ -132,6 +159,10 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     for (const json& replica : in.at("replicas")) {
       view.replicas.push_back(ReadReplica(replica));
     }
+    for (const json& server : in.value("servers", json::array())) {
+      view.servers.push_back(ReadServer(server));
+    }
+    view.checkpoint = in.value("checkpoint", "");
     return view;
   } catch (const json::exception& error) {
     return InvalidArgument("a job's view cannot be read: {}", error.what());

@@ -46,6 +46,19 @@ struct DatasetView {
   bool finished = false;
 };
 
+// A parameter server of ours, as it last spoke of itself.
+struct ServerView {
+  int index = 0;
+  uint64_t incarnation = 0;  // 0: it has not spoken yet
+  uint64_t ps_epoch = 0;     // that it serves in; 0: it does not serve
+  int64_t rows = 0;
+  int64_t bytes = 0;
+  int64_t evicted = 0;
+  int64_t opens_waiting = 0;  // workers that wait for the first checkpoint
+  double rows_pulled_per_s = 0;
+  double rows_pushed_per_s = 0;
+};
+
 // A job as people and scripts see it: `elasticdl status --output=json`, and the file
 // status.json of a job's folder. The one place that knows this format.
 struct JobView {
@@ -62,6 +75,8 @@ struct JobView {
   int64_t master_process_id = 0;  // 0: nobody said
   std::vector<DatasetView> datasets;
   std::vector<ReplicaView> replicas;
+  std::vector<ServerView> servers;        // where parameter servers of ours keep the parameters
+  std::string checkpoint;                 // of them, the newest
   std::map<std::string, double> metrics;  // last known: "loss", "step"
   std::string evaluation;                 // last line: "accuracy = 0.96, ... (global step 470)"
   int64_t checkpoint_step = -1;           // last checkpoint saved

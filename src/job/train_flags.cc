@@ -141,6 +141,23 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .group = kReplicas,
            .help = "Give every replica TF_CONFIG; such a job has one chief besides its workers.",
            .common = true},
+          {.name = "ps_program",
+           .default_value = "job_command",
+           .group = kReplicas,
+           .help =
+               "What parameter servers run: job_command (TensorFlow's own), or elasticdl (ours: "
+               "`elasticdl ps`, for programs that use elasticdl.ParameterClient).",
+           .choices = {"job_command", "elasticdl"},
+           .newcomer = true},
+          {.name = "ps_lanes",
+           .type = kInt,
+           .default_value = "0",
+           .group = kReplicas,
+           .help = "Threads of each of our parameter servers; 0: as many as its machine has cores.",
+           .value_name = "N",
+           .at_least = 0,
+           .at_most = 1024,
+           .newcomer = true},
           {.name = "distribution_strategy",
            .default_value = "ParameterServerStrategy",
            .group = kReplicas,
@@ -387,6 +404,17 @@ void AddCheckpoints(std::vector<FlagSpec>& out) {
   number("keep_checkpoint_max", "Checkpoints to keep; 0: all.");
   folder("checkpoint_dir", "Where to save.");
   folder("checkpoint_dir_for_init", "The version-N folder to start from.");
+  out.push_back({.name = "recovery_checkpoint_secs",
+                 .type = kInt,
+                 .default_value = "30",
+                 .group = kCheckpoints,
+                 .help = "Save parameters every so many seconds, besides --checkpoint_steps: a "
+                         "parameter server that is lost is restored from it. 0: losing one fails "
+                         "the job.",
+                 .value_name = "N",
+                 .at_least = 0,
+                 .at_most = kInt32Max,
+                 .newcomer = true});
 }
 
 void AddCluster(std::vector<FlagSpec>& out) {
@@ -482,6 +510,11 @@ std::vector<FlagSpec> TrainSpecs() {
 }
 
 }  // namespace
+
+bool IsOfServers(std::string_view flag) {
+  return flag == "checkpoint_steps" || flag == "keep_checkpoint_max" || flag == "checkpoint_dir" ||
+         flag == "checkpoint_dir_for_init";
+}
 
 const FlagTable& TrainFlags() {
   static const FlagTable table(TrainSpecs());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "base/flags.h"
 
 namespace edl::job {
@@ -13,6 +15,9 @@ inline constexpr char kObsoleteScope[] = "no effect";
 // line), then ours. The one table behind parsing, help, completion, docs/flags.md, job files and
 // the master's arguments.
 const FlagTable& TrainFlags();
+
+// Whether parameter servers of ours heed the flag, with a model or without.
+bool IsOfServers(std::string_view flag);
 
 // The same, and what the master gets from whoever starts it.
 const FlagTable& MasterFlags();

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "master/ledger_report.h"
 #include "master/local_address.h"
+#include "master/permutation.h"
 
 namespace edl::master {
 namespace {
@@ -21,6 +22,8 @@ double Seconds(WallTime time) {
 
 // How long replicas may take to go at the end before the job ends without their word.
 constexpr std::chrono::seconds kEndAtMost{10};
+// How long the end waits for a last checkpoint that nobody relies on.
+constexpr std::chrono::seconds kSaveAtMost{60};
 
 }  // namespace
 
@@ -32,10 +35,12 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       sync_(ledger),
       world_(ledger),
       keeper_(ledger, spec),
+      parameters_(ledger, dispatcher_, spec),
       our_door_(
           Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}),
       old_door_(
-          Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}) {}
+          Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}),
+      seed_(seed) {}
 
 Status Core::Load(Time now, WallTime wall_now) {
   now_ = real_now_ = now;
@@ -61,6 +66,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   EDL_RETURN_IF_ERROR(sync_.Load(get("sync")));
   EDL_RETURN_IF_ERROR(world_.Load(get("world")));
   EDL_RETURN_IF_ERROR(keeper_.Load(now_));
+  EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), Mix(seed_, 1) | 1, now_));
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   return Ok();
@@ -159,6 +165,18 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
   Tick();
 }
 
+std::vector<int64_t> Core::RunningServers() const {
+  std::vector<int64_t> running(static_cast<size_t>(spec_.num_ps), -1);
+  for (const auto& [name, replica] : keeper_.replicas()) {
+    const auto index = static_cast<size_t>(replica.row.index);
+    if (replica.row.replica.role == job::Role::kPs && index < running.size() &&
+        replica.row.state == job::ReplicaState::kRunning) {
+      running[index] = std::max(running[index], replica.row.replica.id);
+    }
+  }
+  return running;
+}
+
 void Core::OnLog(const std::string& replica, std::string_view text) {
   if (progress_.Feed(replica, text)) ++view_number_;
 }
@@ -235,8 +253,20 @@ void Core::EndTraining() {
       }
     }
   }
+  // What workers did before they left by their own will is not lost either.
+  if (parameters_.enabled() && !parameters_.IsDurable()) parameters_.WantSave();
   finishing_since_ = now_;
   SetState(JobState::kFinishing);
+}
+
+// A server may be lost even now, and what it had lie in no checkpoint.
+bool Core::ParametersAreSettled() {
+  if (dispatcher_.AnythingLeft()) {
+    SetState(JobState::kRunning);  // until a worker has trained it again
+    return false;
+  }
+  if (dispatcher_.TrainingComplete() && !parameters_.IsDurable()) return false;
+  return !parameters_.IsSaving() || now_ - finishing_since_ >= kSaveAtMost;
 }
 
 void Core::DriveEnd() {
@@ -244,6 +274,7 @@ void Core::DriveEnd() {
     const bool grace_over =
         now_ - finishing_since_ > std::chrono::seconds(spec_.evaluator_grace_secs);
     if (!EvaluatorIsThrough() && !grace_over) return;
+    if (parameters_.enabled() && !ParametersAreSettled()) return;
     if (keeper_.AnyRunning(job::Role::kEvaluator) && !EvaluatorIsThrough()) {
       remarks_.push_back(
           fmt::format("the evaluator did not judge the last checkpoint (step {}) within {} s",
@@ -274,12 +305,14 @@ void Core::Tick() {
   our_door_.Tick();
   sync_.Tick(now_);
   keeper_.Tick(now_);
+  if (parameters_.enabled() && !ending_) parameters_.Tick(RunningServers(), now_);
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   dispatcher_.Tick(now_);
   dispatcher_.SettleAll(now_);
   if (keeper_.failure() && !ending_) {
     End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
   }
+  if (parameters_.failure() && !ending_) End(JobState::kFailed, *parameters_.failure(), {});
   if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || dispatcher_.AllFinished())) {
     keeper_.WithdrawPending();
   }
@@ -305,6 +338,7 @@ Status Core::Commit() {
   sessions_.Flush();
   sync_.Flush();
   world_.Flush();
+  parameters_.Flush();
   SaveCounters();
   EDL_RETURN_IF_ERROR(ledger_.Commit());
   outbox_.Release();
@@ -334,6 +368,10 @@ job::JobView Core::View() const {
   view.evaluation = progress_.evaluation();
   view.checkpoint_step = progress_.checkpoint_step();
   view.evaluated_step = progress_.evaluated_step();
+  if (parameters_.enabled()) {
+    view.servers = parameters_.View();
+    if (!parameters_.checkpoints().empty()) view.checkpoint = parameters_.checkpoints().back().name;
+  }
   std::map<DatasetId, int64_t> leases;
   for (const auto& [id, lease] : dispatcher_.leases()) ++leases[lease.row.dataset];
   for (const auto& [name, dataset] : dispatcher_.datasets()) {

@@ -13,6 +13,7 @@
 #include "master/ledger.h"
 #include "master/old_door.h"
 #include "master/our_door.h"
+#include "master/parameter_keeper.h"
 #include "master/parts.h"
 #include "master/progress_log.h"
 #include "master/replica_keeper.h"
@@ -46,6 +47,7 @@ class Core {
   Dispatcher& dispatcher() { return dispatcher_; }
   SyncBoard& sync() { return sync_; }
   World& world() { return world_; }
+  ParameterKeeper& parameters() { return parameters_; }
   const ReplicaKeeper& keeper() const { return keeper_; }
   const Sessions& sessions() const { return sessions_; }
   Outbox& outbox() { return outbox_; }
@@ -74,6 +76,7 @@ class Core {
   // Makes everything decided so far durable, then lets the answers go.
   Status Commit();
   std::vector<Command> TakeCommands() { return keeper_.TakeCommands(); }
+  std::vector<ServerCommand> TakeServerCommands() { return parameters_.TakeCommands(); }
 
   job::JobState state() const { return state_; }
   // Rises with each change that status.json should show.
@@ -88,11 +91,14 @@ class Core {
   void CloseReplica(ReplicaRef replica);
   // Of a replica that runs: on this machine each has a loopback address of its own.
   std::string HostOf(const job::ReplicaEvent& event) const;
+  // Of each parameter server's slot, the replica that runs there; -1: none.
+  std::vector<int64_t> RunningServers() const;
   // Starts ending the job with `outcome`.
   void End(job::JobState outcome, std::string reason, std::vector<std::string> last_lines);
   void EndTraining();
   void DriveEnd();
   bool EvaluatorIsThrough() const;
+  bool ParametersAreSettled();
   void SaveJob();
   Status LoadJob(const std::map<std::string, std::string>& meta);
   void SaveCounters();
@@ -109,6 +115,7 @@ class Core {
   SyncBoard sync_;
   World world_;
   ReplicaKeeper keeper_;
+  ParameterKeeper parameters_;
   OurDoor our_door_;
   OldDoor old_door_;
 
@@ -125,6 +132,7 @@ class Core {
   Time finishing_since_;
   Time ending_since_;
   uint64_t view_number_ = 0;
+  const uint64_t seed_;
   std::string saved_counters_;
 };
 

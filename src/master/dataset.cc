@@ -49,7 +49,7 @@ void Dataset::LoadDone(const DoneRow& row) {
 
 void Dataset::LoadReturned(const ReturnedRow& row) {
   // failed_by_ only spreads retries over workers; those of an earlier master life are gone.
-  returned_[row.key] = row.failures;
+  returned_[row.key] = {row.key, row.failures, row.counted};
 }
 
 void Dataset::LoadSetAside(const SetAsideRow& row) { set_aside_[row.key] = row.error; }
@@ -73,7 +73,7 @@ std::optional<Dataset::Taken> Dataset::Take(ReplicaRef caller, bool may_retry_ow
   for (auto place = returned_.begin(); place != returned_.end(); ++place) {
     auto failed = failed_by_.find(place->first);
     if (!may_retry_own && failed != failed_by_.end() && failed->second.contains(caller)) continue;
-    const Taken taken{place->first, place->second};
+    const Taken taken = place->second;
     ledger_.DeleteReturned(id(), taken.key);
     returned_.erase(place);
     ++row_.shards_repeated;
@@ -81,7 +81,7 @@ std::optional<Dataset::Taken> Dataset::Take(ReplicaRef caller, bool may_retry_ow
     return taken;
   }
   if (!CursorHasMore()) return std::nullopt;
-  const Taken taken{{row_.epoch, row_.next}, 0};
+  const Taken taken{.key = {row_.epoch, row_.next}};
   ++row_.next;
   SkipDone();
   dirty_ = true;
@@ -111,26 +111,38 @@ void Dataset::CompleteEpochIfCovered(int64_t epoch) {
   for (const uint64_t first : touched) dirty_ranges_.emplace(DoneRow::kEpochs, first);
 }
 
-int64_t Dataset::Done(ShardKey key) {
+int64_t Dataset::Done(const Taken& shard) {
+  const ShardKey key = shard.key;
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} done twice", spec().name, key.epoch, key.ordinal);
   const int64_t records = records_in(key.ordinal);
-  row_.records_done += records;
-  ++row_.shards_done;
   failed_by_.erase(key);
   MarkDone(key);
+  if (shard.counted) {
+    row_.records_again -= records;
+    return 0;
+  }
+  row_.records_done += records;
+  ++row_.shards_done;
   return static_cast<int64_t>(CeilDiv(records, spec().batch_size));
 }
 
-void Dataset::Return(ShardKey key, int failures) {
+void Dataset::Return(const Taken& shard) {
+  const ShardKey key = shard.key;
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} comes back after it was done", spec().name,
         key.epoch, key.ordinal);
-  returned_[key] = failures;
-  ledger_.Put(ReturnedRow{id(), key, failures, FailedBy(key)});
+  returned_[key] = shard;
+  ledger_.Put(ReturnedRow{id(), key, shard.failures, FailedBy(key), shard.counted});
 }
 
-void Dataset::Fail(ShardKey key, int failures, ReplicaRef by, const std::string& error) {
-  ++failures;
-  if (failures >= kMaxFailures) {
+void Dataset::Fail(Taken shard, ReplicaRef by, const std::string& error) {
+  const ShardKey key = shard.key;
+  if (++shard.failures >= kMaxFailures) {
+    if (shard.counted) {
+      const int64_t records = records_in(key.ordinal);
+      row_.records_again -= records;
+      row_.records_done -= records;
+      --row_.shards_done;
+    }
     set_aside_[key] = error;
     ledger_.Put(SetAsideRow{id(), key, error});
     failed_by_.erase(key);
@@ -138,7 +150,66 @@ void Dataset::Fail(ShardKey key, int failures, ReplicaRef by, const std::string&
     return;
   }
   failed_by_[key].insert(by);
-  Return(key, failures);
+  Return(shard);
+}
+
+job::ShardSet::Dataset Dataset::DoneShards() const {
+  return {.generation = row_.generation, .epochs = epochs_done_, .shards = done_};
+}
+
+void Dataset::ReopenIn(int64_t epoch, const RangeSet& covered) {
+  RangeSet again;
+  for (const RangeSet::Range& range : done_[epoch].Minus(covered).ranges()) {
+    for (uint64_t ordinal = range.first; ordinal <= range.last; ++ordinal) {
+      // What was set aside is not trained anyhow.
+      if (!set_aside_.contains({epoch, ordinal})) again.Add(ordinal);
+    }
+  }
+  done_[epoch] = done_[epoch].Minus(again);
+  Rewrite(epoch, done_[epoch]);
+  CompleteEpochIfCovered(epoch);
+  for (const RangeSet::Range& range : again.ranges()) {
+    for (uint64_t ordinal = range.first; ordinal <= range.last; ++ordinal) {
+      row_.records_again += records_in(ordinal);
+      Return({.key = {epoch, ordinal}, .counted = true});
+    }
+  }
+}
+
+// What the ledger has of an epoch is what `ranges` has, after the next Flush.
+void Dataset::Rewrite(int64_t epoch, const RangeSet& ranges) {
+  std::erase_if(dirty_ranges_, [&](const auto& range) { return range.first == epoch; });
+  ledger_.DeleteDoneOfEpoch(id(), epoch);
+  for (const RangeSet::Range& range : ranges.ranges()) dirty_ranges_.emplace(epoch, range.first);
+}
+
+int64_t Dataset::Reopen(const job::ShardSet::Dataset& covered) {
+  // Of another generation it says nothing.
+  const job::ShardSet::Dataset known =
+      covered.generation == row_.generation ? covered : job::ShardSet::Dataset{};
+  const size_t before = returned_.size();
+  // Epochs that were complete are looked at like the others.
+  const RangeSet uncertain = epochs_done_.Minus(known.epochs);
+  epochs_done_ = epochs_done_.Minus(uncertain);
+  Rewrite(DoneRow::kEpochs, epochs_done_);
+  for (const RangeSet::Range& range : uncertain.ranges()) {
+    for (uint64_t epoch = range.first; epoch <= range.last; ++epoch) {
+      done_[static_cast<int64_t>(epoch)].AddRange({0, shards_per_epoch_ - 1});
+    }
+  }
+  std::vector<int64_t> epochs;
+  for (const auto& [epoch, done] : done_) {
+    if (!known.epochs.Contains(static_cast<uint64_t>(epoch))) epochs.push_back(epoch);
+  }
+  for (const int64_t epoch : epochs) {
+    const auto shards = known.shards.find(epoch);
+    ReopenIn(epoch, shards == known.shards.end() ? RangeSet() : shards->second);
+  }
+  const auto reopened = static_cast<int64_t>(returned_.size() - before);
+  // Whoever trained the leftovers is not to blame that they are left again.
+  if (reopened > 0) row_.leftover_at = -1;
+  dirty_ = true;
+  return reopened;
 }
 
 std::string Dataset::FailedBy(ShardKey key) const {
@@ -169,6 +240,7 @@ void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaini
   row_.told_finished = false;
   row_.leftover_at = -1;
   row_.records_not_trained = 0;
+  row_.records_again = 0;
   row_.records_done = epoch * spec().size;
   row_.shards_done = epoch * static_cast<int64_t>(shards_per_epoch_);
   if (epoch > 0) {
@@ -202,7 +274,7 @@ int64_t Dataset::RecordsLeft() const {
   if (endless()) return 0;
   int64_t aside = 0;
   for (const auto& [key, error] : set_aside_) aside += records_in(key.ordinal);
-  return spec().size * spec().epochs - row_.records_done - aside;
+  return spec().size * spec().epochs - row_.records_done - aside + row_.records_again;
 }
 
 void Dataset::GiveUpRest() {
@@ -228,6 +300,7 @@ int64_t Dataset::records_in(uint64_t ordinal) const {
 void Dataset::Fill(LeasedShard& shard) const {
   shard.dataset = spec().name;
   shard.task_type = spec().task_type;
+  shard.dataset_id = row_.id;
   shard.generation = row_.generation;
   const int64_t records = records_in(shard.key.ordinal);
   const uint64_t key = Mix(Mix(row_.seed, row_.generation), static_cast<uint64_t>(shard.key.epoch));
@@ -254,7 +327,7 @@ void Dataset::set_told_finished() {
 }
 
 void Dataset::BeginLeftoverRound() {
-  row_.leftover_at = row_.records_done;
+  row_.leftover_at = records_trained();
   dirty_ = true;
 }
 

@@ -10,6 +10,7 @@
 #include "base/range_set.h"
 #include "base/status.h"
 #include "job/job_view.h"
+#include "job/shard_set.h"
 #include "master/ledger.h"
 #include "master/types.h"
 
@@ -29,6 +30,7 @@ class Dataset {
   struct Taken {
     ShardKey key;
     int failures = 0;
+    bool counted = false;  // was done before: it is not counted again
   };
 
   static Status Check(const DatasetSpec& spec);
@@ -48,11 +50,17 @@ class Dataset {
   bool HasMore() const;
 
   // A leased shard is done. Returns its batches, to be counted once.
-  int64_t Done(ShardKey key);
+  int64_t Done(const Taken& shard);
   // A leased shard comes back: nobody's fault.
-  void Return(ShardKey key, int failures);
+  void Return(const Taken& shard);
   // A leased shard comes back as failed by `by`; set aside when that is once too often.
-  void Fail(ShardKey key, int failures, ReplicaRef by, const std::string& error);
+  void Fail(Taken shard, ReplicaRef by, const std::string& error);
+
+  // The done shards.
+  job::ShardSet::Dataset DoneShards() const;
+  // Parameters were lost: what is done and not in `covered` has to be trained once more. It stays
+  // counted. Returns how many shards that are.
+  int64_t Reopen(const job::ShardSet::Dataset& covered);
 
   // Forgets all progress under a new generation. Leases of the old one are void.
   void Reset();
@@ -80,6 +88,8 @@ class Dataset {
   uint64_t shards_per_epoch() const { return shards_per_epoch_; }
   int64_t records_per_shard() const { return row_.spec.batch_size * row_.spec.batches_per_shard; }
   int64_t records_in(uint64_t ordinal) const;
+  // Done, and not to be trained once more.
+  int64_t records_trained() const { return row_.records_done - row_.records_again; }
   bool endless() const { return row_.spec.epochs <= 0; }
   // Done ordinals of an epoch; null when the epoch is complete or untouched.
   const RangeSet* done(int64_t epoch) const;
@@ -91,6 +101,7 @@ class Dataset {
   bool IsDone(ShardKey key) const;
   const std::map<ShardKey, std::string>& set_aside() const { return set_aside_; }
   size_t returned_count() const { return returned_.size(); }
+  const std::map<ShardKey, Taken>& returned() const { return returned_; }
   job::DatasetView View() const;
 
  private:
@@ -98,6 +109,8 @@ class Dataset {
   bool CursorHasMore() const;
   void SkipDone();
   void MarkDone(ShardKey key);
+  void ReopenIn(int64_t epoch, const RangeSet& covered);
+  void Rewrite(int64_t epoch, const RangeSet& ranges);
   // Names, for people.
   std::string FailedBy(ShardKey key) const;
   void CompleteEpochIfCovered(int64_t epoch);
@@ -108,7 +121,7 @@ class Dataset {
   uint64_t shards_per_epoch_;
   std::map<int64_t, RangeSet> done_;  // of incomplete epochs; set-aside shards are in it too
   RangeSet epochs_done_;
-  std::map<ShardKey, int> returned_;                    // with the failures so far
+  std::map<ShardKey, Taken> returned_;
   std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
   std::map<ShardKey, std::string> set_aside_;
   int forgiven_rounds_ = 0;

@@ -99,8 +99,8 @@ TEST_F(DatasetTest, CountsTheBatchesOfTheShortShardRoundedUp) {
   const ShardKey full = TakeKey(dataset);
   const ShardKey last = TakeKey(dataset);
 
-  EXPECT_EQ(dataset.Done(full), 2);
-  EXPECT_EQ(dataset.Done(last), 2);
+  EXPECT_EQ(dataset.Done({.key = full}), 2);
+  EXPECT_EQ(dataset.Done({.key = last}), 2);
   EXPECT_EQ(dataset.row().records_done, 16);
 }
 
@@ -118,12 +118,13 @@ TEST_F(DatasetTest, CompletesEpochsInAnyOrder) {
   Dataset dataset = Make(Shards(2, /*epochs=*/2));
   while (dataset.HasMore()) TakeKey(dataset);
 
-  for (const ShardKey key : {ShardKey{1, 1}, ShardKey{1, 0}, ShardKey{0, 1}}) dataset.Done(key);
+  for (const ShardKey key : {ShardKey{1, 1}, ShardKey{1, 0}, ShardKey{0, 1}})
+    dataset.Done({.key = key});
   EXPECT_TRUE(dataset.EpochComplete(1));
   EXPECT_FALSE(dataset.EpochComplete(0));
   EXPECT_FALSE(dataset.Complete());
 
-  dataset.Done({0, 0});
+  dataset.Done({.key = {0, 0}});
   EXPECT_TRUE(dataset.Complete());
 }
 
@@ -132,7 +133,7 @@ TEST_F(DatasetTest, WithoutEpochsNeverEnds) {
 
   for (int64_t epoch = 0; epoch < 100; ++epoch) {
     EXPECT_EQ(TakeKey(dataset), (ShardKey{epoch, 0}));
-    dataset.Done({epoch, 0});
+    dataset.Done({.key = {epoch, 0}});
   }
 
   EXPECT_TRUE(dataset.HasMore());
@@ -144,7 +145,7 @@ TEST_F(DatasetTest, GivesWhatCameBackBeforeWhatIsNew) {
   const ShardKey first = TakeKey(dataset);
   TakeKey(dataset);
 
-  dataset.Return(first, 0);
+  dataset.Return({.key = first});
 
   EXPECT_EQ(TakeKey(dataset), first);
   EXPECT_EQ(TakeKey(dataset), (ShardKey{0, 2}));
@@ -198,7 +199,7 @@ TEST_F(DatasetTest, OffersAFailedShardToAnotherReplicaFirst) {
   Dataset dataset = Make(Shards(1));
   const ShardKey key = TakeKey(dataset, Worker(0));
 
-  dataset.Fail(key, 0, Worker(0), "bad record");
+  dataset.Fail({.key = key}, Worker(0), "bad record");
 
   EXPECT_FALSE(dataset.Take(Worker(0), false).has_value());
   const auto taken = dataset.Take(Worker(1), false);
@@ -211,8 +212,8 @@ TEST_F(DatasetTest, TriesAFailedShardOnADifferentReplicaEachTime) {
   Dataset dataset = Make(Shards(1));
   const ShardKey key = TakeKey(dataset, Worker(0));
 
-  dataset.Fail(key, 0, Worker(0), "bad record");
-  dataset.Fail(key, dataset.Take(Worker(1), false)->failures, Worker(1), "bad record");
+  dataset.Fail({.key = key}, Worker(0), "bad record");
+  dataset.Fail(*dataset.Take(Worker(1), false), Worker(1), "bad record");
 
   EXPECT_FALSE(dataset.Take(Worker(0), false).has_value());
   EXPECT_FALSE(dataset.Take(Worker(1), false).has_value());
@@ -239,25 +240,25 @@ TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
   const ShardKey bad = TakeKey(dataset);
   const ShardKey good = TakeKey(dataset);
 
-  dataset.Fail(bad, 0, Worker(0), "bad record");
-  dataset.Fail(bad, dataset.Take(Worker(1), false)->failures, Worker(1), "bad record");
-  dataset.Fail(bad, dataset.Take(Worker(2), false)->failures, Worker(2), "bad record 7");
+  dataset.Fail({.key = bad}, Worker(0), "bad record");
+  dataset.Fail(*dataset.Take(Worker(1), false), Worker(1), "bad record");
+  dataset.Fail(*dataset.Take(Worker(2), false), Worker(2), "bad record 7");
 
   EXPECT_FALSE(dataset.HasMore());
   EXPECT_EQ(dataset.set_aside(), (std::map<ShardKey, std::string>{{bad, "bad record 7"}}));
   EXPECT_EQ(dataset.row().records_done, 0);
-  dataset.Done(good);
+  dataset.Done({.key = good});
   EXPECT_TRUE(dataset.Complete());
 }
 
 TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndSetAside) {
   Dataset dataset = Make(Shards(6, /*epochs=*/2));
   for (int i = 0; i < 7; ++i) TakeKey(dataset);
-  dataset.Done({0, 1});
-  dataset.Done({0, 2});
-  dataset.Done({1, 0});
-  dataset.Return({0, 3}, 2);
-  dataset.Fail({0, 4}, 2, Worker(0), "bad record");
+  dataset.Done({.key = {0, 1}});
+  dataset.Done({.key = {0, 2}});
+  dataset.Done({.key = {1, 0}});
+  dataset.Return({.key = {0, 3}, .failures = 2});
+  dataset.Fail({.key = {0, 4}, .failures = 2}, Worker(0), "bad record");
 
   Dataset loaded = Reload(dataset);
 
@@ -276,7 +277,7 @@ TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndSetAside) {
 TEST_F(DatasetTest, KeepsOneRangeInTheLedgerHoweverManyShardsAreDone) {
   Dataset dataset = Make(Shards(1000, /*epochs=*/3));
   while (dataset.HasMore()) {
-    dataset.Done(TakeKey(dataset));
+    dataset.Done({.key = TakeKey(dataset)});
     dataset.Flush();
   }
   ASSERT_EQ(ledger_.Commit(), Ok());
@@ -298,7 +299,7 @@ TEST_F(DatasetTest, RestoresTheRemainingShardsAndLaterEpochsOnly) {
   std::vector<ShardKey> keys;
   while (dataset.HasMore()) keys.push_back(TakeKey(dataset));
   EXPECT_EQ(keys, (std::vector<ShardKey>{{1, 1}, {1, 3}, {2, 0}, {2, 1}, {2, 2}, {2, 3}}));
-  for (const ShardKey key : keys) dataset.Done(key);
+  for (const ShardKey key : keys) dataset.Done({.key = key});
   EXPECT_TRUE(dataset.Complete());
 }
 
@@ -312,9 +313,72 @@ TEST_F(DatasetTest, IsCompleteAfterARestoreFromBeyondItsLastEpoch) {
   EXPECT_EQ(dataset.row().records_done, 80);
 }
 
+// Done shards of epoch 0, and 0 to 1 of epoch 1.
+job::ShardSet::Dataset Covered(std::vector<uint64_t> of_epoch_1) {
+  job::ShardSet::Dataset covered{.generation = 1};
+  covered.epochs.Add(0);
+  for (const uint64_t ordinal : of_epoch_1) covered.shards[1].Add(ordinal);
+  return covered;
+}
+
+TEST_F(DatasetTest, HandsOutAgainWhatWasDoneAndIsNotCovered) {
+  Dataset dataset = Make(Shards(3, /*epochs=*/2));
+  while (dataset.HasMore()) dataset.Done({.key = TakeKey(dataset)});
+  ASSERT_TRUE(dataset.Complete());
+
+  EXPECT_EQ(dataset.Reopen(Covered({1})), 2);
+
+  EXPECT_FALSE(dataset.Complete());
+  EXPECT_EQ(dataset.row().records_done, 60) << "what was counted stays counted";
+  const auto first = dataset.Take(Worker(0), false);
+  EXPECT_EQ(first->key, (ShardKey{1, 0}));
+  EXPECT_TRUE(first->counted);
+  EXPECT_EQ(dataset.Done(*first), 0) << "its batches were counted before";
+  EXPECT_EQ(dataset.Done(*dataset.Take(Worker(0), false)), 0);
+  EXPECT_TRUE(dataset.Complete());
+  EXPECT_TRUE(dataset.EpochComplete(1));
+  EXPECT_EQ(dataset.row().records_done, 60);
+}
+
+TEST_F(DatasetTest, ReopensAllWhenNothingOfItsGenerationIsCovered) {
+  Dataset dataset = Make(Shards(2));
+  while (dataset.HasMore()) dataset.Done({.key = TakeKey(dataset)});
+  job::ShardSet::Dataset covered = Covered({});
+  covered.generation = 0;
+
+  EXPECT_EQ(dataset.Reopen(covered), 2);
+  EXPECT_EQ(dataset.Reopen(covered), 0) << "nothing is done any more";
+}
+
+TEST_F(DatasetTest, ReloadsWhatIsToBeDoneAgain) {
+  Dataset dataset = Make(Shards(3, /*epochs=*/2));
+  while (dataset.HasMore()) dataset.Done({.key = TakeKey(dataset)});
+  dataset.Flush();
+  dataset.Reopen(Covered({0}));
+  dataset.Flush();
+
+  Dataset loaded = Reload(dataset);
+
+  EXPECT_TRUE(loaded.IsDone({1, 0}));
+  EXPECT_FALSE(loaded.IsDone({1, 1}));
+  EXPECT_FALSE(loaded.EpochComplete(1));
+  EXPECT_TRUE(loaded.Take(Worker(0), false)->counted);
+  EXPECT_EQ(loaded.row().records_again, 20);
+}
+
+TEST_F(DatasetTest, LeavesWhatWasSetAsideAsItIs) {
+  Dataset dataset = Make(Shards(1));
+  TakeKey(dataset);
+  dataset.Fail({.key = {0, 0}, .failures = 2}, Worker(0), "bad record");
+  ASSERT_TRUE(dataset.Complete());
+
+  EXPECT_EQ(dataset.Reopen({}), 0);
+  EXPECT_TRUE(dataset.Complete());
+}
+
 TEST_F(DatasetTest, CountsTheRestThatIsGivenUpAsNotTrained) {
   Dataset dataset = Make(Shards(4));
-  dataset.Done(TakeKey(dataset));
+  dataset.Done({.key = TakeKey(dataset)});
   TakeKey(dataset);
 
   dataset.GiveUpRest();

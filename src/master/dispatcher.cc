@@ -180,7 +180,7 @@ std::optional<Dataset::Taken> Dispatcher::TakeSuspect(Dataset& dataset) {
     tasks_.erase({row.dataset, row.task});
     leases_.erase(lease);
     ledger_.Delete(row.lease);
-    dataset.Return(row.key, row.failures);
+    dataset.Return({row.key, row.failures, row.counted});
     return dataset.Take({}, true);
   }
   return std::nullopt;
@@ -211,7 +211,8 @@ bool Dispatcher::GrantTo(Dataset& dataset, Waiter& waiter, Time now) {
                        .holder = waiter.session,
                        .number = waiter.number,
                        .task = NextTask(),
-                       .failures = taken->failures};
+                       .failures = taken->failures,
+                       .counted = taken->counted};
     ledger_.Put(row);
     leases_[row.lease] = Lease{.row = row, .since = now, .granted_at = now};
     held_[row.holder].insert(row.lease);
@@ -231,6 +232,7 @@ std::optional<LeasedShard> Dispatcher::Describe(LeaseId id) const {
     if (dataset->id() != lease->second.row.dataset) continue;
     LeasedShard shard{.lease = id, .task = lease->second.row.task};
     shard.key = lease->second.row.key;
+    if (parameter_rule_.has_value()) shard.ledger = parameter_rule_->ledger;
     dataset->Fill(shard);
     return shard;
   }
@@ -265,6 +267,9 @@ void Dispatcher::Finish(WaiterList::iterator waiter, Dataset& dataset, Time now)
 // holds a lease; one caller (the chief, or for want of one the longest-lived) is told last, when no
 // other replica holds a lease any more, so that it can take over what the others lose.
 void Dispatcher::ApplyEndRule(Dataset& dataset, Time now) {
+  // Here a shard is reported when its pushes are acknowledged, so nobody waits for the end to
+  // report its last ones; and until all is durable, some of it may have to be done once more.
+  if (IsRuled(dataset) && (!dataset.Complete() || !parameter_rule_->durable)) return;
   std::set<Incarnation> waiting;
   std::set<Incarnation> holders;
   for (const Waiter& waiter : waiters_) {
@@ -295,24 +300,25 @@ void Dispatcher::Complete(std::map<LeaseId, Lease>::iterator place, Outcome outc
   const Lease lease = place->second;
   Dataset& dataset = *FindById(lease.row.dataset);
   Session* session = sessions_.Find(lease.row.holder);
+  const Dataset::Taken shard{lease.row.key, lease.row.failures, lease.row.counted};
   leases_.erase(place);
   held_[lease.row.holder].erase(lease.row.lease);
   tasks_.erase({lease.row.dataset, lease.row.task});
   ledger_.Delete(lease.row.lease);
   switch (outcome) {
     case Outcome::kDone:
-      counters_.version += dataset.Done(lease.row.key);
+      counters_.version += dataset.Done(shard);
       slowest_shard_ = std::max(slowest_shard_, now - lease.since);
       if (session != nullptr) progressed_.insert(session->replica);
       break;
     case Outcome::kGivenBack:
-      dataset.Return(lease.row.key, lease.row.failures);
+      dataset.Return(shard);
       break;
     case Outcome::kFailed: {
       const ReplicaRef by = session != nullptr ? session->replica : ReplicaRef{};
       LOG_WARNING("dataset '{}': {} {} failed shard {} of epoch {}: {}", dataset.spec().name,
                   job::NameOf(by.role), by.id, lease.row.key.ordinal, lease.row.key.epoch, error);
-      dataset.Fail(lease.row.key, lease.row.failures, by, error);
+      dataset.Fail(shard, by, error);
       break;
     }
   }
@@ -323,6 +329,12 @@ Verdict Dispatcher::Report(const Session& session, const ShardReport& report, Ti
   auto lease = leases_.find(report.lease);
   if (lease == leases_.end() || lease->second.row.holder != session.incarnation) {
     return Verdict::kLost;
+  }
+  // A program that pushes nothing under its leases has nothing there to lose.
+  if (report.outcome == Outcome::kDone && report.ps_epoch != 0 &&
+      IsRuled(*FindById(lease->second.row.dataset)) &&
+      report.ps_epoch < parameter_rule_->ps_epoch) {
+    return Verdict::kReopen;
   }
   Complete(lease, report.outcome, report.error, now);
   return Verdict::kAccepted;
@@ -415,6 +427,44 @@ void Dispatcher::SettleAll(Time now) {
   for (auto& [name, dataset] : datasets_) Settle(*dataset, now);
 }
 
+bool Dispatcher::IsRuled(const Dataset& dataset) const {
+  return parameter_rule_.has_value() && dataset.spec().task_type == "training";
+}
+
+job::ShardSet Dispatcher::DoneShards() const {
+  job::ShardSet done;
+  for (const auto& [name, dataset] : datasets_) {
+    if (IsRuled(*dataset)) done.datasets[dataset->id().value()] = dataset->DoneShards();
+  }
+  return done;
+}
+
+int64_t Dispatcher::Reopen(const job::ShardSet& covered, Time now) {
+  int64_t reopened = 0;
+  for (auto& [name, dataset] : datasets_) {
+    if (!IsRuled(*dataset)) continue;
+    const auto known = covered.datasets.find(dataset->id().value());
+    const bool is_known = known != covered.datasets.end();
+    reopened += dataset->Reopen(is_known ? known->second : job::ShardSet::Dataset{});
+  }
+  SettleAll(now);
+  return reopened;
+}
+
+bool Dispatcher::TrainingComplete() const {
+  bool any = false;
+  for (const auto& [name, dataset] : datasets_) {
+    if (!IsRuled(*dataset)) continue;
+    if (!dataset->Complete()) return false;
+    any = true;
+  }
+  return any;
+}
+
+LeaseId Dispatcher::floor() const {
+  return leases_.empty() ? LeaseId(counters_.next_lease) : leases_.begin()->first;
+}
+
 bool Dispatcher::AllFinished() const {
   return !datasets_.empty() &&
          std::all_of(datasets_.begin(), datasets_.end(),
@@ -432,7 +482,7 @@ bool Dispatcher::GrantLeftoverRound() {
   bool granted = false;
   for (auto& [name, dataset] : datasets_) {
     if (dataset->endless() || dataset->Complete() || !dataset->row().told_finished ||
-        dataset->row().leftover_at == dataset->row().records_done) {
+        dataset->row().leftover_at == dataset->records_trained()) {
       continue;
     }
     dataset->BeginLeftoverRound();

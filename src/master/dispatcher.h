@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "job/shard_set.h"
 #include "master/dataset.h"
 #include "master/ledger.h"
 #include "master/session.h"
@@ -101,6 +102,24 @@ class Dispatcher {
   // The chief is, or will again be, there to take what others lose.
   void set_chief_expected(bool expected) { chief_expected_ = expected; }
 
+  // Where parameters are kept by servers of ours, a shard of a training dataset is done only if
+  // its pushes were acknowledged in the current epoch of the servers, and no caller is told the end
+  // before it is durable. docs/states/parameters.md.
+  struct ParameterRule {
+    uint64_t ledger = 0;
+    uint64_t ps_epoch = 0;
+    bool durable = false;  // all that is done survives the loss of every server
+  };
+  void set_parameter_rule(ParameterRule rule) { parameter_rule_ = rule; }
+  // The done shards of training datasets.
+  job::ShardSet DoneShards() const;
+  // Parameters were lost: done shards that `covered` does not have are leased once more.
+  int64_t Reopen(const job::ShardSet& covered, Time now);
+  // There are training datasets, and every shard of them is done.
+  bool TrainingComplete() const;
+  // The lowest lease that is open, or will be.
+  LeaseId floor() const;
+
   // Shards that nobody holds or will ask for, once no replica is left: counts them as not trained.
   void GiveUpRest();
   // There are datasets, and all of them are done.
@@ -134,6 +153,8 @@ class Dispatcher {
   void VoidLeases(const Dataset& dataset);
   void Settle(Dataset& dataset, Time now);
   bool GrantTo(Dataset& dataset, Waiter& waiter, Time now);
+  // Whether its shards change parameters that are the business of the rule.
+  bool IsRuled(const Dataset& dataset) const;
   bool OthersActive(const Dataset& dataset, ReplicaRef replica) const;
   std::optional<Dataset::Taken> TakeSuspect(Dataset& dataset);
   void ApplyEndRule(Dataset& dataset, Time now);
@@ -159,6 +180,7 @@ class Dispatcher {
   std::set<DatasetId> chief_used_;
   Duration slowest_shard_{0};
   bool chief_expected_ = false;
+  std::optional<ParameterRule> parameter_rule_;
 };
 
 }  // namespace edl::master

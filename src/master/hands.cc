@@ -4,6 +4,8 @@
 #include <regex>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "base/log.h"
 #include "job/tf_config.h"
 #include "master/local_address.h"
@@ -44,6 +46,28 @@ std::vector<std::string> CommandOf(const job::JobSpec& job) {
   return job::ShellCommand(fmt::format("({}) 2>&1 | tee \"$ELASTICDL_LOG_FILE\"", job.job_command));
 }
 
+using Addresses = std::map<job::Role, std::vector<std::string>>;
+
+std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaContext& context,
+                                         int index, const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::vector<std::string> command = {
+      context.program,
+      "ps",
+      "--managed",
+      "--port=" + address.substr(colon + 1),
+      "--host=" + (context.on_this_machine ? address.substr(0, colon) : std::string()),
+      fmt::format("--index={}", index),
+      fmt::format("--servers={}", job.num_ps),
+      "--token_file=" + context.token_file};
+  if (job.ps_lanes > 0) command.push_back(fmt::format("--lanes={}", job.ps_lanes));
+  return command;
+}
+
+std::string Joined(const std::vector<std::string>& items) {
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
 }  // namespace
 
 job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
@@ -77,6 +101,14 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
   spec.env["ELASTICDL_REPLICA_ID"] = std::to_string(command.replica.id);
   spec.env["ELASTICDL_REPLICA_INDEX"] = std::to_string(command.index);
   if (WritesLogFile(job)) spec.env["ELASTICDL_LOG_FILE"] = job.log_file_path;
+  if (job.own_ps) {
+    const std::vector<std::string>& servers = addresses.at(job::Role::kPs);
+    spec.env["ELASTICDL_PS_ADDRS"] = Joined(servers);
+    if (role == job::Role::kPs) {
+      spec.command = CommandOfServer(job, context, command.index,
+                                     servers.at(static_cast<size_t>(command.index)));
+    }
+  }
   if (job.need_tf_config) {
     spec.env["TF_CONFIG"] = job::TfConfig(addresses, role, command.index);
   }
@@ -178,8 +210,8 @@ void Hands::Carry(const Command& command) {
 
 Status Hands::Launch(const LaunchCommand& command) {
   std::map<job::Role, std::vector<std::string>> addresses;
-  if (job_.need_tf_config) {
-    for (const job::Role role : job::kReplicaRoles) {
+  for (const job::Role role : job::kReplicaRoles) {
+    if (job_.need_tf_config || (job_.own_ps && role == job::Role::kPs)) {
       for (int index = 0; index < job_.CountOf(role); ++index) {
         EDL_ASSIGN_OR_RETURN(std::string address, backend_.AddressOf(role, index));
         addresses[role].push_back(std::move(address));

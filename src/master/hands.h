@@ -20,12 +20,14 @@ namespace edl::master {
 struct ReplicaContext {
   std::string master_address;  // "127.0.0.1:23456"
   std::string token_file;
+  std::string program = "elasticdl";              // this one, as parameter servers run it
   bool on_this_machine = true;                    // else the backend gives each its MY_POD_IP
   std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
 };
 
 // What the master launches for a command: the job's command in the environment that the tutorials
-// and the published packages expect. `addresses` of all slots are needed for TF_CONFIG only.
+// and the published packages expect, or a parameter server of ours. `addresses` of all slots are
+// needed for TF_CONFIG, those of parameter servers where they are ours.
 job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
                                  const ReplicaContext& context,
                                  const std::map<job::Role, std::vector<std::string>>& addresses);

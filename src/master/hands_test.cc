@@ -55,6 +55,24 @@ TEST(ReplicaSpecOf, CarriesTheEnvironmentThatClientsRead) {
   EXPECT_FALSE(spec.env.contains("HOME"));
 }
 
+TEST(ReplicaSpecOf, RunsOurParameterServersAndTellsWorkersWhereTheyAre) {
+  job::JobSpec job = WorkersOnly(1);
+  job.own_ps = true;
+  job.num_ps = 2;
+  job.ps_lanes = 3;
+  const std::map<job::Role, std::vector<std::string>> addresses = {
+      {job::Role::kPs, {"localhost:1", "localhost:2"}}};
+
+  const job::ReplicaSpec ps =
+      MakeReplicaSpec(LaunchOf({job::Role::kPs, 5}, 1), job, kContext, addresses);
+  const job::ReplicaSpec worker = MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, addresses);
+
+  EXPECT_EQ(ps.command, (std::vector<std::string>{"elasticdl", "ps", "--managed", "--port=2",
+                                                  "--host=localhost", "--index=1", "--servers=2",
+                                                  "--token_file=/jobs/iris/token", "--lanes=3"}));
+  EXPECT_EQ(worker.env.at("ELASTICDL_PS_ADDRS"), "localhost:1,localhost:2");
+}
+
 TEST(ReplicaSpecOf, WritesOutputToAFileTooInACluster) {
   job::JobSpec job = WorkersOnly(1);
   job.job_command = "train";

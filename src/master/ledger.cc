@@ -11,12 +11,14 @@ CREATE TABLE datasets (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER, batch_size INTEGER,
   batches_per_shard INTEGER, epochs INTEGER, ordering INTEGER, task_type TEXT, seed INTEGER,
   generation INTEGER, epoch INTEGER, next INTEGER, told_finished INTEGER, leftover_at INTEGER,
-  records_done INTEGER, shards_done INTEGER, shards_repeated INTEGER, records_not_trained INTEGER);
+  records_done INTEGER, shards_done INTEGER, shards_repeated INTEGER, records_not_trained INTEGER,
+  records_again INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE leases (
   lease INTEGER PRIMARY KEY, dataset INTEGER, epoch INTEGER, ordinal INTEGER, holder INTEGER,
-  number INTEGER, task INTEGER, failures INTEGER);
+  number INTEGER, task INTEGER, failures INTEGER, counted INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE returned (
   dataset INTEGER, epoch INTEGER, ordinal INTEGER, failures INTEGER, failed_by TEXT,
+  counted INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (dataset, epoch, ordinal)) WITHOUT ROWID;
 CREATE TABLE set_aside (
   dataset INTEGER, epoch INTEGER, ordinal INTEGER, error TEXT,
@@ -33,6 +35,13 @@ CREATE TABLE replicas (
 CREATE TABLE slots (
   role TEXT, idx INTEGER, wanted INTEGER, succeeded INTEGER, failures INTEGER, idle_lives INTEGER,
   memory_bytes INTEGER, PRIMARY KEY (role, idx)) WITHOUT ROWID;
+)";
+
+// From version 1 to 2.
+constexpr const char* kUpgrade = R"(
+ALTER TABLE datasets ADD COLUMN records_again INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE leases ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE returned ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
 )";
 
 job::Role RoleOf(const std::string& name) {
@@ -84,7 +93,7 @@ Status Ledger::CreateOrCheckSchema() {
   }
   if (version == kSchemaVersion) return Ok();
   EDL_RETURN_IF_ERROR(database_.Execute("BEGIN IMMEDIATE"));
-  EDL_RETURN_IF_ERROR(database_.Execute(kSchema));
+  EDL_RETURN_IF_ERROR(database_.Execute(version == 0 ? kSchema : kUpgrade));
   EDL_RETURN_IF_ERROR(database_.Execute(fmt::format("PRAGMA user_version={}", kSchemaVersion)));
   return database_.Execute("COMMIT");
 }
@@ -92,7 +101,7 @@ Status Ledger::CreateOrCheckSchema() {
 void Ledger::PrepareStatements() {
   // Not OR REPLACE, which would write the index of the names too, each time.
   put_dataset_ = database_.Prepare(
-      "INSERT INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO "
+      "INSERT INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO "
       "UPDATE "
       "SET size=excluded.size, batch_size=excluded.batch_size, "
       "batches_per_shard=excluded.batches_per_shard, epochs=excluded.epochs, "
@@ -101,10 +110,11 @@ void Ledger::PrepareStatements() {
       "told_finished=excluded.told_finished, leftover_at=excluded.leftover_at, "
       "records_done=excluded.records_done, shards_done=excluded.shards_done, "
       "shards_repeated=excluded.shards_repeated, "
-      "records_not_trained=excluded.records_not_trained");
-  put_lease_ = database_.Prepare("INSERT OR REPLACE INTO leases VALUES (?,?,?,?,?,?,?,?)");
+      "records_not_trained=excluded.records_not_trained, "
+      "records_again=excluded.records_again");
+  put_lease_ = database_.Prepare("INSERT OR REPLACE INTO leases VALUES (?,?,?,?,?,?,?,?,?)");
   delete_lease_ = database_.Prepare("DELETE FROM leases WHERE lease=?");
-  put_returned_ = database_.Prepare("INSERT OR REPLACE INTO returned VALUES (?,?,?,?,?)");
+  put_returned_ = database_.Prepare("INSERT OR REPLACE INTO returned VALUES (?,?,?,?,?,?)");
   delete_returned_ =
       database_.Prepare("DELETE FROM returned WHERE dataset=? AND epoch=? AND ordinal=?");
   put_set_aside_ = database_.Prepare("INSERT OR REPLACE INTO set_aside VALUES (?,?,?,?)");
@@ -130,19 +140,19 @@ void Ledger::Put(const DatasetRow& row) {
         row.spec.batches_per_shard, row.spec.epochs, static_cast<int>(row.spec.order),
         row.spec.task_type, row.seed, row.generation, row.epoch, row.next, row.told_finished,
         row.leftover_at, row.records_done, row.shards_done, row.shards_repeated,
-        row.records_not_trained);
+        row.records_not_trained, row.records_again);
 }
 
 void Ledger::Put(const LeaseRow& row) {
   Write(put_lease_, row.lease.value(), row.dataset.value(), row.key.epoch, row.key.ordinal,
-        row.holder.value(), row.number, row.task, row.failures);
+        row.holder.value(), row.number, row.task, row.failures, row.counted);
 }
 
 void Ledger::Delete(LeaseId lease) { Write(delete_lease_, lease.value()); }
 
 void Ledger::Put(const ReturnedRow& row) {
   Write(put_returned_, row.dataset.value(), row.key.epoch, row.key.ordinal, row.failures,
-        row.failed_by);
+        row.failed_by, row.counted);
 }
 
 void Ledger::DeleteReturned(DatasetId dataset, ShardKey key) {
@@ -216,7 +226,8 @@ Result<std::vector<DatasetRow>> Ledger::Datasets() {
                     .records_done = query.Int(14),
                     .shards_done = query.Int(15),
                     .shards_repeated = query.Int(16),
-                    .records_not_trained = query.Int(17)});
+                    .records_not_trained = query.Int(17),
+                    .records_again = query.Int(18)});
   }
 }
 
@@ -232,7 +243,8 @@ Result<std::vector<LeaseRow>> Ledger::Leases() {
                     .holder = Incarnation(query.Number(4)),
                     .number = query.Number(5),
                     .task = static_cast<int32_t>(query.Int(6)),
-                    .failures = static_cast<int>(query.Int(7))});
+                    .failures = static_cast<int>(query.Int(7)),
+                    .counted = query.Int(8) != 0});
   }
 }
 
@@ -245,7 +257,8 @@ Result<std::vector<ReturnedRow>> Ledger::Returned() {
     rows.push_back({.dataset = DatasetId(query.Int(0)),
                     .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
                     .failures = static_cast<int>(query.Int(3)),
-                    .failed_by = query.Text(4)});
+                    .failed_by = query.Text(4),
+                    .counted = query.Int(5) != 0});
   }
 }
 

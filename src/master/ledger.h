@@ -21,11 +21,12 @@ struct DatasetRow {
   int64_t epoch = 0;  // being leased
   uint64_t next = 0;  // the first ordinal of `epoch` that was never leased
   bool told_finished = false;
-  int64_t leftover_at = -1;  // records_done when the last round for leftovers began; -1: none did
+  int64_t leftover_at = -1;  // records trained when the last round for leftovers began; -1: none
   int64_t records_done = 0;
   int64_t shards_done = 0;
   int64_t shards_repeated = 0;
   int64_t records_not_trained = 0;
+  int64_t records_again = 0;  // counted in records_done, and to be trained once more
 };
 
 struct LeaseRow {
@@ -36,6 +37,7 @@ struct LeaseRow {
   uint64_t number = 0;  // of the call that was answered with it
   int32_t task = 0;
   int failures = 0;
+  bool counted = false;  // was done before, and its parameters were lost
 };
 
 struct ReturnedRow {
@@ -43,6 +45,7 @@ struct ReturnedRow {
   ShardKey key;
   int failures = 0;
   std::string failed_by;  // replicas, for people and for the next lease
+  bool counted = false;   // as of a lease
 };
 
 struct SetAsideRow {
@@ -94,7 +97,7 @@ struct SlotRow {
 // Confined: call it on the master's loop.
 class Ledger {
  public:
-  static constexpr int64_t kSchemaVersion = 1;
+  static constexpr int64_t kSchemaVersion = 2;
 
   // Opens or creates. FailedPrecondition: written by a newer version. Unavailable: another master
   // has it open. ":memory:" lives only as long as this object.

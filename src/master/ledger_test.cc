@@ -133,6 +133,33 @@ TEST_F(LedgerFile, KeepsEveryFieldOfItsRows) {
   EXPECT_EQ(slot.idle_lives, 3);
 }
 
+TEST_F(LedgerFile, TakesOverWhatVersionOneWrote) {
+  {
+    Ledger ledger = *Ledger::Open(path_);
+    ledger.Put(LeaseRow{.lease = LeaseId(7), .failures = 2});
+    ledger.Put(DatasetRow{.id = DatasetId(1), .spec = {.name = "a"}, .records_done = 30});
+    ASSERT_EQ(ledger.Commit(), Ok());
+  }
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    for (const char* step : {"ALTER TABLE datasets DROP COLUMN records_again",
+                             "ALTER TABLE leases DROP COLUMN counted",
+                             "ALTER TABLE returned DROP COLUMN counted", "PRAGMA user_version=1"}) {
+      ASSERT_EQ(database.Execute(step), Ok());
+    }
+  }
+
+  Ledger ledger = *Ledger::Open(path_);
+
+  EXPECT_FALSE(ledger.Leases()->front().counted);
+  EXPECT_EQ(ledger.Leases()->front().failures, 2);
+  EXPECT_EQ(ledger.Datasets()->front().records_done, 30);
+  EXPECT_EQ(ledger.Datasets()->front().records_again, 0);
+  ledger.Put(LeaseRow{.lease = LeaseId(8), .counted = true});
+  ASSERT_EQ(ledger.Commit(), Ok());
+  EXPECT_TRUE(ledger.Leases()->back().counted);
+}
+
 TEST_F(LedgerFile, RefusesANewerSchemaAndSaysWhatToDo) {
   WriteOne();
   {

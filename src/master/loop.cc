@@ -89,6 +89,9 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {
         outlets_.commands(std::move(commands));
       }
+      if (outlets_.server_commands != nullptr) {
+        outlets_.server_commands(core_.TakeServerCommands());
+      }
       ShowView();
       if (!job::IsFinal(core_.state())) continue;
     }

@@ -38,6 +38,8 @@ class Loop {
   struct Outlets {
     // Commands that are durable now. Must not block.
     std::function<void(std::vector<Command>)> commands;
+    // The same of those for parameter servers. May be empty.
+    std::function<void(std::vector<ServerCommand>)> server_commands = {};
     // A view worth showing: on every change of state, else at most each second.
     std::function<void(const job::JobView&)> view;
     // The same while nothing changes but the records done, at most each second: for those who

@@ -47,6 +47,8 @@ void ToProto(const LeasedShard& shard, pb::Shard* out) {
   out->set_generation(shard.generation);
   out->set_epoch(static_cast<uint32_t>(shard.key.epoch));
   out->set_ordinal(shard.key.ordinal);
+  out->set_ledger(shard.ledger);
+  out->set_dataset_id(shard.dataset_id.value());
   out->set_start(shard.start);
   out->set_end(shard.end);
   out->mutable_indices()->Add(shard.indices.begin(), shard.indices.end());
@@ -74,7 +76,7 @@ ExchangeRequest FromProto(const pb::ExchangeRequest& in, uint64_t call) {
   request.reports.reserve(static_cast<size_t>(in.reports_size()));
   for (const pb::ShardReport& report : in.reports()) {
     request.reports.push_back(
-        {LeaseId(report.lease()), FromProto(report.outcome()), report.error()});
+        {LeaseId(report.lease()), FromProto(report.outcome()), report.error(), report.ps_epoch()});
   }
   return request;
 }

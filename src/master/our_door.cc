@@ -98,14 +98,19 @@ void OurDoor::Exchange(const ExchangeRequest& request, Reply<ExchangeReply> repl
     for (const ShardReport& report : request.reports) {
       verdicts.push_back(parts_.dispatcher.Report(*session, report, parts_.now));
     }
-    const bool complete = request.lease_at_most == 0;
+    // Who has to open a shard again does that first, and is not held up here.
+    const bool reopens = std::ranges::find(verdicts, Verdict::kReopen) != verdicts.end();
+    const bool complete = request.lease_at_most == 0 || reopens;
+    const Answer answer = request.lease_at_most == 0 ? Answer::kNothing : Answer::kWait;
     if (complete || !verdicts.empty()) {
       parts_.sessions.StoreAnswer(*session, request.number,
-                                  {.complete = complete, .verdicts = verdicts});
+                                  {.complete = complete,
+                                   .answer = complete ? answer : Answer::kNothing,
+                                   .verdicts = verdicts});
     }
     if (complete) {
       parts_.outbox.Send<ExchangeReply>(
-          reply, ExchangeReply{.answer = Answer::kNothing, .verdicts = std::move(verdicts)});
+          reply, ExchangeReply{.answer = answer, .verdicts = std::move(verdicts)});
       return;
     }
   }

@@ -36,6 +36,8 @@ Status ReplicaKeeper::Load(Time now) {
     Slot& slot = slots_[{row.role, row.index}];
     slot.row = row;
     slot.given_up = row.failures > FailuresAllowed(slot);
+    // A job that goes on may have fewer of them.
+    if (row.role == Role::kPs && row.index >= spec_.num_ps) slot.row.wanted = false;
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<ReplicaRow> replicas, ledger_.Replicas());
   for (const ReplicaRow& row : replicas) {

@@ -67,7 +67,8 @@ Status DecodeAnswers(const std::string& text, Session& session) {
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t verdict = 0;
       if (!TakeNumber(rest, verdict, separator)) return bad();
-      stored.verdicts.push_back(verdict == 0 ? Verdict::kAccepted : Verdict::kLost);
+      if (verdict > static_cast<uint64_t>(Verdict::kReopen)) return bad();
+      stored.verdicts.push_back(static_cast<Verdict>(verdict));
     }
     session.answers[number] = std::move(stored);
   }

@@ -44,6 +44,9 @@ struct LeasedShard {
   std::string dataset;
   std::string task_type;
   uint32_t generation = 0;
+  // With the generation and the key they name the shard at parameter servers of ours.
+  uint64_t ledger = 0;
+  DatasetId dataset_id;
   ShardKey key;
   int64_t start = 0;
   int64_t end = 0;
@@ -56,9 +59,15 @@ struct ShardReport {
   LeaseId lease;
   Outcome outcome = Outcome::kDone;
   std::string error;
+  // The lowest that opening it at parameter servers was answered with; 0: it was not opened.
+  uint64_t ps_epoch = 0;
 };
 
-enum class Verdict { kAccepted = 0, kLost = 1 };
+enum class Verdict {
+  kAccepted = 0,
+  kLost = 1,
+  kReopen = 2,  // still the caller's: parameter servers may have lost what it pushed
+};
 
 enum class Answer {
   kNothing = 0,
@@ -66,7 +75,6 @@ enum class Answer {
   kWait = 2,
   kFinished = 3,
   kUnknownDataset = 4,
-  kReopen = 5,
   kRetry = 6,
 };
 
