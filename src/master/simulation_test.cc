@@ -33,6 +33,17 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     sum.freezes += result.freezes;
     sum.lost_messages += result.lost_messages;
     sum.virtual_seconds += result.virtual_seconds;
+    sum.server_kills += result.server_kills;
+    sum.moves += result.moves;
+    sum.restores += result.restores;
+    sum.saves += result.saves;
+    sum.voids += result.voids;
+    sum.failed_saves += result.failed_saves;
+    sum.fallbacks += result.fallbacks;
+    sum.reopened += result.reopened;
+    sum.told_to_reopen += result.told_to_reopen;
+    sum.partly_applied += result.partly_applied;
+    sum.resets += result.resets;
   }
   std::printf(
       "seeds %llu..%llu: %d kills (%d hit a lease), %d master crashes, %d freezes, %d messages "
@@ -40,11 +51,27 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
       static_cast<unsigned long long>(first),
       static_cast<unsigned long long>(first + schedules - 1), sum.kills, sum.kills_with_lease,
       sum.master_crashes, sum.freezes, sum.lost_messages, sum.virtual_seconds / 3600);
+  std::printf(
+      "parameter servers: %d kills, %d moves, %d restores (%d fell back), %d saves (%d void, %d "
+      "failed), %d shards reopened, %d reports answered so, %d batches partly applied, %d resets\n",
+      sum.server_kills, sum.moves, sum.restores, sum.fallbacks, sum.saves, sum.voids,
+      sum.failed_saves, sum.reopened, sum.told_to_reopen, sum.partly_applied, sum.resets);
   if (schedules >= 1000) {
     EXPECT_GT(sum.kills_with_lease, 100);
     EXPECT_GT(sum.master_crashes, 100);
     EXPECT_GT(sum.freezes, 100);
     EXPECT_GT(sum.lost_messages, 100);
+    EXPECT_GT(sum.server_kills, 100);
+    EXPECT_GT(sum.moves, 100);
+    EXPECT_GT(sum.restores, 100);
+    EXPECT_GT(sum.saves, 100);
+    EXPECT_GT(sum.voids, 5);
+    EXPECT_GT(sum.failed_saves, 10);
+    EXPECT_GT(sum.fallbacks, 10);
+    EXPECT_GT(sum.reopened, 100);
+    EXPECT_GT(sum.told_to_reopen, 100);
+    EXPECT_GT(sum.partly_applied, 20);
+    EXPECT_GT(sum.resets, 10);
   }
 }
 
@@ -64,7 +91,10 @@ TEST_P(SimulationOfAMutant, IsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SimulationOfAMutant,
-                         testing::Values(Mutant::kNoDeduplication, Mutant::kNoReclaim));
+                         testing::Values(Mutant::kNoDeduplication, Mutant::kNoReclaim,
+                                         Mutant::kNoMarks, Mutant::kNamesAnyEpoch,
+                                         Mutant::kDropsUnfenced, Mutant::kCutsEarly,
+                                         Mutant::kRestoresNoMarks));
 
 }  // namespace
 }  // namespace edl::master

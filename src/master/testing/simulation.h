@@ -14,6 +14,18 @@ struct SimulationResult {
   int master_crashes = 0;
   int freezes = 0;
   int lost_messages = 0;
+  // Of parameter servers.
+  int server_kills = 0;
+  int moves = 0;           // of all buckets to other lanes
+  int restores = 0;        // of servers that came anew
+  int saves = 0;           // committed
+  int voids = 0;           // saved, and of no use any more
+  int failed_saves = 0;    // for another reason
+  int fallbacks = 0;       // to the checkpoint before
+  int reopened = 0;        // leases of shards that had been done
+  int told_to_reopen = 0;  // reports of shards
+  int partly_applied = 0;  // batches, to some buckets of a lane
+  int resets = 0;
   double virtual_seconds = 0;
 };
 
@@ -21,6 +33,8 @@ struct SimulationResult {
 // at both doors, and a schedule of kills, freezes, master crashes and stalls, lost, late and
 // repeated messages that is a function of `seed` alone. Invariants are checked after every step;
 // at the end every record of every epoch must be completed once and the job must have succeeded.
+// In half of the schedules there are parameter servers too, which count: at no time may a batch
+// have reached a bucket twice, and the last checkpoint must have every batch in every bucket once.
 SimulationResult Simulate(uint64_t seed);
 
 // What a broken master would do, to show that the checks above would see it.
@@ -28,6 +42,12 @@ enum class Mutant {
   kNone,
   kNoDeduplication,  // a call that comes again is taken for a new one
   kNoReclaim,        // the leases of a dead worker stay its own
+  // Of parameter servers and those who push to them:
+  kNoMarks,          // a batch that comes again is applied again
+  kNamesAnyEpoch,    // a report claims the newest epoch, whatever Open said
+  kDropsUnfenced,    // marks are dropped, and leases below the floor are still good
+  kCutsEarly,        // a lane saves what it had before the save began
+  kRestoresNoMarks,  // a restored lane does not know what it has
 };
 SimulationResult SimulateMutant(uint64_t seed, Mutant mutant);
 

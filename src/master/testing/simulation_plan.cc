@@ -1,6 +1,35 @@
 #include "master/testing/simulation_plan.h"
 
 namespace edl::master {
+namespace {
+
+// Half of the schedules have parameter servers. Drawn apart: the others stay as they are.
+void AddServers(std::mt19937_64 random, Plan& plan) {
+  random.seed(random() ^ 0x9E3779B97F4A7C15);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const auto real = [&](double most) {
+    return pick(0, 1) == 0 ? 0.0 : std::uniform_real_distribution<double>(0, most)(random);
+  };
+  plan.own_servers = pick(0, 1) == 1;
+  if (!plan.own_servers) return;
+  plan.chief = false;
+  plan.old_door_mixed = false;
+  plan.data.batches_per_shard = pick(1, 6);
+  plan.servers = pick(1, 3);
+  plan.lanes = pick(1, 3);
+  plan.recovery_secs = pick(0, 1) == 0 ? pick(1, 3) : pick(1, 10);
+  plan.checkpoint_steps = pick(0, 2) == 0 ? pick(1, 20) : 0;
+  plan.keep_checkpoints = pick(0, 3);
+  plan.depth = pick(1, 4);
+  plan.move_rate = real(0.05);
+  plan.damage = real(0.5);
+  plan.reset_rate = pick(0, 3) == 0 ? 0.03 : 0.0;
+  plan.zombie = real(0.6);
+}
+
+}  // namespace
 
 Plan MakePlan(std::mt19937_64& random) {
   const auto pick = [&](int low, int high) {
@@ -26,6 +55,7 @@ Plan MakePlan(std::mt19937_64& random) {
   plan.repeat = real(0.2);
   plan.old_door_mixed = pick(0, 1) == 1;
   plan.quits_on_error = pick(0, 3) == 0;
+  AddServers(random, plan);
   return plan;
 }
 

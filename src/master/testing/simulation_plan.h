@@ -21,6 +21,19 @@ struct Plan {
   double repeat = 0;       // of a request
   bool old_door_mixed = false;
   bool quits_on_error = false;  // old door: takes an error for the end, as elasticdl_api 1.0.0
+
+  // With parameter servers of ours; else without any.
+  bool own_servers = false;
+  int servers = 1;
+  int lanes = 1;  // of each server
+  int64_t recovery_secs = 5;
+  int64_t checkpoint_steps = 0;
+  int64_t keep_checkpoints = 0;
+  int depth = 1;          // pushes of a worker that may be under way
+  double move_rate = 0;   // of all buckets to other lanes, per second
+  double damage = 0;      // of a checkpoint
+  double reset_rate = 0;  // of the dataset, per second
+  double zombie = 0;      // of a server that died: it still answers
 };
 
 Plan MakePlan(std::mt19937_64& random);

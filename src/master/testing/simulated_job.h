@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "master/core.h"
+#include "master/testing/simulated_hands.h"
+#include "master/testing/simulated_servers.h"
+#include "master/testing/simulated_trainer.h"
+#include "master/testing/simulation.h"
+#include "master/testing/simulation_plan.h"
+#include "master/testing/virtual_time.h"
+
+namespace edl::master {
+
+// A job in virtual time: the real core over a real ledger in memory, and whatever is around it.
+// Confined.
+class SimulatedJob {
+ public:
+  SimulatedJob(uint64_t seed, Mutant mutant);
+  ~SimulatedJob() {
+    // What a worker does when its report fails holds the worker.
+    for (const auto& [name, worker] : workers_) worker->report_broke = nullptr;
+  }
+  SimulatedJob(const SimulatedJob&) = delete;
+  SimulatedJob& operator=(const SimulatedJob&) = delete;
+
+  SimulationResult Run();
+
+ private:
+  // One life of a worker's process.
+  struct Worker {
+    std::string name;
+    ReplicaRef replica;
+    bool old_door = false;
+    bool alive = true;
+    Time frozen_until;
+    Time cut_off_until;  // from the master
+    Incarnation incarnation;
+    uint64_t next_number = 1;
+    uint64_t received = 0;
+    uint64_t watch = 0;
+    uint64_t join_try = 0;
+    std::optional<ExchangeRequest> open_call;  // not answered yet
+    std::vector<LeasedShard> trained;          // in order, not reported yet
+    std::vector<LeasedShard> in_hand;          // leased, being trained
+    // With parameter servers:
+    bool training = false;               // is at it
+    std::vector<LeasedShard> reported;   // by the open call
+    std::map<LeaseId, uint64_t> epochs;  // of the servers, of what was trained
+    size_t buffer = 0;                   // how many it cannot report before the end
+    bool ended = false;
+    bool leaving = false;
+    // At the old door: such a call is with the master, by its number; 0: none.
+    bool registering = false;
+    uint64_t fetching = 0;
+    uint64_t reporting = 0;
+    std::function<void()> report_broke;  // what it does when the call fails
+  };
+  using WorkerPtr = std::shared_ptr<Worker>;  // the simulation's and its pending events'
+
+  // --- machinery ---
+  double Chance() { return time_.Chance(); }
+  std::chrono::milliseconds Between(int low, int high) { return time_.Between(low, high); }
+  void At(Duration later, std::function<void()> run) { time_.At(later, std::move(run)); }
+  bool Faulty() const { return time_.Faulty(); }
+  bool Lose() { return time_.Lose(); }
+  void Fail(const std::string& what) { time_.Fail(what); }
+  Time now() const { return time_.now(); }
+  void AddServers();
+
+  // --- master ---
+  void StartMaster();
+  void CrashMaster();
+  void AtMaster(const std::function<void(Core&)>& work);
+  void Step();
+  void Tick();
+  void MayReset();
+  void CheckInvariants();
+  void CheckEnd();
+
+  // --- backend ---
+  void Carry(const Command& command);
+  void Launch(const LaunchCommand& command);
+  void Exit(const WorkerPtr& worker, job::ExitCause::Kind kind);
+  void Tell(const job::ReplicaEvent& event);
+  void Mourn(const WorkerPtr& worker);
+
+  // --- workers ---
+  // Runs when the worker is able to: later if it is frozen, never if it is dead.
+  void AtWorker(const WorkerPtr& worker, Duration later, std::function<void()> run);
+  bool CutOff(const Worker& worker) const { return now() < worker.cut_off_until; }
+  void Begin(const WorkerPtr& worker);
+  void OnRegisterError(const WorkerPtr& worker);
+  void Register(const WorkerPtr& worker);
+  void Join(const WorkerPtr& worker);
+  void OnJoined(const WorkerPtr& worker, const JoinRequest& request, const JoinReply& reply);
+  // The master counts no lease as the worker's that the worker does not know of.
+  void CheckNoOrphans(const Worker& worker, const ExchangeReply& reply);
+  void Beat(const WorkerPtr& worker);
+  void Ask(const WorkerPtr& worker);
+  void SendExchange(const WorkerPtr& worker, uint64_t number);
+  void DeliverExchange(const WorkerPtr& worker, const ExchangeRequest& request);
+  void OnExchange(const WorkerPtr& worker, uint64_t number, const Result<ExchangeReply>& reply);
+  void Fetch(const WorkerPtr& worker);
+  void OnFetched(const WorkerPtr& worker, uint64_t call, const std::optional<LeasedShard>& shard);
+  void OnFetchError(const WorkerPtr& worker, uint64_t call);
+  // Reports all but the last `keep` that were trained.
+  void ReportOldDoor(const WorkerPtr& worker, size_t keep, std::function<void()> then);
+  void Train(const WorkerPtr& worker, const LeasedShard& shard);
+  void Push(const WorkerPtr& worker, const LeasedShard& shard);  // the same, to servers
+  void NextFaults(const WorkerPtr& worker);
+
+  const uint64_t seed_;
+  const Mutant mutant_;
+  VirtualTime time_;
+  const Plan plan_;
+  job::JobSpec spec_;
+  SimulationResult result_;
+
+  std::optional<Ledger> ledger_;
+  std::unique_ptr<Core> core_;
+  uint64_t master_life_ = 0;
+  uint64_t calls_ = 0;
+  Time stalled_until_ = time_.now();
+
+  std::map<std::string, WorkerPtr> workers_;
+  std::optional<SimulatedServers> servers_;
+  std::optional<SimulatedHands> hands_;
+  std::optional<SimulatedTrainer> trainer_;
+  std::map<std::string, job::ReplicaEvent> exits_;  // until acknowledged
+  std::map<ShardKey, int> trainings_;               // how often each shard was wholly trained
+  std::map<ShardKey, std::set<LeaseId>> leases_;    // all that a shard ever had
+};
+
+}  // namespace edl::master

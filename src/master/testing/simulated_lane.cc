@@ -1,0 +1,152 @@
+#include "master/testing/simulated_lane.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edl::master {
+namespace {
+
+size_t FirstOf(size_t place, size_t lanes) {
+  return (place * SimulatedLane::kBuckets + lanes - 1) / lanes;
+}
+
+}  // namespace
+
+SimulatedLane::SimulatedLane(size_t place, size_t lanes, const SimulatedBatches& batches,
+                             Mutant mutant, VirtualTime& time, SimulationResult& sums)
+    : first_(FirstOf(place, lanes)),
+      end_(FirstOf(place + 1, lanes)),
+      batches_(batches),
+      mutant_(mutant),
+      time_(time),
+      sums_(sums) {
+  Clear();
+}
+
+void SimulatedLane::Clear() {
+  marks_ = std::make_unique<ps::Marks>(static_cast<wire::Bucket>(first_), end_);
+  buckets_.assign(end_ - first_, {});
+  empty_ = true;
+}
+
+void SimulatedLane::Open(uint64_t lease, const wire::ShardKey& shard,
+                         std::function<void(Result<wire::OpenAnswer>)> answer) {
+  if (!serves_ || !may_push_) {
+    ++waiting_opens_;
+    waiting_.emplace_back([this, lease, shard, answer = std::move(answer)] {
+      --waiting_opens_;
+      Open(lease, shard, answer);
+    });
+    return;
+  }
+  empty_ = false;
+  const Result<uint64_t> mark = marks_->Open(lease, shard);
+  if (mark.ok()) {
+    answer(wire::OpenAnswer{.mark = *mark, .ps_epoch = ps_epoch_});
+  } else {
+    answer(mark.status());
+  }
+}
+
+void SimulatedLane::Push(uint64_t lease, const wire::ShardKey& shard, uint64_t batch,
+                         std::function<void(wire::PushAnswer)> answer) {
+  if (!serves_) {
+    waiting_.emplace_back([this, lease, shard, batch, answer = std::move(answer)] {
+      Push(lease, shard, batch, answer);
+    });
+    return;
+  }
+  ps::Marks::Verdict verdict = marks_->Count(lease, shard, batch);
+  if (mutant_ == Mutant::kNoMarks && verdict.outcome == ps::Marks::Outcome::kAlready) {
+    verdict.outcome = ps::Marks::Outcome::kApplied;
+  }
+  if (verdict.outcome == ps::Marks::Outcome::kApplied) Apply(shard, batch, verdict);
+  answer({.outcome = verdict.outcome, .mark = verdict.mark});
+}
+
+void SimulatedLane::Apply(const wire::ShardKey& shard, uint64_t batch,
+                          const ps::Marks::Verdict& verdict) {
+  if (verdict.lacked.has_value()) ++sums_.partly_applied;
+  const size_t number = batches_.NumberOf(shard.generation, shard.epoch, shard.ordinal, batch);
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    if (verdict.lacked.has_value() && !(*verdict.lacked)[i]) continue;
+    SimulatedBucket& bucket = buckets_[i];
+    if (bucket.size() <= number) bucket.resize(number + 1);
+    if (++bucket[number] > 1) {
+      time_.Fail(fmt::format("batch {} of shard {}/{}/{} is in bucket {} twice", batch,
+                             shard.generation, shard.epoch, shard.ordinal, first_ + i));
+    }
+  }
+}
+
+Status SimulatedLane::Restore(uint64_t ps_epoch, const std::vector<SimulatedPart>& parts) {
+  if (ps_epoch < restore_epoch_) {
+    return FailedPrecondition("a restore for epoch {}, and epoch {} has begun", ps_epoch,
+                              restore_epoch_);
+  }
+  restore_epoch_ = ps_epoch;
+  if (!serves_) Clear();
+  if (!empty_) return FailedPrecondition("this lane has parameters already");
+  for (const SimulatedPart& part : parts) Take(part);
+  marks_->Settle();
+  return Ok();
+}
+
+void SimulatedLane::Take(const SimulatedPart& part) {
+  for (size_t i = 0; i < part.buckets.size(); ++i) {
+    const size_t bucket = part.first + i;
+    if (bucket >= first_ && bucket < end_) buckets_[bucket - first_] = part.buckets[i];
+  }
+  empty_ = false;
+  if (mutant_ == Mutant::kRestoresNoMarks) return;
+  marks_->RaiseFloor(part.floor);
+  for (const ps::Marks::Entry& entry : part.marks) marks_->Restore(entry);
+}
+
+Status SimulatedLane::Serve(const ServeAll& serve) {
+  if (!serves_ && serve.ps_epoch < restore_epoch_) {
+    return FailedPrecondition("epoch {} is over: the server was restored for epoch {}",
+                              serve.ps_epoch, restore_epoch_);
+  }
+  if (mutant_ == Mutant::kDropsUnfenced) {
+    DropUnfenced(serve.covered);
+  } else {
+    marks_->RaiseFloor(serve.floor);
+    marks_->Drop(serve.covered);
+  }
+  ps_epoch_ = std::max(ps_epoch_, serve.ps_epoch);
+  serves_ = true;
+  may_push_ = may_push_ || serve.may_push;
+  const auto waiting = std::exchange(waiting_, {});
+  for (const auto& handle : waiting) handle();
+  return Ok();
+}
+
+void SimulatedLane::DropUnfenced(const job::ShardSet& covered) {
+  const std::vector<ps::Marks::Entry> entries = marks_->Entries();
+  const uint64_t floor = marks_->floor();
+  marks_ = std::make_unique<ps::Marks>(static_cast<wire::Bucket>(first_), end_);
+  marks_->RaiseFloor(floor);
+  for (const ps::Marks::Entry& entry : entries) {
+    if (!covered.Contains(static_cast<int64_t>(entry.shard.dataset), entry.shard.generation,
+                          entry.shard.epoch, entry.shard.ordinal)) {
+      marks_->Restore(entry);
+    }
+  }
+  marks_->Settle();
+}
+
+SimulatedPart SimulatedLane::Content() const {
+  return {
+      .first = first_, .buckets = buckets_, .floor = marks_->floor(), .marks = marks_->Entries()};
+}
+
+Result<SimulatedPart> SimulatedLane::Cut() {
+  if (!serves_) return FailedPrecondition("this server has not been restored yet");
+  if (mutant_ != Mutant::kCutsEarly) return Content();
+  // What was there at the last cut: long before the done ranges were taken.
+  SimulatedPart before = std::exchange(before_, Content());
+  return before.buckets.empty() ? before_ : before;
+}
+
+}  // namespace edl::master

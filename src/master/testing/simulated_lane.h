@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "job/shard_set.h"
+#include "master/parameter_keeper.h"
+#include "master/testing/simulation.h"
+#include "master/testing/virtual_time.h"
+#include "ps/marks.h"
+#include "wire/messages.h"
+
+namespace edl::master {
+
+// Numbers the batches of all shards of a simulated dataset.
+struct SimulatedBatches {
+  size_t per_shard = 1;
+  size_t shards = 1;  // of an epoch
+  size_t epochs = 1;
+
+  size_t NumberOf(uint32_t generation, int64_t epoch, uint64_t ordinal, uint64_t batch) const {
+    return ((generation * epochs + static_cast<size_t>(epoch)) * shards + ordinal) * per_shard +
+           batch;
+  }
+};
+
+// How often each batch was applied to a bucket, by the batch's number.
+using SimulatedBucket = std::vector<uint8_t>;
+
+// What a lane saved.
+struct SimulatedPart {
+  size_t first = 0;  // bucket
+  std::vector<SimulatedBucket> buckets;
+  uint64_t floor = 0;
+  std::vector<ps::Marks::Entry> marks;
+};
+
+// A lane of a parameter server that counts instead of training. It decides by real marks, takes
+// and refuses what a real one does (ps/session.cc), and fails the schedule when a batch reaches a
+// bucket twice. Confined.
+class SimulatedLane {
+ public:
+  // All lanes of all servers have so many.
+  static constexpr size_t kBuckets = 9;
+
+  // The lane `place` of `lanes`, counted over all servers.
+  SimulatedLane(size_t place, size_t lanes, const SimulatedBatches& batches, Mutant mutant,
+                VirtualTime& time, SimulationResult& sums);
+
+  // A worker's Open or Push: taken now, or once the lane serves.
+  void Open(uint64_t lease, const wire::ShardKey& shard,
+            std::function<void(Result<wire::OpenAnswer>)> answer);
+  void Push(uint64_t lease, const wire::ShardKey& shard, uint64_t batch,
+            std::function<void(wire::PushAnswer)> answer);
+
+  // The master's. Of `parts` the lane takes what is its own.
+  Status Restore(uint64_t ps_epoch, const std::vector<SimulatedPart>& parts);
+  Status Serve(const ServeAll& serve);
+  Result<SimulatedPart> Cut();
+
+  int64_t opens_waiting() const { return serves_ ? static_cast<int64_t>(waiting_opens_) : 0; }
+
+ private:
+  void Clear();
+  void Take(const SimulatedPart& part);
+  void Apply(const wire::ShardKey& shard, uint64_t batch, const ps::Marks::Verdict& verdict);
+  // Forgets what `covered` has, whoever may still push it.
+  void DropUnfenced(const job::ShardSet& covered);
+  SimulatedPart Content() const;
+
+  const size_t first_;
+  const size_t end_;
+  const SimulatedBatches& batches_;
+  const Mutant mutant_;
+  VirtualTime& time_;
+  SimulationResult& sums_;
+  std::unique_ptr<ps::Marks> marks_;
+  std::vector<SimulatedBucket> buckets_;
+  bool empty_ = true;
+  bool serves_ = false;
+  bool may_push_ = false;
+  uint64_t ps_epoch_ = 0;
+  uint64_t restore_epoch_ = 0;
+  std::vector<std::function<void()>> waiting_;  // until it serves
+  size_t waiting_opens_ = 0;                    // of these
+  SimulatedPart before_;                        // kCutsEarly: as it was some time ago
+};
+
+}  // namespace edl::master

@@ -1,0 +1,170 @@
+#include "master/testing/simulated_servers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edl::master {
+namespace {
+
+using std::chrono::seconds;
+
+SimulatedBatches BatchesOf(const DatasetSpec& data) {
+  const int64_t per_shard = data.batch_size * data.batches_per_shard;
+  return {.per_shard = static_cast<size_t>(data.batches_per_shard),
+          .shards = static_cast<size_t>((data.size + per_shard - 1) / per_shard),
+          .epochs = static_cast<size_t>(data.epochs)};
+}
+
+}  // namespace
+
+SimulatedServers::SimulatedServers(const Plan& plan, Mutant mutant, VirtualTime& time,
+                                   SimulationResult& sums, Surroundings surroundings)
+    : plan_(plan),
+      mutant_(mutant),
+      time_(time),
+      sums_(sums),
+      surroundings_(std::move(surroundings)),
+      batches_(BatchesOf(plan.data)),
+      layout_{static_cast<size_t>(plan.servers), static_cast<size_t>(plan.lanes)} {}
+
+void SimulatedServers::Launch(const LaunchCommand& command) {
+  const bool known = std::ranges::any_of(
+      servers_, [&](const ServerPtr& server) { return server->name == command.name; });
+  if (known) return;
+  Begin(command.name, command.index);
+  surroundings_.tell(
+      {.name = command.name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = 1});
+}
+
+void SimulatedServers::Begin(const std::string& name, int index) {
+  auto server = std::make_shared<Server>();
+  server->name = name;
+  server->index = index;
+  server->incarnation = ++last_incarnation_;
+  server->layout = layout_;
+  server->answers_from = time_.now() + time_.Between(20, 1500);
+  const size_t lanes = layout_.servers * layout_.lanes;
+  for (size_t lane = 0; lane < layout_.lanes; ++lane) {
+    // A slot that the job has no more gets a server for nothing.
+    const size_t place = std::min(static_cast<size_t>(index) * layout_.lanes + lane, lanes - 1);
+    server->lanes.push_back(
+        std::make_unique<SimulatedLane>(place, lanes, batches_, mutant_, time_, sums_));
+  }
+  servers_.push_back(server);
+  time_.Note("{} begins: incarnation {}, {} lanes", name, server->incarnation, layout_.lanes);
+  NextFaults(server);
+}
+
+void SimulatedServers::Stop(const std::string& name) {
+  for (const ServerPtr& server : servers_) {
+    if (server->name != name || server->is_over) continue;
+    Die(server);
+    return End(server, time_.Between(1, 100));
+  }
+}
+
+std::vector<std::string> SimulatedServers::Running() const {
+  std::vector<std::string> names;
+  for (const ServerPtr& server : servers_) {
+    if (!server->is_over) names.push_back(server->name);
+  }
+  return names;
+}
+
+void SimulatedServers::NextFaults(const ServerPtr& server) {
+  time_.At(seconds(1), [this, server] {
+    if (!server->alive || server->is_over || !time_.Faulty()) return;
+    if (time_.Chance() < plan_.kill_rate) {
+      ++sums_.server_kills;
+      Kill(server);
+      return;
+    }
+    if (time_.Chance() < plan_.freeze_rate) {
+      ++sums_.freezes;
+      server->frozen_until = time_.now() + time_.Between(500, 20000);
+      time_.Note("{} freezes", server->name);
+    }
+    NextFaults(server);
+  });
+}
+
+// In one of four ways: it is dead at once; nobody notices for a while; it is lost for the backend,
+// as a machine without network is, and goes on for those who reach it; or something starts it anew
+// without a word to the backend.
+void SimulatedServers::Kill(const ServerPtr& server) {
+  const double way = time_.Chance();
+  if (way < plan_.zombie) {
+    time_.Note("{} is a zombie", server->name);
+    End(server, time_.Between(1, 100));
+    time_.At(time_.Between(100, 20000), [this, server] { Die(server); });
+    return;
+  }
+  Die(server);
+  if (way > 0.9) {
+    server->is_over = true;
+    Begin(server->name, server->index);
+    return;
+  }
+  End(server, way > 0.75 ? time_.Between(500, 8000) : time_.Between(1, 100));
+}
+
+void SimulatedServers::Die(const ServerPtr& server) {
+  if (!server->alive) return;
+  time_.Note("{} dies", server->name);
+  server->alive = false;
+  // One that never answered did not take over its slot's address.
+  if (time_.now() < server->answers_from) server->answers_from = Time::max();
+}
+
+void SimulatedServers::End(const ServerPtr& server, Duration noticed_after) {
+  time_.At(noticed_after, [this, server] {
+    if (server->is_over) return;
+    server->is_over = true;
+    surroundings_.tell({.name = server->name,
+                        .kind = job::ReplicaEvent::Kind::kExited,
+                        .cause = {.kind = job::ExitCause::Kind::kKilled, .message = "simulated"}});
+  });
+}
+
+void SimulatedServers::BeginMoves() {
+  time_.At(seconds(1), [this] {
+    if (!time_.Faulty()) return;
+    if (time_.Chance() < plan_.move_rate) Move();
+    BeginMoves();
+  });
+}
+
+void SimulatedServers::Move() {
+  ++sums_.moves;
+  layout_.lanes = static_cast<size_t>(time_.Pick(1, 3));
+  const bool resumes = time_.Chance() < 0.4;
+  if (resumes) layout_.servers = static_cast<size_t>(time_.Pick(1, 3));
+  time_.Note("buckets move to {} servers with {} lanes", layout_.servers, layout_.lanes);
+  const std::vector<ServerPtr> all = servers_;
+  for (const ServerPtr& server : all) {
+    if (!server->is_over) Kill(server);
+  }
+  if (resumes) surroundings_.resume_with(static_cast<int>(layout_.servers));
+}
+
+SimulatedServers::ServerPtr SimulatedServers::Find(size_t index) const {
+  const auto newest =
+      std::find_if(servers_.rbegin(), servers_.rend(), [&](const ServerPtr& server) {
+        return static_cast<size_t>(server->index) == index && server->answers_from <= time_.now();
+      });
+  return newest != servers_.rend() && (*newest)->alive ? *newest : nullptr;
+}
+
+void SimulatedServers::AtServer(const ServerPtr& server, Duration later,
+                                std::function<void()> run) {
+  time_.At(later, [this, server, run = std::move(run)] {
+    if (!server->alive || time_.failed()) return;
+    if (time_.now() < server->frozen_until) {
+      AtServer(server, server->frozen_until - time_.now(), run);
+      return;
+    }
+    run();
+  });
+}
+
+}  // namespace edl::master

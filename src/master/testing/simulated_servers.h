@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/replica.h"
+#include "master/replica_keeper.h"
+#include "master/testing/simulated_lane.h"
+#include "master/testing/simulation.h"
+#include "master/testing/simulation_plan.h"
+#include "master/testing/virtual_time.h"
+
+namespace edl::master {
+
+// The processes of the parameter servers of a simulated job: they come, freeze and die, some of
+// them without being noticed, some noticed without being dead. Confined.
+class SimulatedServers {
+ public:
+  // How many there are: all of them have the same number of lanes.
+  struct Layout {
+    size_t servers = 1;
+    size_t lanes = 1;  // of each
+    bool operator==(const Layout&) const = default;
+  };
+  // One life.
+  struct Server {
+    std::string name;
+    int index = 0;
+    uint64_t incarnation = 0;
+    Layout layout;
+    bool alive = true;     // answers those who reach it
+    bool is_over = false;  // for the backend
+    Time answers_from;
+    Time frozen_until;
+    std::vector<std::unique_ptr<SimulatedLane>> lanes;
+  };
+  using ServerPtr = std::shared_ptr<Server>;  // the simulation's and its pending events'
+
+  // What it needs of the rest of the simulation.
+  struct Surroundings {
+    // The backend tells that one came or went.
+    std::function<void(const job::ReplicaEvent&)> tell;
+    // The job is resumed with another number of servers.
+    std::function<void(int)> resume_with;
+  };
+
+  // All outlive it.
+  SimulatedServers(const Plan& plan, Mutant mutant, VirtualTime& time, SimulationResult& sums,
+                   Surroundings surroundings);
+  ~SimulatedServers() {
+    // What waits at a lane knows the server.
+    for (const ServerPtr& server : servers_) server->lanes.clear();
+  }
+  SimulatedServers(const SimulatedServers&) = delete;
+  SimulatedServers& operator=(const SimulatedServers&) = delete;
+
+  // From the backend, by the replica's name.
+  void Launch(const LaunchCommand& command);
+  void Stop(const std::string& name);
+  // What the backend believes to be running.
+  std::vector<std::string> Running() const;
+  // Makes all die now and then, to come back with other lanes.
+  void BeginMoves();
+
+  const Layout& layout() const { return layout_; }
+  const SimulatedBatches& batches() const { return batches_; }
+  // Who answers at a server's address; null: nobody.
+  ServerPtr Find(size_t index) const;
+  // Runs when the message arrives and the server is able to: never if it is dead.
+  void AtServer(const ServerPtr& server, Duration later, std::function<void()> run);
+
+ private:
+  // A process that runs in a replica from now on.
+  void Begin(const std::string& name, int index);
+  void NextFaults(const ServerPtr& server);
+  void Kill(const ServerPtr& server);
+  void End(const ServerPtr& server, Duration noticed_after);
+  void Die(const ServerPtr& server);
+  void Move();
+
+  const Plan& plan_;
+  const Mutant mutant_;
+  VirtualTime& time_;
+  SimulationResult& sums_;
+  const Surroundings surroundings_;
+  const SimulatedBatches batches_;
+  Layout layout_;
+  uint64_t last_incarnation_ = 0;
+  std::vector<ServerPtr> servers_;  // in the order of their launches
+};
+
+}  // namespace edl::master

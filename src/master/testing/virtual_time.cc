@@ -1,0 +1,30 @@
+#include "master/testing/virtual_time.h"
+
+#include <utility>
+
+namespace edl::master {
+
+bool VirtualTime::RunNext() {
+  if (events_.empty()) return false;
+  // Taken out before it runs, for it may add others; the order of the rest rests on `at` alone.
+  Event event = std::move(const_cast<Event&>(events_.top()));
+  events_.pop();
+  now_ = event.at;
+  event.run();
+  return true;
+}
+
+bool VirtualTime::Lose() {
+  if (!Faulty() || Chance() >= loss_) return false;
+  ++lost_;
+  return true;
+}
+
+void VirtualTime::Fail(std::string_view what) {
+  if (failed()) return;
+  failure_ = fmt::format("seed {} at {:.3f} s: {}", seed_, seconds(), what);
+}
+
+void VirtualTime::Write(std::string_view note) const { LOG_DEBUG("{:.3f} {}", seconds(), note); }
+
+}  // namespace edl::master
