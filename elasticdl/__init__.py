@@ -1,13 +1,15 @@
 """ElasticDL for Python programs.
 
 What is here is imported when it is first used, so that `import elasticdl` costs nothing:
-`ParameterClient` (docs/parameter-server.md) and what it returns and raises.
+`ParameterClient` (docs/parameter-server.md) and what it returns and raises, and `ShardTrainer`,
+which trains the shards of a job with it.
 """
 
 import importlib
 
 _HOME = {name: "elasticdl.parameter_client" for name in (
-    "Outcome", "ParameterClient", "ParameterError", "PushResult", "ShardKey")}
+    "OpenedShard", "Outcome", "ParameterClient", "ParameterError", "PushResult", "ShardKey")}
+_HOME["ShardTrainer"] = "elasticdl.shard_trainer"
 
 __all__ = sorted(_HOME)
 

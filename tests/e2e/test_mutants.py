@@ -5,6 +5,7 @@ from typing import Callable
 
 import pytest
 from harness import BINARY
+from test_counting import check_counts, kill_a_server
 from test_kills import kill_workers, lose_replies
 
 
@@ -25,3 +26,10 @@ def test_a_master_that_takes_a_repeated_call_for_a_new_one_is_found(start: Calla
                                                                     tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="nobody had|leased for nothing|seen by"):
         lose_replies(start, tmp_path, binary=mutant("no_deduplication"))
+
+
+@pytest.mark.parametrize("name", ["no_marks", "no_reopen"])
+def test_servers_that_miscount_are_found(name: str, start: Callable, start_ps: Callable) -> None:
+    folder = kill_a_server(start, binary=mutant(name))
+    with pytest.raises(AssertionError, match="rows are wrong"):
+        check_counts(start_ps, folder)

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""The counting model: every record adds 1 to the row of its own index, and every batch 1 to a
+dense counter, so that after E epochs every row is E exactly if each batch was applied once.
+
+No TensorFlow: it starts fast. Ends with 0 at the end of the data.
+"""
+
+import argparse
+import os
+import time
+
+import numpy as np
+
+from elasticai_api.common.master_client import build_master_client
+from elasticdl import ShardTrainer
+from elasticdl.shard_trainer import job_client
+
+TABLE = {"name": "rows", "dim": 1, "initializer": {"name": "zeros"}, "optimizer": {"name": "SGD"}}
+
+
+def counter() -> dict:
+    return {"name": "batches", "value": np.zeros(1, np.float32)}
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", type=int, required=True, help="records in the dataset")
+    parser.add_argument("--batch", type=int, default=50, help="records in a batch")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--shard-batches", type=int, default=4, help="batches in a shard")
+    parser.add_argument("--in-flight", type=int, default=2, help="pushes on their way")
+    parser.add_argument("--reset-at", type=int, default=0,
+                        help="the batch of worker 0 at which it resets the dataset; 0: none")
+    parser.add_argument("--batch-ms", type=float, default=0, help="time that each batch takes")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    client = job_client()
+    client.declare(tables=[TABLE], tensors=[counter()])
+    trained = 0
+    master = build_master_client()
+
+    def train(records):
+        nonlocal trained
+        if trained == args.reset_at > 0 and os.environ["ELASTICDL_REPLICA_ID"] == "0":
+            master.reset_dataset("records")
+        time.sleep(args.batch_ms / 1000)
+        ids = np.asarray(records, np.int64)
+        # As a model would: what is pulled does not matter here.
+        client.pull("rows", ids)
+        client.pull_tensors()
+        trained += 1
+        return {"tables": {"rows": (ids, np.full((len(ids), 1), -1, np.float32))},
+                "tensors": {"batches": np.full(1, -1, np.float32)},
+                "learning_rate": 1.0}
+
+    ShardTrainer(client, "records", size=args.size, batch_size=args.batch, epochs=args.epochs,
+                 batches_per_shard=args.shard_batches, in_flight=args.in_flight,
+                 shuffle_shards=True, master=master).run(train)
+    print(f"process {os.getpid()} trained {trained} batches", flush=True)
+
+
+if __name__ == "__main__":
+    main()

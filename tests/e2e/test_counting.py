@@ -1,0 +1,240 @@
+"""The counting model: whatever dies, every batch changes every parameter once.
+
+Every record adds 1 to the row of its own index, so after E epochs every row is E.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+from typing import Callable, Optional
+
+import numpy as np
+import pytest
+from harness import BINARY, PROGRAMS, Job
+from waiting import wait_for
+
+from elasticdl import ParameterClient
+
+sys.path.insert(0, str(PROGRAMS))
+from counter import TABLE, counter  # noqa: E402
+
+NIGHTLY = bool(os.environ.get("ELASTICDL_NIGHTLY"))
+SIZE, EPOCHS, BATCH, SHARD_BATCHES = 20_000, 3, 50, 4
+
+
+def counting(size: int = SIZE, epochs: int = EPOCHS, batch_ms: float = 20, **more) -> str:
+    flags = {"size": size, "epochs": epochs, "batch": BATCH, "shard_batches": SHARD_BATCHES,
+             "batch_ms": batch_ms, **more}
+    return (f"exec python {PROGRAMS}/counter.py "
+            + " ".join(f"--{name.replace('_', '-')}={value}" for name, value in flags.items()))
+
+
+def start_counting(start: Callable, *flags: str, name: str = "count", workers: int = 3,
+                   servers: int = 2, secs: int = 2, binary: str = BINARY, **more) -> Job:
+    return start(name, counting(**more), f"--num_workers={workers}", "--ps_program=elasticdl",
+                 f"--num_ps_pods={servers}", "--ps_lanes=2", f"--recovery_checkpoint_secs={secs}",
+                 "--relaunch_on_worker_failure=100", *flags, binary=binary)
+
+
+def newest_checkpoint(job: Job, folder: Optional[Path] = None) -> Path:
+    return (folder or job.folder / "checkpoints") / job.status()["checkpoint"]
+
+
+def check_counts(start_ps: Callable, folder: Path, servers: int = 3, size: int = SIZE,
+                 epochs: int = EPOCHS) -> None:
+    """Every row of a checkpoint is the number of epochs, restored into other servers."""
+    addresses = [server.address for server in start_ps(servers)]
+    with ParameterClient(addresses) as client:
+        assert client.restore(folder) == size
+        client.declare(tables=[TABLE], tensors=[counter()])
+        rows = client.pull("rows", np.arange(size, dtype=np.int64), create=False)[:, 0]
+        wrong = np.flatnonzero(rows != epochs)
+        assert wrong.size == 0, f"{wrong.size} rows are wrong: {wrong[:10]} are {rows[wrong[:10]]}"
+        assert client.pull_tensors()["batches"][0] == -(-size // BATCH) * epochs
+
+
+class Killing:
+    """Ends replicas and the master of a job, at random, by their ids."""
+
+    def __init__(self, job: Job, seed: Optional[int] = None) -> None:
+        self.job = job
+        self.seed = random.SystemRandom().randrange(1 << 30) if seed is None else seed
+        self.random = random.Random(self.seed)
+        self.counts = {"worker": 0, "ps": 0, "master": 0}
+
+    def kill(self, role: str) -> bool:
+        if role == "master":
+            pid = self.job.master_pid()
+        else:
+            running = self.job.running(role)
+            pid = self.random.choice(running)["pid"] if running else None
+        if pid is None or pid not in self.job.leftovers():
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            self.counts[role] += 1
+        return True
+
+    def kill_now(self, role: str) -> None:
+        wait_for(f"a {role} to kill", lambda: self.kill(role), 30)
+
+    def report(self) -> None:
+        print(f"seed {self.seed}: kills {self.counts}")
+
+
+def await_share(job: Job, share: float, size: int = SIZE, epochs: int = EPOCHS) -> None:
+    wait_for(f"{share:.0%} of the records",
+             lambda: job.process.poll() is not None or job.records_done() >= share * size * epochs,
+             240)
+
+
+def test_counts_are_right_when_nothing_dies(start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start, size=4000, batch_ms=5)
+    view = job.assert_succeeded()
+    assert view["datasets"][0]["shards_repeated"] == 0
+    assert [server["rows"] > 0 for server in view["servers"]] == [True, True]
+    check_counts(start_ps, newest_checkpoint(job), servers=1, size=4000)
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_counts_are_right_whoever_is_killed(start: Callable, start_ps: Callable,
+                                            in_flight: int) -> None:
+    job = start_counting(start, in_flight=in_flight)
+    killing = Killing(job)
+    roles = ["ps", "worker", "master", "ps", "worker", "ps", "master"]
+    for number, role in enumerate(roles):
+        await_share(job, (number + 1) / (len(roles) + 2))
+        killing.kill_now(role)
+    view = job.assert_succeeded(180)
+    killing.report()
+    assert killing.counts["ps"] == 3
+    assert view["datasets"][0]["shards_repeated"] > 0, "the kills cost nothing: too soon or late"
+    check_counts(start_ps, newest_checkpoint(job))
+
+
+def kill_a_server(start: Callable, binary: str = BINARY) -> Path:
+    """A run in which a server is killed between two checkpoints; its last checkpoint."""
+    job = start_counting(start, secs=5, binary=binary)
+    await_share(job, 0.5)
+    Killing(job).kill_now("ps")
+    job.assert_succeeded(120)
+    return newest_checkpoint(job)
+
+
+def test_a_server_lost_between_two_checkpoints_costs_nothing(start: Callable,
+                                                             start_ps: Callable) -> None:
+    check_counts(start_ps, kill_a_server(start), servers=1)
+
+
+def test_all_servers_can_be_lost_at_once(start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start)
+    for share in (0.3, 0.6):
+        await_share(job, share)
+        for server in wait_for("both servers", lambda: len(job.running("ps")) == 2
+                               and job.running("ps"), 30):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server["pid"], signal.SIGKILL)
+    job.assert_succeeded(180)
+    check_counts(start_ps, newest_checkpoint(job), servers=1)
+
+
+def damage(folder: Path) -> None:
+    """Flips a byte in the middle of the largest part."""
+    part = max(folder.glob("part-*"), key=lambda path: path.stat().st_size)
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    part.write_bytes(content)
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(start: Callable,
+                                                                start_ps: Callable) -> None:
+    job = start_counting(start, secs=4)
+    await_share(job, 0.2)
+    known = job.status()["checkpoint"]
+    wait_for("one more checkpoint", lambda: job.status()["checkpoint"] != known, 60)
+    damage(newest_checkpoint(job))
+    Killing(job).kill_now("ps")
+    job.assert_succeeded(120)
+    assert "taking the one before it" in job.cli("logs", job.name, "master")
+    check_counts(start_ps, newest_checkpoint(job))
+
+
+def test_a_job_without_a_good_checkpoint_fails_and_names_the_file(start: Callable) -> None:
+    job = start_counting(start, secs=600)
+    await_share(job, 0.2)
+    damage(newest_checkpoint(job))
+    Killing(job).kill_now("ps")
+    assert job.wait(60) == 1
+    assert "part-" in job.status()["reason"]
+
+
+def test_another_jobs_checkpoint_gives_parameters_and_no_marks(start: Callable,
+                                                               start_ps: Callable) -> None:
+    first = start_counting(start, name="first", size=4000, epochs=1, batch_ms=2)
+    first.assert_succeeded()
+    second = start_counting(start, f"--checkpoint_dir_for_init={newest_checkpoint(first)}",
+                            name="second", servers=3, size=4000, epochs=2, batch_ms=2)
+    second.assert_succeeded()
+    check_counts(start_ps, newest_checkpoint(second), size=4000, epochs=3)
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_a_job_goes_on_with_another_number_of_servers(servers: int, start: Callable,
+                                                      start_ps: Callable) -> None:
+    job = start_counting(start)
+    await_share(job, 0.4)
+    job.process.send_signal(signal.SIGINT)
+    assert job.wait(30) == 130
+    again = start_counting(start, "--resume", servers=servers)
+    again.assert_succeeded(120)
+    check_counts(start_ps, newest_checkpoint(again))
+
+
+def test_a_worker_that_thaws_after_its_shard_was_forgotten_changes_nothing(
+        start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start, batch_ms=60, secs=1)
+    (frozen,) = wait_for("a worker with a lease", lambda: [
+        r for r in job.running("worker") if r["leases"] > 0][:1], 60)
+    os.kill(frozen["pid"], signal.SIGSTOP)
+    wait_for("its lease to be another's", lambda: not any(
+        r["leases"] for r in job.status()["replicas"] if r["name"] == frozen["name"]), 60)
+    known = job.status()["checkpoint"]
+    await_share(job, job.records_done() / (SIZE * EPOCHS) + 0.05)
+    wait_for("a checkpoint", lambda: job.status()["checkpoint"] != known, 60)
+    os.kill(frozen["pid"], signal.SIGCONT)
+    job.assert_succeeded(180)
+    check_counts(start_ps, newest_checkpoint(job))
+
+
+def test_a_dataset_that_is_reset_is_trained_anew(start: Callable, start_ps: Callable) -> None:
+    size = 4000
+    job = start_counting(start, size=size, epochs=2, reset_at=20)
+    job.assert_succeeded()
+    (server,) = start_ps(1)
+    with ParameterClient(server.address) as client:
+        client.restore(newest_checkpoint(job))
+        client.declare(tables=[TABLE], tensors=[counter()])
+        rows = client.pull("rows", np.arange(size, dtype=np.int64), create=False)[:, 0]
+        batches = client.pull_tensors()["batches"][0]
+    assert rows.min() >= 2, "the new generation is trained wholly"
+    assert rows.max() <= 4, "and of the old one no record more than once an epoch"
+    assert batches > size // BATCH * 2, "something was trained before the reset"
+    assert rows.sum() == batches * BATCH
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="ten minutes: make nightly")
+def test_counts_are_right_after_ten_minutes_of_kills(start: Callable, start_ps: Callable) -> None:
+    size = 200_000
+    job = start_counting(start, size=size, batch_ms=120, secs=5, in_flight=4)
+    killing = Killing(job)
+    done = 0
+    while done < size * EPOCHS and job.process.poll() is None:
+        done += killing.random.randint(2000, 8000)
+        await_share(job, done / (size * EPOCHS), size)
+        killing.kill(killing.random.choice(["worker", "worker", "ps", "master"]))
+    job.assert_succeeded(900)
+    killing.report()
+    check_counts(start_ps, newest_checkpoint(job), size=size)
