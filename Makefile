@@ -153,7 +153,7 @@ images: wheels ## Build our images with buildah, podman or docker; ARGS=--stand-
 	@$(step) "images" tools/images $(ARGS)
 
 bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists them
-	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load bench_table ps_load python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load bench_table native ps_load python_descriptor)
 	@$(step) "benchmark $*" tools/bench $(BUILD)/release $* $(ARGS)
 
 .PHONY: clean
