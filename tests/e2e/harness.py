@@ -5,13 +5,12 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
+from relay import Relay
 from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -164,59 +163,9 @@ class Killer:
         print(f"seed {self.seed}: {len(self.killed)} kills, {self.hits} hit an open lease")
 
 
-class Proxy:
-    """A TCP relay to the job's master that can lose what the master answers.
-
-    A reply is lost as a network loses it: the request arrives, the master acts, and the connection
-    breaks before the answer is through.
-    """
-
-    def __init__(self, job_folder: Path, seed: int = 0, lose: float = 0.0) -> None:
-        self.job_folder, self.lose = job_folder, lose
-        self.random = random.Random(seed)
-        self.lost = 0
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self.server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._relay, args=(client,), daemon=True).start()
-
-    def _relay(self, client: socket.socket) -> None:
-        try:
-            host, port = (self.job_folder / "master.addr").read_text().strip().rsplit(":", 1)
-            master = socket.create_connection((host, int(port)), timeout=5)
-        except OSError:
-            client.close()
-            return
-        master.settimeout(None)
-        threading.Thread(target=self._pump, args=(client, master, False), daemon=True).start()
-        self._pump(master, client, True)
-
-    def _pump(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
-        try:
-            while True:
-                data = source.recv(65536)
-                if not data:
-                    break
-                if answers and self.lose and self.random.random() < self.lose:
-                    self.lost += 1
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def close(self) -> None:
-        self.server.close()
+def relay_to_master(job_folder: Path, seed: int = 0, lose: float = 0.0) -> Relay:
+    """Before the master of a job, wherever it listens by then."""
+    return Relay(lambda: (job_folder / "master.addr").read_text().strip(), seed, lose)
 
 
 def logged_records(log_dir: Path) -> Iterator[tuple]:

@@ -3,9 +3,7 @@
 import os
 import re
 import signal
-import socket
 import subprocess
-import threading
 import urllib.request
 from collections import Counter
 from pathlib import Path
@@ -61,49 +59,3 @@ class Server:
             self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-
-
-class Proxy:
-    """Stands before a server and can lose an answer: the server has done what it was asked, and
-    the connection ends before the client hears of it."""
-
-    def __init__(self, server):
-        self.lost = 0
-        self._server = server
-        self._loses_next = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def lose_next_answer(self):
-        self._loses_next.set()
-
-    def close(self):
-        self._listener.close()
-
-    def _serve(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._server.port))
-            for source, target, answers in ((client, server, False), (server, client, True)):
-                threading.Thread(target=self._forward, args=(source, target, answers),
-                                 daemon=True).start()
-
-    def _forward(self, source, target, answers):
-        try:
-            while data := source.recv(1 << 16):
-                if answers and self._loses_next.is_set():
-                    self._loses_next.clear()
-                    self.lost += 1
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass

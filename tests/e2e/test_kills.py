@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Callable, Dict, Set, Tuple
 
 import pytest
-from harness import PROGRAMS, Job, Killer, Proxy, logged_records, wait_for
+from harness import PROGRAMS, Job, Killer, logged_records, relay_to_master, wait_for
 
 SIZE, EPOCHS, BATCH = 20_000, 3, 50
 TOTAL = SIZE * EPOCHS
@@ -149,7 +149,7 @@ def test_a_master_stopped_for_15_s_costs_nothing(start: Callable, tmp_path: Path
 def lose_replies(start: Callable, tmp_path: Path, **more) -> None:
     """A run in which the network loses what the master answers, and its check."""
     log_dir = tmp_path / "log"
-    proxy = Proxy(tmp_path / "home" / "jobs" / "lossy", seed=11, lose=0.08)
+    proxy = relay_to_master(tmp_path / "home" / "jobs" / "lossy", seed=11, lose=0.08)
     try:
         prefix = f"export MASTER_ADDR={proxy.address} DLROVER_MASTER_ADDR={proxy.address}; "
         job = start("lossy", logger(log_dir, 6000, 2, 100, prefix), f"--num_workers={WORKERS}",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness import ROOT
-from servers import Proxy
+from relay import Relay
 
 import elasticdl
 from elasticdl import Outcome, ParameterClient, ParameterError, ShardKey
@@ -405,7 +405,7 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start_ps, tmp_path, tra
 
 def test_a_batch_whose_answer_was_lost_is_applied_once(start_ps):
     server, = start_ps()
-    proxy = Proxy(server)
+    proxy = Relay(lambda: server.address)
     with ParameterClient(proxy.address) as client:
         declare(client)
         ids, pushes = np.arange(100), 6

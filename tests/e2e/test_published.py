@@ -11,7 +11,7 @@ from typing import Callable, Dict
 
 import grpc
 import pytest
-from harness import PROGRAMS, ROOT, Killer, Proxy, wait_for
+from harness import PROGRAMS, ROOT, Killer, relay_to_master, wait_for
 
 PARTS = ("shards", "index", "generator")
 
@@ -55,7 +55,7 @@ def check_all_served(job, log_dir: Path, parts, size: int) -> None:
 def test_elasticai_api_1_4_2_trains_through_a_kill_a_restart_and_a_lost_reply(
         start: Callable, tmp_path: Path) -> None:
     log_dir, size = tmp_path / "log", 1001
-    proxy = Proxy(tmp_path / "home" / "jobs" / "published")
+    proxy = relay_to_master(tmp_path / "home" / "jobs" / "published")
     prefix = f"export DLROVER_MASTER_ADDR={proxy.address}; "
     job = start("published", worker("published", log_dir, ",".join(PARTS), size, prefix),
                 "--num_workers=2")
