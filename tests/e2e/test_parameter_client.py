@@ -542,3 +542,4 @@ def test_the_native_module_brings_no_grpc_and_no_protobuf():
     seen = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True,
                           check=True).stdout
     assert [line.split()[-1] for line in seen.splitlines()] == ["PyInit__native"]
+    assert "libfmt" not in needed and "libstdc++" not in needed, "it runs where only Python is"
