@@ -31,16 +31,26 @@ class ShardTrainer:
     """
 
     def __init__(self, client, dataset, *, size, batch_size, epochs=1, batches_per_shard=0,
-                 shuffle_records=False, shuffle_shards=False, in_flight=1, master=None):
+                 shuffle_records=False, shuffle_shards=False, in_flight=1, max_ahead=None,
+                 master=None):
         """client: a `ParameterClient` that has declared its parameters.
         dataset, size, batch_size, epochs, batches_per_shard, shuffle_...: what is trained, as the
             first worker registers it; the others get that.
         in_flight: how many pushes may be on their way while the next batch is computed.
+        max_ahead: a worker that has trained so many batches more than the slowest waits for it;
+            0: none does; unless said, the job's --max_ahead.
         """
         if in_flight < 1:
             raise ValueError(f"in_flight is {in_flight}; it must be at least 1")
+        if max_ahead is None:
+            max_ahead = int(os.environ.get("ELASTICDL_MAX_AHEAD", "0"))
+        if max_ahead < 0:
+            raise ValueError(f"max_ahead is {max_ahead}; it must be at least 0")
         self._client = client
         self._in_flight = in_flight
+        self._max_ahead = max_ahead
+        self._trained = 0
+        self._is_awaited = False  # others wait for this one
         self._master = master or build_master_client()
         self._spec = self._master.register_dataset(DatasetSpec(
             name=dataset, size=size, batch_size=batch_size, batches_per_shard=batches_per_shard,
@@ -53,13 +63,16 @@ class ShardTrainer:
         it makes of the parameters as they are then."""
         reports, held = [], {}
         while True:
-            answered = self._master.exchange(reports, self._spec.name)
+            answered = self._exchange(reports)
             for report in reports:
                 if report.lease not in answered.reopen:
                     held.pop(report.lease, None)
             reports = []
             for shard in answered.shards:
                 held[shard.lease] = shard
+            if not held and self._is_awaited:
+                self._master.rest()
+                self._is_awaited = False
             if answered.answer == Answer.FINISHED and not held:
                 return
             if answered.answer == Answer.UNKNOWN_DATASET:
@@ -70,6 +83,17 @@ class ShardTrainer:
                     del held[lease]
                 else:
                     reports.append(Report(lease, ShardOutcome.DONE, ps_epoch=opened.ps_epoch))
+
+    def _exchange(self, reports):
+        if self._is_awaited:  # who has to wait here is no longer awaited
+            return self._master.exchange(reports, self._spec.name, wait_s=0)
+        return self._master.exchange(reports, self._spec.name)
+
+    def _keep_pace(self):
+        if self._max_ahead:
+            self._master.pace(self._trained, self._max_ahead)
+            self._is_awaited = True
+        self._trained += 1
 
     def _train(self, shard, train):
         """Pushes what servers lack of a shard. What they said when it was opened; None: it is
@@ -110,6 +134,7 @@ class ShardTrainer:
                 outcome = waiting.popleft().result().outcome
                 if outcome not in _DONE:
                     break
+            self._keep_pace()
             begin = batch * self._spec.batch_size
             gradients = train(records[begin:begin + self._spec.batch_size])
             waiting.append(self._client.push_async(**gradients, at=(shard.lease, key, batch)))

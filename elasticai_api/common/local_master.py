@@ -282,6 +282,12 @@ class LocalMasterClient(PublishedCalls):
     def arrive(self, name: str, timeout_s: Optional[float] = None) -> bool:
         return True
 
+    def pace(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
+        return True
+
+    def rest(self) -> None:
+        pass
+
     def await_event(self, name: str, timeout_s: Optional[float] = None) -> bool:
         with self._lock:
             return self._lock.wait_for(lambda: name in self._events, timeout_s)

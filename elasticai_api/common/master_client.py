@@ -140,6 +140,16 @@ class MasterClient(PublishedCalls):
         """Whether all running workers arrived at barrier `name` in time."""
         return self._held("Arrive", "ready", timeout_s, incarnation=None, name=name)
 
+    def pace(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
+        """Whether this process, which has trained `batches`, is in time at most `ahead` before the
+        slowest of those who call this."""
+        return self._held("Pace", "ready", timeout_s, incarnation=None, batches=batches,
+                          ahead=ahead)
+
+    def rest(self) -> None:
+        """Nobody has to `pace` with this process until it calls that again."""
+        self._session.call("Pace", incarnation=None, rests=True)
+
     def await_event(self, name: str, timeout_s: Optional[float] = None) -> bool:
         """Whether somebody notified `name` in time."""
         return self._held("AwaitEvent", "ready", timeout_s, name=name)

@@ -122,6 +122,12 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.keep_checkpoint_max = flags.Int("keep_checkpoint_max");
   spec.checkpoint_dir = flags.String("checkpoint_dir");
   spec.checkpoint_dir_for_init = flags.String("checkpoint_dir_for_init");
+  const bool use_async = flags.Bool("use_async");
+  // A round of one is full at once, as it was in the original.
+  if (!use_async && flags.Int("grads_to_wait") > 1) spec.grads_to_wait = flags.Int("grads_to_wait");
+  spec.sync_version_tolerance = flags.Int("sync_version_tolerance");
+  spec.lr_staleness_modulation = use_async && flags.Bool("lr_staleness_modulation");
+  spec.max_ahead = flags.Int("max_ahead");
   // Published clients cannot say which parameters a shard was pushed to.
   spec.old_door = flags.String("old_door") == "on" && !spec.own_ps;
   spec.log_level = FromChoice<LogLevel>(kLevels, flags.String("log_level"));

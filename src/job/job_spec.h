@@ -92,6 +92,10 @@ struct JobSpec {
   int64_t keep_checkpoint_max = 0;        // of those by steps; 0: all
   std::string checkpoint_dir;             // empty: in the job's folder
   std::string checkpoint_dir_for_init;    // of another job; empty: none
+  int64_t grads_to_wait = 0;              // in a synchronous round; 0: there are none
+  int64_t sync_version_tolerance = 0;
+  bool lr_staleness_modulation = false;
+  int64_t max_ahead = 0;  // batches; 0: no worker waits for the slowest
 
   bool old_door = true;
   LogLevel log_level = LogLevel::kInfo;

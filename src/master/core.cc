@@ -36,10 +36,10 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       world_(ledger),
       keeper_(ledger, spec),
       parameters_(ledger, dispatcher_, spec),
-      our_door_(
-          Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}),
-      old_door_(
-          Parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec, now_}),
+      our_door_(Parts{sessions_, dispatcher_, sync_, pace_, world_, keeper_, progress_, outbox_,
+                      spec, now_}),
+      old_door_(Parts{sessions_, dispatcher_, sync_, pace_, world_, keeper_, progress_, outbox_,
+                      spec, now_}),
       seed_(seed) {}
 
 Status Core::Load(Time now, WallTime wall_now) {
@@ -117,7 +117,8 @@ Result<const Dataset*> Core::Register(DatasetSpec spec) {
 }
 
 void Core::CloseReplica(ReplicaRef replica) {
-  Parts parts{sessions_, dispatcher_, sync_, world_, keeper_, progress_, outbox_, spec_, now_};
+  Parts parts{sessions_, dispatcher_, sync_,   pace_, world_,
+              keeper_,   progress_,   outbox_, spec_, now_};
   for (const Incarnation incarnation : sessions_.Of(replica)) CloseSession(parts, incarnation);
   sync_.ReplicaGone(replica);
   const ReplicaKeeper::Replica* known = keeper_.Find(replica);
@@ -304,6 +305,7 @@ void Core::Tick() {
   if (job::IsFinal(state_)) return;
   our_door_.Tick();
   sync_.Tick(now_);
+  pace_.Tick(now_);
   keeper_.Tick(now_);
   if (parameters_.enabled() && !ending_) parameters_.Tick(RunningServers(), now_);
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());

@@ -13,6 +13,7 @@
 #include "master/ledger.h"
 #include "master/old_door.h"
 #include "master/our_door.h"
+#include "master/pace_board.h"
 #include "master/parameter_keeper.h"
 #include "master/parts.h"
 #include "master/progress_log.h"
@@ -113,6 +114,7 @@ class Core {
   Sessions sessions_;
   Dispatcher dispatcher_;
   SyncBoard sync_;
+  PaceBoard pace_;
   World world_;
   ReplicaKeeper keeper_;
   ParameterKeeper parameters_;

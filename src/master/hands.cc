@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "job/tf_config.h"
@@ -64,6 +65,14 @@ std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaC
   return command;
 }
 
+// As elasticdl.ParameterClient.declare takes it.
+std::string ConsistencyOf(const job::JobSpec& job) {
+  return nlohmann::json{{"gradients", job.grads_to_wait},
+                        {"tolerance", job.sync_version_tolerance},
+                        {"modulate", job.lr_staleness_modulation}}
+      .dump();
+}
+
 std::string Joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, ","));
 }
@@ -104,6 +113,8 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
   if (job.own_ps) {
     const std::vector<std::string>& servers = addresses.at(job::Role::kPs);
     spec.env["ELASTICDL_PS_ADDRS"] = Joined(servers);
+    spec.env["ELASTICDL_CONSISTENCY"] = ConsistencyOf(job);
+    spec.env["ELASTICDL_MAX_AHEAD"] = std::to_string(job.max_ahead);
     if (role == job::Role::kPs) {
       spec.command = CommandOfServer(job, context, command.index,
                                      servers.at(static_cast<size_t>(command.index)));

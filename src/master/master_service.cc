@@ -203,6 +203,12 @@ void Arrive(Core& core, Call& call, const pb::ArriveRequest& in, pb::SyncRespons
                          BoolReply(out, call, SetReady));
 }
 
+void Pace(Core& core, Call& call, const pb::PaceRequest& in, pb::SyncResponse* out) {
+  core.our_door().Pace(Incarnation(in.incarnation()),
+                       in.rests() ? std::nullopt : std::optional(in.batches()), in.ahead(),
+                       milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
+}
+
 void AwaitEvent(Core& core, Call& call, const pb::AwaitEventRequest& in, pb::SyncResponse* out) {
   core.our_door().AwaitEvent(in.name(), milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
 }
@@ -401,6 +407,7 @@ class MasterService final : public Service {
     methods_->Serve(service_, &Async::RequestSaveShards, SaveShards);
     methods_->Serve(service_, &Async::RequestRestoreShards, RestoreShards);
     methods_->Serve(service_, &Async::RequestArrive, Arrive);
+    methods_->Serve(service_, &Async::RequestPace, Pace);
     methods_->Serve(service_, &Async::RequestAwaitEvent, AwaitEvent);
     methods_->Serve(service_, &Async::RequestNotify, Notify);
     methods_->Serve(service_, &Async::RequestDeleteSync, DeleteSync);

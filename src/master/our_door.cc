@@ -11,6 +11,7 @@ namespace edl::master {
 void CloseSession(Parts& parts, Incarnation incarnation) {
   parts.dispatcher.Reclaim(incarnation, parts.now);
   parts.sync.SessionGone(incarnation);
+  parts.pace.Rest(incarnation);
   parts.sessions.Close(incarnation);
 }
 
@@ -177,6 +178,21 @@ void OurDoor::Arrive(Incarnation incarnation, const std::string& name,
   parts_.sync.Arrive(name, session->replica, parts_.keeper.Running(session->replica.role),
                      parts_.now + wait,
                      [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
+}
+
+void OurDoor::Pace(Incarnation incarnation, std::optional<uint64_t> batches, uint64_t ahead,
+                   std::chrono::milliseconds wait, const Reply<bool>& reply) {
+  if (Hear(incarnation) == nullptr) {
+    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    return;
+  }
+  if (!batches.has_value()) {
+    parts_.pace.Rest(incarnation);
+    parts_.outbox.Send<bool>(reply, true);
+    return;
+  }
+  parts_.pace.Await(incarnation, *batches, ahead, parts_.now + wait,
+                    [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
 }
 
 void OurDoor::AwaitEvent(const std::string& name, std::chrono::milliseconds wait,

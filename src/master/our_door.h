@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,10 @@ class OurDoor {
 
   void Arrive(Incarnation incarnation, const std::string& name, std::chrono::milliseconds wait,
               const Reply<bool>& reply);
+  // The process has trained `batches`, and may train one more once it is at most `ahead` before the
+  // slowest; none: it has nothing to train.
+  void Pace(Incarnation incarnation, std::optional<uint64_t> batches, uint64_t ahead,
+            std::chrono::milliseconds wait, const Reply<bool>& reply);
   void AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
                   const Reply<bool>& reply);
   void AcquireLock(Incarnation incarnation, const std::string& name, std::chrono::milliseconds wait,

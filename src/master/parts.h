@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "master/dispatcher.h"
 #include "master/ledger.h"
+#include "master/pace_board.h"
 #include "master/progress_log.h"
 #include "master/replica_keeper.h"
 #include "master/session.h"
@@ -50,6 +51,7 @@ struct Parts {
   Sessions& sessions;
   Dispatcher& dispatcher;
   SyncBoard& sync;
+  PaceBoard& pace;
   World& world;
   ReplicaKeeper& keeper;
   ProgressLog& progress;
