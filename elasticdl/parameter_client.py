@@ -40,6 +40,7 @@ class Outcome(enum.Enum):
     AHEAD = 2     # a batch before it is missing; `mark` is the first
     NOT_OPEN = 3  # the shard is not open, as after a restart of the server
     FENCED = 4    # another one has the shard now
+    STALE = 5     # its parameters were too old for the round: pull, and compute it again
 
 
 class PushResult(NamedTuple):
@@ -123,7 +124,20 @@ class _OwnShard:
     def __init__(self):
         self.key = ShardKey(secrets.randbits(64))
         self.batches = 0
+        self.stale_from = None  # the first batch that is to be computed again
         self.is_broken = False
+
+    def look(self, batch, outcome):
+        """The outcome of a batch as its sender sees it: after one that was stale, those on their
+        way behind it are to be computed again too, and take its and their numbers."""
+        if self.stale_from is not None and batch >= self.stale_from:
+            if outcome is Outcome.AHEAD:
+                return Outcome.STALE
+            if batch == self.stale_from and outcome is not Outcome.STALE:
+                self.stale_from = None
+        if outcome is Outcome.STALE:
+            self.batches = self.stale_from = batch
+        return outcome
 
 
 class _Place:
@@ -152,9 +166,11 @@ class _Place:
         return result
 
     def _checked(self, outcome, mark, refused):
-        result = PushResult(
-            Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome), mark)
-        if self._own and result.outcome not in (Outcome.APPLIED, Outcome.REFUSED):
+        outcome = Outcome.REFUSED if refused and outcome == 0 else Outcome(outcome)
+        if self._own:
+            outcome = self._own.look(self.names[2], outcome)
+        result = PushResult(outcome, mark)
+        if self._own and outcome not in (Outcome.APPLIED, Outcome.REFUSED, Outcome.STALE):
             error = ParameterError(
                 "a parameter server was started anew and lacks batches of this client: restore a "
                 "checkpoint, or go on with what the servers have")
@@ -171,7 +187,7 @@ class ParameterClient:
     """
 
     def __init__(self, servers, *, token=None, token_file=None, transport="auto", patience=600.0,
-                 caller=None):
+                 caller=None, consistency=None):
         """Connects, and waits for servers that are not there yet.
 
         servers: "host:port", or a list of them in the order of their --index.
@@ -180,6 +196,7 @@ class ParameterClient:
             machine that can be reached so, TCP with all others.
         patience: for how many seconds a server may be away before calls fail.
         caller: who this is, in messages of the server.
+        consistency: of `declare`, where it is not given there.
         """
         if transport not in ("auto", "tcp", "shm"):
             raise ValueError(f'transport is {transport!r}; it is "auto", "tcp" or "shm"')
@@ -195,12 +212,13 @@ class ParameterClient:
             caller or f"process {os.getpid()}", transport, float(patience))
         # Also at the end of the program: no thread is left behind.
         self._closing = weakref.finalize(self, self._native.close)
+        self._consistency = consistency or {}
         self._tables = None  # name -> (number, dim)
         self._tensors = None  # name -> (number, shape)
         self._values = []  # of tensors, as they were declared
         self._own = threading.local()  # `shard` of each thread's pushes without `at`
 
-    def declare(self, tables=(), tensors=(), seed=0):
+    def declare(self, tables=(), tensors=(), seed=0, consistency=None):
         """Names the parameters. All clients of the servers declare the same, each once.
 
         tables: dicts with `name`, `dim`, `initializer`, `optimizer` as in
@@ -209,6 +227,10 @@ class ParameterClient:
             by servers that have none yet), `optimizer` (SGD unless said) or `trainable=False`: no
             optimizer, and a push adds what it carries.
         seed: of the rows; a row is the same whoever asks for it first.
+        consistency: a dict with `gradients` (a synchronous round has so many; 0 or 1: there are
+            no rounds), `tolerance` (a gradient of parameters that are more rounds old is refused
+            as STALE) and `modulate` (without rounds: learning rates are divided by how many pushes
+            came since the parameters were pulled). {}, the default, is asynchronous.
         """
         if self._tables is not None:
             raise RuntimeError("this client has declared its parameters already")
@@ -223,7 +245,9 @@ class ParameterClient:
             if len(set(names)) != len(names):
                 raise ValueError(f"two {kind}s have the same name: {sorted(names)}")
         dims = [int(_required(table, "dim", "table")) for table in tables]
-        text = json.dumps({"seed": seed, "tables": tables, "tensors": described}, allow_nan=False)
+        text = json.dumps({"seed": seed, "tables": tables, "tensors": described,
+                           "consistency": (self._consistency if consistency is None
+                                           else consistency)}, allow_nan=False)
         self._native.declare(text, dims, [(spec["name"], spec["size"]) for spec in described])
         self._values = [value.copy() for value in values]
         self.put_first_values()
@@ -280,6 +304,9 @@ class ParameterClient:
         A batch is applied once, also when the connection is lost in the middle. Without `at`, a
         server that was started anew, and so lacks batches of this client, is an error with code
         ABORTED; the push after it goes on with what the servers have.
+
+        In synchronous rounds the outcome may be STALE: pull, compute the batch again, and push
+        it (without `at` as the next one). It changes each parameter once all the same.
         """
         gradients = self._gradients(tables, tensors, learning_rate)
         place = self._place(at, fail_on_nan)
@@ -301,6 +328,11 @@ class ParameterClient:
         """Says that this client is about to push the batches of a `ShardKey` under a lease, and
         returns an `OpenedShard`. A lower lease is fenced from now on."""
         return OpenedShard(*self._native.open(lease, tuple(ShardKey(*shard))))
+
+    def flush(self):
+        """Applies synchronous rounds that are not full with what they have: nobody will fill
+        them. The master of a job does it at the end of the data."""
+        self._native.flush()
 
     def save(self, folder):
         """Saves all parameters to a new folder that the servers can write, at paths that are

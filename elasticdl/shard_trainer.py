@@ -1,6 +1,7 @@
 """Trains the shards of a job with parameters on its servers, every batch once."""
 
 import collections
+import json
 import os
 
 from elasticai_api.common.master_client import build_master_client
@@ -19,6 +20,7 @@ def job_client(**options):
     if not servers:
         raise RuntimeError("this process is no replica of a job with parameter servers: start it "
                            "with `elasticdl train --ps_program=elasticdl --num_ps_pods=N ...`")
+    options.setdefault("consistency", json.loads(os.environ.get("ELASTICDL_CONSISTENCY", "{}")))
     return ParameterClient(servers, token_file=os.environ.get("ELASTICDL_TOKEN_FILE"), **options)
 
 

@@ -141,7 +141,14 @@ class Master {
          .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          master::Server::Start(address, setting_.token, setting_.job, core));
-    if (setting_.job.own_ps) servers_ = MakeServerHands(loop, backend);
+    if (setting_.job.own_ps) {
+      if (setting_.job.grads_to_wait == 0) {
+        LOG_INFO(
+            "gradients are applied one by one, and none is refused as stale: synchronous rounds "
+            "need --use_async=false and --grads_to_wait of 2 or more");
+      }
+      servers_ = MakeServerHands(loop, backend);
+    }
     hands.Start(
         [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
           OnEvent(event);

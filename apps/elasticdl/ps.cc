@@ -1,6 +1,7 @@
 #include "apps/elasticdl/ps.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "base/flag_help.h"
 #include "base/flags.h"
+#include "base/log.h"
 #include "ps/metrics.h"
 #include "ps/server.h"
 
@@ -82,6 +84,13 @@ FlagTable PsFlags() {
        .default_value = "false",
        .group = "Parameter server",
        .help = "Part of a job: serve nobody before the job's master says so."},
+      {.name = "leave_secs",
+       .type = FlagType::kInt,
+       .default_value = "20",
+       .group = "Parameter server",
+       .help = "Part of a job: how long to wait, after SIGTERM, for the master to save what is "
+               "here.",
+       .at_least = 0},
       {.name = "token_file",
        .default_value = "",
        .group = "Parameter server",
@@ -178,6 +187,30 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// Until the master has saved what the server has, the time is over, or one more signal comes.
+void LeaveJob(ps::Server& server, const sigset_t& signals, std::chrono::seconds most) {
+  constexpr timespec kLookEvery{.tv_nsec = 20'000'000};
+  server.Leave();
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (!server.IsReleased()) {
+    if (std::chrono::steady_clock::now() >= end) {
+      LOG_WARNING("the master has not saved what this server has: leaving without");
+      return;
+    }
+    if (sigtimedwait(&signals, nullptr, &kLookEvery) > 0) return;
+  }
+}
+
+// As who launched it expects of a process that it told to end: it did not end by itself.
+void EndBySignal(int signal) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);
+}
+
 }  // namespace
 
 int RunPs(int argc, char** argv) {
@@ -209,6 +242,10 @@ int RunPs(int argc, char** argv) {
   }
   int signal = 0;
   sigwait(&signals, &signal);
+  if (!options->managed || signal != SIGTERM) return 0;
+  LeaveJob(**server, signals, std::chrono::seconds(flags->Int("leave_secs")));
+  metrics.reset();
+  EndBySignal(SIGTERM);
   return 0;
 }
 

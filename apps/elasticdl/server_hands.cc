@@ -187,6 +187,11 @@ Status ServerHands::Save(const master::SaveAll& save) const {
                                                                    manifest.parts.back().file})});
     }
   }
+  if (save.flush) {
+    std::vector<Question> flush = questions;
+    for (Question& question : flush) question.meta.clear();
+    EDL_RETURN_IF_ERROR(ps_client::Ask(wire::MessageType::kFlush, flush, kShort, clock_).status());
+  }
   EDL_ASSIGN_OR_RETURN(const std::vector<LaneAnswer> answers,
                        ps_client::Ask(wire::MessageType::kSave, questions,
                                       {.patience = kLongest, .stop = &stop_}, clock_));
@@ -244,11 +249,13 @@ void ServerHands::LookAfter(int index, const std::optional<master::ServeAll>& se
     questions.push_back({.to = lane});
   }
   if (known.serve_told != number) {
-    const std::string meta = wire::Encode(wire::Serve{.incarnation = life,
-                                                      .ps_epoch = serve->ps_epoch,
-                                                      .may_push = serve->may_push,
-                                                      .floor = serve->floor,
-                                                      .covered = serve->covered.ToJson()});
+    const std::string meta =
+        wire::Encode(wire::Serve{.incarnation = life,
+                                 .ps_epoch = serve->ps_epoch,
+                                 .may_push = serve->may_push,
+                                 .floor = serve->floor,
+                                 .covered = serve->covered.ToJson(),
+                                 .released = serve->released.at(static_cast<size_t>(index))});
     for (Question& question : questions) question.meta = meta;
     const auto told = ps_client::Ask(wire::MessageType::kServe, questions, kShort, clock_);
     if (!told.ok()) return;
@@ -268,6 +275,7 @@ void ServerHands::LookAfter(int index, const std::optional<master::ServeAll>& se
     view.bytes += static_cast<int64_t>(state.bytes);
     view.evicted += static_cast<int64_t>(state.evicted);
     view.opens_waiting += static_cast<int64_t>(state.opens_waiting);
+    view.leaving = view.leaving || state.leaving;
     pulled += state.rows_pulled;
     pushed += state.rows_pushed;
   }

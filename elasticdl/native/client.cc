@@ -387,6 +387,17 @@ std::unique_ptr<PendingPush> Client::StartPush(uint64_t lease, const Shard& shar
   return std::make_unique<PendingPush>(std::move(state), std::move(pending));
 }
 
+void Client::Flush() {
+  std::atomic<bool> stop = false;
+  ClientOptions options = options_;
+  options.stop = &stop;
+  DoInterruptibly<bool>(stop, [&]() -> Result<bool> {
+    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
+    EDL_RETURN_IF_ERROR(client->Flush());
+    return true;
+  });
+}
+
 std::tuple<uint64_t, double, double> Client::Save(const std::string& folder) {
   // On connections of its own: pulls and pushes of other threads go on.
   std::atomic<bool> stop = false;

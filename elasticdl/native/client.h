@@ -126,6 +126,7 @@ class Client {
                                          const std::vector<TableGradient>& tables,
                                          const std::vector<TensorGradient>& tensors);
 
+  void Flush();
   // Bytes, seconds, the longest pause of a lane in seconds.
   std::tuple<uint64_t, double, double> Save(const std::string& folder);
   uint64_t Restore(const std::string& folder);

@@ -42,6 +42,7 @@ NB_MODULE(_native, module) {
            nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
       .def("start_push", &Client::StartPush, nb::arg("lease"), nb::arg("shard"), nb::arg("batch"),
            nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
+      .def("flush", &Client::Flush)
       .def("save", &Client::Save, nb::arg("folder"))
       .def("restore", &Client::Restore, nb::arg("folder"))
       .def("close", &Client::Close)

@@ -32,7 +32,9 @@ std::string VerbHelp(const Verb& verb) {
   if (verb.flags == &job::TrainFlags() || verb.flags == &CheckFlags()) {
     out += fmt::format(
         "\nFlags marked [{}] have an effect there only, those marked [{}] only without "
-        "--job_command.\nA flag's name may be abbreviated as long as it fits one flag alone.\n",
+        "--job_command\n(those of checkpoints and synchronous rounds also with "
+        "--ps_program=elasticdl).\nA flag's name may be abbreviated as long as it fits one flag "
+        "alone.\n",
         job::kKubernetesScope, job::kModelScope);
   }
   return out;
@@ -47,7 +49,8 @@ std::string FlagsPage() {
              "default. "
              "`-f job.yaml` takes the same names from a file.\n"
              "Flags marked *[{}]* have an effect there only, those marked *[{}]* only without "
-             "`--job_command`.\n",
+             "`--job_command`\n(those of checkpoints and synchronous rounds also with "
+             "`--ps_program=elasticdl`).\n",
              job::kKubernetesScope, job::kModelScope) +
          FlagMarkdown(job::TrainFlags());
 }

@@ -55,6 +55,7 @@ struct ServerView {
   int64_t bytes = 0;
   int64_t evicted = 0;
   int64_t opens_waiting = 0;  // workers that wait for the first checkpoint
+  bool leaving = false;       // it was told to end, and waits to be saved
   double rows_pulled_per_s = 0;
   double rows_pushed_per_s = 0;
 };

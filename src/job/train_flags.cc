@@ -1,5 +1,7 @@
 #include "job/train_flags.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 #include "job/envs.h"
@@ -375,8 +377,9 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .scope = kModelScope});
   };
   number("get_model_steps", "1", "Pull dense parameters every N steps.");
-  number("grads_to_wait", "1", "Gradients in a synchronous round.");
-  number("sync_version_tolerance", "0", "How many versions a synchronous gradient may lag.");
+  number("grads_to_wait", "1", "Gradients in a synchronous round; 1: there are no rounds.");
+  number("sync_version_tolerance", "0",
+         "How many rounds old the parameters of a synchronous gradient may be.");
   number("log_loss_steps", "100", "Log the loss every N steps.");
   const auto boolean = [&](std::string name, std::string help) {
     out.push_back({.name = std::move(name),
@@ -386,8 +389,9 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .help = std::move(help),
                    .scope = kModelScope});
   };
-  boolean("use_async", "Asynchronous updates.");
-  boolean("lr_staleness_modulation", "Divide the learning rate by the staleness.");
+  boolean("use_async", "Apply each gradient as it comes, whatever --grads_to_wait says.");
+  boolean("lr_staleness_modulation",
+          "Divide the learning rate of an asynchronous gradient by its staleness.");
 }
 
 void AddCheckpoints(std::vector<FlagSpec>& out) {
@@ -522,8 +526,10 @@ std::vector<FlagSpec> TrainSpecs() {
 }  // namespace
 
 bool IsOfServers(std::string_view flag) {
-  return flag == "checkpoint_steps" || flag == "keep_checkpoint_max" || flag == "checkpoint_dir" ||
-         flag == "checkpoint_dir_for_init";
+  constexpr std::array<std::string_view, 8> kFlags = {
+      "checkpoint_steps", "keep_checkpoint_max",    "checkpoint_dir", "checkpoint_dir_for_init",
+      "grads_to_wait",    "sync_version_tolerance", "use_async",      "lr_staleness_modulation"};
+  return std::ranges::find(kFlags, flag) != kFlags.end();
 }
 
 const FlagTable& TrainFlags() {

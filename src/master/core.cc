@@ -221,6 +221,7 @@ void Core::End(JobState outcome, std::string reason, std::vector<std::string> la
   last_lines_ = std::move(last_lines);
   ending_ = true;
   ending_since_ = now_;
+  parameters_.Release();
   ledger_.PutMeta("ending", json{{"outcome", static_cast<int>(outcome_)},
                                  {"reason", reason_},
                                  {"last_lines", last_lines_}}

@@ -18,6 +18,12 @@ bool MayPass(const Status& status) {
          status.code() == Code::kAborted || status.code() == Code::kFailedPrecondition;
 }
 
+// What a checkpoint says that cannot be used, whoever reads it.
+bool IsDamage(const Status& status) {
+  return status.code() == Code::kDataLoss || status.code() == Code::kNotFound ||
+         status.code() == Code::kInvalidArgument;
+}
+
 }  // namespace
 
 Status ParameterKeeper::Load(const std::string& saved, uint64_t new_ledger, Time now) {
@@ -207,7 +213,7 @@ void ParameterKeeper::OnRestored(uint64_t number, const Status& status, Time now
       slot.incarnation = 0;
       slot.greet_at = now + kGreetEvery;
     }
-  } else if (usable_ > 1) {
+  } else if (IsDamage(status) && usable_ > 1) {
     LOG_ERROR("checkpoint {} cannot be used: {}; taking the one before it",
               checkpoints_.back().name, status.message());
     checkpoints_.pop_back();
@@ -224,10 +230,19 @@ void ParameterKeeper::Serve() {
                  .incarnations = Incarnations(),
                  .may_push = any || !can_save(),
                  .floor = dispatcher_.floor().value()};
+  for (const Slot& slot : slots_) {
+    serve.released.push_back(released_ || slot.released || !can_save());
+  }
   if (any) {
     serve.covered = checkpoints_[checkpoints_.size() - usable_].covered;
   }
   commands_.emplace_back(std::move(serve));
+}
+
+void ParameterKeeper::Release() {
+  if (!enabled()) return;
+  released_ = true;
+  if (phase_ == Phase::kServing) Serve();
 }
 
 bool ParameterKeeper::IsStepDue() const {
@@ -262,6 +277,9 @@ void ParameterKeeper::BeginSave(Time now) {
                             .version = version,
                             // Taken before the first lane cuts: each of these is in all parts.
                             .covered = DoneShards()}};
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].state.leaving) saving_->leaving.push_back(i);
+  }
   save_wanted_ = false;
   lease_at_save_ = dispatcher_.counters().next_lease;
   next_save_at_ = now + std::chrono::seconds(spec_.recovery_checkpoint_secs);
@@ -271,7 +289,8 @@ void ParameterKeeper::BeginSave(Time now) {
                                  .ps_epoch = ps_epoch_,
                                  .incarnations = Incarnations(),
                                  .version = version,
-                                 .covered = saving_->checkpoint.covered});
+                                 .covered = saving_->checkpoint.covered,
+                                 .flush = dispatcher_.TrainingComplete()});
 }
 
 void ParameterKeeper::OnSaved(uint64_t number, const Status& status, Time now) {
@@ -282,6 +301,7 @@ void ParameterKeeper::OnSaved(uint64_t number, const Status& status, Time now) {
     failed_saves_ = 0;
     version_at_save_ = saved.checkpoint.version;
     checkpoints_.push_back(std::move(saved.checkpoint));
+    for (const size_t server : saved.leaving) slots_[server].released = true;
     usable_ = std::min(usable_ + 1, kUsable);
     dirty_ = true;
     Prune();
@@ -321,6 +341,10 @@ void ParameterKeeper::OnState(const job::ServerView& state) {
   if (index >= slots_.size()) return;
   Slot& slot = slots_[index];
   if (slot.incarnation == state.incarnation) {
+    if (state.leaving && !slot.state.leaving) {
+      LOG_INFO("parameter server {} is about to leave: saving what it has", index);
+      save_wanted_ = true;
+    }
     slot.state = state;
   } else if (phase_ == Phase::kServing) {
     // It was a dead one that answered before: at its address there is its successor now.

@@ -44,6 +44,7 @@ struct ServeAll {
   bool may_push = false;               // else a worker that opens a shard is kept waiting
   uint64_t floor = 0;                  // leases below it are over
   job::ShardSet covered;               // shards that no restore will ask for
+  std::vector<bool> released;          // servers that may end: what they have is saved or unneeded
 };
 // Save the parameters of all servers.
 struct SaveAll {
@@ -53,6 +54,7 @@ struct SaveAll {
   std::vector<uint64_t> incarnations;
   int64_t version = 0;
   job::ShardSet covered;
+  bool flush = false;  // close rounds that are open first: nobody will fill them
 };
 // Remove a checkpoint, or what there is of it.
 struct DropCheckpoint {
@@ -95,6 +97,8 @@ class ParameterKeeper {
 
   // All that is done survives the loss of every server.
   bool IsDurable() const;
+  // Nobody needs the servers any more.
+  void Release();
   // Takes a checkpoint as soon as it can. Once a job's workers have ended, before it does.
   void WantSave() { save_wanted_ = true; }
   bool IsSaving() const { return saving_.has_value() || save_wanted_; }
@@ -125,6 +129,7 @@ class ParameterKeeper {
     uint64_t greet_number = 0;  // of the question that is open
     uint64_t incarnation = 0;   // that answered; 0: none yet
     Time greet_at;              // not before
+    bool released = false;      // it leaves, and was saved since
     job::ServerView state;
   };
   // Whose parameters the ledger relies on.
@@ -136,6 +141,7 @@ class ParameterKeeper {
     uint64_t number = 0;
     uint64_t ps_epoch = 0;
     Checkpoint checkpoint;
+    std::vector<size_t> leaving;  // servers whose pushes had ended before it began
   };
 
   bool can_save() const { return spec_.recovery_checkpoint_secs > 0; }
@@ -168,6 +174,7 @@ class ParameterKeeper {
   uint64_t restore_number_ = 0;
   std::optional<Saving> saving_;
   bool save_wanted_ = false;
+  bool released_ = false;
   int failed_saves_ = 0;  // in a row
   Time next_save_at_;
   int64_t version_at_save_ = 0;

@@ -12,6 +12,7 @@ namespace edl::master {
 namespace {
 
 using job::JobState;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -161,6 +162,49 @@ TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
   master_.Exit(NameOf(Worker(1)), Succeeded());
   master_.Exit(NameOf(Server(1)), Killed());
   EXPECT_EQ(master_.state(), JobState::kSucceeded);
+}
+
+TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
+  Bring(100);
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
+
+  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true});
+  Saved();
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
+
+  Lose(0);
+  Greeted(101);
+  Restored(Take<RestoreServers>());
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false)) << "its successor is needed";
+}
+
+TEST_F(ParameterLosses, AreNotAvoidedByASaveThatBeganBeforeTheServerLeft) {
+  Bring(100);
+  keeper().WantSave();
+  const SaveAll before = Take<SaveAll>();
+  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true});
+
+  keeper().OnSaved(before.number, Ok(), master_.core().now());
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
+}
+
+TEST_F(ParameterLosses, AreOfNoConcernOnceTheJobEnds) {
+  Bring(100);
+  master_.core().Stop("its user had enough");
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
+}
+
+TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
+  Bring(100);
+  keeper().WantSave();
+  Saved();
+  Lose(0);
+  Greeted(101);
+
+  Restored(Take<RestoreServers>(), PermissionDenied("reading a part"));
+
+  EXPECT_THAT(keeper().checkpoints(), SizeIs(2));
+  EXPECT_THAT(master_.core().View().reason, HasSubstr("reading a part"));
 }
 
 TEST_F(ParameterLosses, GiveTheLeftoversARoundEachTime) {

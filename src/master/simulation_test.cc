@@ -43,6 +43,7 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     sum.reopened += result.reopened;
     sum.told_to_reopen += result.told_to_reopen;
     sum.partly_applied += result.partly_applied;
+    sum.stale += result.stale;
     sum.resets += result.resets;
   }
   std::printf(
@@ -53,9 +54,11 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
       sum.master_crashes, sum.freezes, sum.lost_messages, sum.virtual_seconds / 3600);
   std::printf(
       "parameter servers: %d kills, %d moves, %d restores (%d fell back), %d saves (%d void, %d "
-      "failed), %d shards reopened, %d reports answered so, %d batches partly applied, %d resets\n",
+      "failed), %d shards reopened, %d reports answered so, %d batches partly applied, "
+      "%d stale, %d resets\n",
       sum.server_kills, sum.moves, sum.restores, sum.fallbacks, sum.saves, sum.voids,
-      sum.failed_saves, sum.reopened, sum.told_to_reopen, sum.partly_applied, sum.resets);
+      sum.failed_saves, sum.reopened, sum.told_to_reopen, sum.partly_applied, sum.stale,
+      sum.resets);
   if (schedules >= 1000) {
     EXPECT_GT(sum.kills_with_lease, 100);
     EXPECT_GT(sum.master_crashes, 100);
@@ -71,6 +74,7 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     EXPECT_GT(sum.reopened, 100);
     EXPECT_GT(sum.told_to_reopen, 100);
     EXPECT_GT(sum.partly_applied, 20);
+    EXPECT_GT(sum.stale, 100);
     EXPECT_GT(sum.resets, 10);
   }
 }

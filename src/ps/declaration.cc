@@ -257,6 +257,22 @@ Status ReadList(Fields& fields, const char* name, std::vector<Spec>& specs, cons
   return Ok();
 }
 
+Result<Consistency> ReadConsistency(const json& given) {
+  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+  uint64_t gradients = 0;
+  uint64_t tolerance = 0;
+  Consistency consistency;
+  Fields fields(given, "consistency");
+  fields.Take("gradients", gradients, 0, kMost);
+  fields.Take("tolerance", tolerance, 0, kMost);
+  fields.Take("modulate", consistency.modulate);
+  EDL_RETURN_IF_ERROR(fields.Done());
+  // A round of one is full at once, and no gradient is too old for it.
+  consistency.gradients = gradients < 2 ? 0 : static_cast<uint32_t>(gradients);
+  consistency.tolerance = static_cast<uint32_t>(tolerance);
+  return consistency;
+}
+
 Result<json> Parse(std::string_view text, std::string_view what) {
   json parsed = json::parse(text, nullptr, false);
   if (parsed.is_discarded()) return InvalidArgument("{} is no JSON", what);
@@ -275,7 +291,11 @@ Result<Declaration> ParseDeclaration(std::string_view text) {
       fields, "tables", declaration.tables,
       [&](const json& given, const std::string& where) { return ReadTable(given, where, seed); }));
   EDL_RETURN_IF_ERROR(ReadList(fields, "tensors", declaration.tensors, ReadTensor));
+  const json* const consistency = fields.Find("consistency");
   EDL_RETURN_IF_ERROR(fields.Done());
+  if (consistency != nullptr) {
+    EDL_ASSIGN_OR_RETURN(declaration.consistency, ReadConsistency(*consistency));
+  }
   return declaration;
 }
 
@@ -297,8 +317,14 @@ std::string ToText(const Declaration& declaration) {
     if (tensor.optimizer.has_value()) written["optimizer"] = ToJson(*tensor.optimizer);
     tensors.push_back(std::move(written));
   }
-  return json{{"tables", tables}, {"tensors", tensors}}.dump(-1, ' ', true,
-                                                             json::error_handler_t::replace);
+  const Consistency& consistency = declaration.consistency;
+  return json{{"consistency",
+               {{"gradients", consistency.gradients},
+                {"tolerance", consistency.tolerance},
+                {"modulate", consistency.modulate}}},
+              {"tables", tables},
+              {"tensors", tensors}}
+      .dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
 Result<OptimizerOptions> ParseOptimizer(std::string_view text) {

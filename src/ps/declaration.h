@@ -40,8 +40,21 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
+// How pushes become steps, the same for all parameters.
+struct Consistency {
+  // A synchronous round has so many gradients; 0: each push is a step.
+  uint32_t gradients = 0;
+  // A gradient of parameters that are more rounds old than this is refused.
+  uint32_t tolerance = 0;
+  // Without rounds: the learning rate is divided by the pushes that came since the parameters.
+  bool modulate = false;
+
+  bool operator==(const Consistency&) const = default;
+};
+
 // All that a worker will speak of.
 struct Declaration {
+  Consistency consistency;
   std::vector<TableSpec> tables;
   std::vector<TensorSpec> tensors;
 };

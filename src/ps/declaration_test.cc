@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, DeclarationThatIsWrong,
     testing::Values(
         Bad{"{", "the declaration is no JSON"}, Bad{"[]", "the declaration is no object"},
-        Bad{R"({"table": []})", "no 'table'; it may have seed, tables, tensors"},
+        Bad{R"({"table": []})", "no 'table'; it may have consistency, seed, tables, tensors"},
         Bad{R"({"tables": 1})", "tables is no list"},
         Bad{R"({"tables": [{"dim": 1}]})", "tables[0] has no name"},
         Bad{R"({"tables": [{"name": "t"}]})", "tables[0] 't' has no dim"},

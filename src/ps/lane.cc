@@ -32,7 +32,10 @@ Result<Thing*> Declared(std::map<std::string, std::unique_ptr<Thing>, std::less<
 }  // namespace
 
 Lane::Lane(const wire::Placement& placement, size_t place)
-    : first_(placement.FirstOf(place)), end_(placement.EndOf(place)), marks_(first_, end_) {}
+    : first_(placement.FirstOf(place)),
+      end_(placement.EndOf(place)),
+      marks_(first_, end_),
+      round_(first_, end_) {}
 
 Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
   for (const TableSpec& spec : declaration.tables) {
@@ -43,6 +46,12 @@ Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
     EDL_RETURN_IF_ERROR(
         MakeOptimizer(*spec.optimizer).status().Within("tensor '" + spec.name + "'"));
   }
+  if (declared_.has_value() && *declared_ != declaration.consistency) {
+    return FailedPrecondition("the consistency is declared otherwise already");
+  }
+  // Rounds that were restored, and that nobody will fill as they were meant.
+  if (consistency_.gradients != declaration.consistency.gradients) Flush();
+  declared_ = consistency_ = declaration.consistency;
   Names names;
   for (const TableSpec& spec : declaration.tables) {
     EDL_ASSIGN_OR_RETURN(Table* const table, Declared(tables_, spec, "table", [&] {
@@ -141,10 +150,30 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
   }
   EDL_RETURN_IF_ERROR(reader.End());
 
+  if (!push.refused && IsStale(push)) {
+    const Marks::Verdict seen = marks_.Look(push.lease, push.shard, push.batch);
+    if (seen.outcome == Marks::Outcome::kApplied) {
+      return wire::PushAnswer{
+          .outcome = Marks::Outcome::kStale, .mark = seen.mark, .version = version_};
+    }
+  }
   const Marks::Verdict verdict = marks_.Count(push.lease, push.shard, push.batch);
   if (verdict.outcome == Marks::Outcome::kApplied && push.refused) {
     ++refused_;
+  } else if (verdict.outcome == Marks::Outcome::kApplied && InRounds()) {
+    for (const TablePush& table : tables) Contribute(table, verdict);
+    const auto takes = [&](wire::Bucket bucket) { return Takes(verdict, bucket); };
+    for (const TensorPush& share : shares) {
+      round_.Add(*share.tensor, share.gradients, share.learning_rate, takes);
+    }
+    for (size_t bucket = first_; bucket < end_; ++bucket) {
+      if (takes(static_cast<wire::Bucket>(bucket))) round_.Count(static_cast<wire::Bucket>(bucket));
+    }
+    CloseRounds(consistency_.gradients);
   } else if (verdict.outcome == Marks::Outcome::kApplied) {
+    const float share = ShareOfRate(push);
+    for (TablePush& table : tables) table.learning_rate *= share;
+    for (TensorPush& tensor : shares) tensor.learning_rate *= share;
     CountSteps(verdict);
     for (const TablePush& table : tables) Apply(table, verdict);
     for (const TensorPush& share : shares) Apply(share, verdict);

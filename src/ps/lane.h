@@ -16,6 +16,7 @@
 #include "ps/marks.h"
 #include "ps/part_file.h"
 #include "ps/record_collector.h"
+#include "ps/round.h"
 #include "ps/table.h"
 #include "ps/tensor_share.h"
 #include "wire/messages.h"
@@ -58,6 +59,11 @@ class Lane {
   // A failure changes nothing, and neither does an outcome other than kApplied.
   Result<wire::PushAnswer> Push(const Names& names, const wire::Push& push,
                                 std::span<const std::byte> tensors);
+
+  // Closes rounds that are open, with what they have.
+  void Flush();
+  // Of the bucket with the fewest gradients that rounds had, and of the one with the most.
+  std::pair<uint64_t, uint64_t> Contributed() const;
 
   // --- saving and restoring ---
   // The lane as it is at this moment goes to `give`, chunk by chunk: what was applied at once, the
@@ -134,6 +140,19 @@ class Lane {
   bool Owns(wire::Bucket bucket) const { return bucket >= first_ && bucket < end_; }
   void CheckSteps();
 
+  bool InRounds() const { return consistency_.gradients > 0; }
+  // Whether its parameters were too old.
+  bool IsStale(const wire::Push& push) const;
+  // What of the learning rate is left for parameters of that age.
+  float ShareOfRate(const wire::Push& push) const;
+  void Contribute(const TablePush& push, const Marks::Verdict& verdict);
+  // Makes steps of the rounds of buckets that have at least so many gradients.
+  void CloseRounds(uint32_t gradients);
+  void SaveRound();
+  Status RestoreRound(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreRoundRows(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreRoundBlock(const Chunk& chunk, const Restoring& restoring);
+
   void CountSteps(const Marks::Verdict& verdict);
   void Apply(const TablePush& push, const Marks::Verdict& verdict);
   void Apply(const TensorPush& push, const Marks::Verdict& verdict);
@@ -147,7 +166,10 @@ class Lane {
   std::map<std::string, std::unique_ptr<Table>, std::less<>> tables_;
   std::map<std::string, std::unique_ptr<TensorShare>, std::less<>> tensors_;
   Marks marks_;
-  // Pushes that changed each bucket, counted over the job.
+  std::optional<Consistency> declared_;  // as it was first
+  Consistency consistency_;
+  Round round_;
+  // Pushes (or rounds) that changed each bucket, counted over the job.
   std::array<uint64_t, wire::kBuckets> steps_{};
   bool steps_agree_ = true;
   uint64_t version_ = 0;

@@ -77,7 +77,7 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
     saves_given_up_ = 0;
   }
   ++save_;
-  Declaration declaration;
+  Declaration declaration{.consistency = consistency_};
   for (const auto& [name, table] : tables_) {
     const auto index = static_cast<uint32_t>(saving_->tables.size());
     declaration.tables.push_back(table->spec());
@@ -110,6 +110,7 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
   wire::Buffer steps((end_ - first_) * sizeof(uint64_t));
   std::memcpy(steps.data(), &steps_[first_], steps.size());
   saving_->give({.kind = ChunkKind::kSteps, .records = end_ - first_, .content = std::move(steps)});
+  if (InRounds()) SaveRound();
 }
 
 bool Lane::SaveSome(const std::function<bool()>& is_enough) {
@@ -164,6 +165,12 @@ Status Lane::RestoreChunk(const Chunk& chunk, Restoring& restoring) {
       return RestoreCandidates(chunk, restoring);
     case ChunkKind::kBlock:
       return RestoreBlock(chunk, restoring);
+    case ChunkKind::kRound:
+      return restoring.with_marks ? RestoreRound(chunk, restoring) : Ok();
+    case ChunkKind::kRoundRows:
+      return restoring.with_marks ? RestoreRoundRows(chunk, restoring) : Ok();
+    case ChunkKind::kRoundBlock:
+      return restoring.with_marks ? RestoreRoundBlock(chunk, restoring) : Ok();
     case ChunkKind::kEnd:
       break;
   }
@@ -183,6 +190,7 @@ Status Lane::RestoreHead(const Chunk& chunk, Restoring& restoring) {
   EDL_ASSIGN_OR_RETURN(const Declaration declaration,
                        ParseDeclaration(head.value("parameters", json()).dump()));
   EDL_ASSIGN_OR_RETURN(restoring.names, Declare(declaration));
+  declared_.reset();  // workers may declare another consistency than those who saved
   return Ok();
 }
 
@@ -267,6 +275,8 @@ void Lane::Clear() {
   tables_.clear();
   tensors_.clear();
   marks_.Clear();
+  round_ = Round(first_, end_);
+  declared_.reset();
   steps_.fill(0);
   steps_agree_ = true;
   version_ = 0;

@@ -49,10 +49,12 @@ class Lanes {
     }
   }
 
-  void Declare() {
+  void Declare(const Consistency& consistency = {}) {
     names_.clear();
+    Declaration declaration = *ParseDeclaration(kParameters);
+    declaration.consistency = consistency;
     for (const auto& lane : lanes_) {
-      auto names = lane->Declare(*ParseDeclaration(kParameters));
+      auto names = lane->Declare(declaration);
       ASSERT_TRUE(names.ok()) << names.status();
       names_.push_back(*std::move(names));
     }
@@ -223,6 +225,33 @@ TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
     EXPECT_EQ(restored.Content(), at_cut) << count << " lanes";
     EXPECT_EQ(restored.rows(), rows_at_cut);
     EXPECT_EQ(restored.Open(kLease + 1), std::vector<uint64_t>(count, 5));
+  }
+}
+
+// Lanes that are cut at different batches are in different rounds.
+TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
+  const Consistency rounds{.gradients = 3, .tolerance = 100};
+  Lanes lanes(2);
+  lanes.Declare(rounds);
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  std::vector<std::vector<int64_t>> batches;
+  for (int i = 0; i < 9; ++i) batches.push_back(Some(random_));
+  for (uint64_t batch = 0; batch < 5; ++batch) lanes.Push(kLease, batch, batches[batch]);
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+  lanes.Push(kLease, 5, batches[5]);
+  Begin(lanes, 1);
+  Finish(lanes, 1);
+  for (uint64_t batch = 6; batch < 9; ++batch) lanes.Push(kLease, batch, batches[batch]);
+
+  for (const size_t count : {1, 2, 3}) {
+    Lanes restored(count);
+    ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+    restored.Declare(rounds);
+    restored.Open(kLease + 1);
+    for (uint64_t batch = 5; batch < 9; ++batch) restored.Push(kLease + 1, batch, batches[batch]);
+    EXPECT_EQ(restored.Content(), lanes.Content()) << count << " lanes";
   }
 }
 

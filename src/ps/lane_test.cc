@@ -41,11 +41,12 @@ class LaneTest : public testing::Test {
  protected:
   LaneTest() { Declare(R"({"name": "SGD"})"); }
 
-  void Declare(const std::string& optimizer) {
-    const auto declaration = ParseDeclaration(
-        R"({"tables": [{"name": "t", "dim": 2, "initializer": {"name": "zeros"},
+  void Declare(const std::string& optimizer, const std::string& consistency = "{}") {
+    const auto declaration =
+        ParseDeclaration(R"({"consistency": )" + consistency +
+                         R"(, "tables": [{"name": "t", "dim": 2, "initializer": {"name": "zeros"},
                         "optimizer": )" +
-        optimizer + R"(}],
+                         optimizer + R"(}],
             "tensors": [{"name": "d", "size": 3, "optimizer": {"name": "SGD"}},
                         {"name": "mean", "size": 1}]})");
     ASSERT_TRUE(declaration.ok()) << declaration.status();
@@ -83,13 +84,14 @@ class LaneTest : public testing::Test {
 
   // A gradient of -1 for each value of the rows, with learning rate 1.
   Result<wire::PushAnswer> Push(uint64_t batch, const std::vector<int64_t>& ids,
-                                bool refused = false) {
+                                bool refused = false, uint64_t version = wire::Push::kNoVersion) {
     const auto count = static_cast<uint32_t>(ids.size());
     return lane_->Push(names_,
                        {.lease = kLease,
                         .shard = kShard,
                         .batch = batch,
                         .refused = refused,
+                        .version = version,
                         .tables = {{.ids = count, .learning_rate = 1}}},
                        Tensors().Add(ids).Add(std::vector<float>(ids.size() * 2, -1)));
   }
@@ -220,6 +222,108 @@ TEST_F(LaneTest, HasItsOwnBlocksOfATensorOnly) {
     sum += lane.Declare(*declaration)->tensors[0]->values();
   }
   EXPECT_EQ(sum, 100000U);
+}
+
+// Rounds of two gradients.
+class RoundTest : public LaneTest {
+ protected:
+  RoundTest() {
+    lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+    Declare(R"({"name": "SGD"})", R"({"gradients": 2, "tolerance": 1})");
+    OpenShard();
+  }
+  Outcome PushTensor(uint64_t batch, float gradient) {
+    return lane_
+        ->Push(names_,
+               {.lease = kLease,
+                .shard = kShard,
+                .batch = batch,
+                .tensors = {{.tensor = 0, .learning_rate = 1}}},
+               Tensors().Add<float>({gradient, gradient, gradient}))
+        ->outcome;
+  }
+};
+
+TEST_F(RoundTest, SumsRowsAndStepsWhenItIsFull) {
+  EXPECT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied) << "answered, and not held";
+  EXPECT_THAT(Pull({1, 2}), Each(0.0F));
+  EXPECT_EQ(lane_->version(), 0U);
+
+  EXPECT_EQ(Push(1, {1})->outcome, Outcome::kApplied);
+
+  EXPECT_THAT(Pull({1, 2}), ElementsAre(2, 2, 1, 1));
+  EXPECT_EQ(lane_->version(), 1U);
+}
+
+TEST_F(RoundTest, AveragesTensorsOverTheirContributors) {
+  PutAll();
+  ASSERT_EQ(PushTensor(0, 1), Outcome::kApplied);
+  EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
+  ASSERT_EQ(PushTensor(1, 3), Outcome::kApplied);
+  EXPECT_THAT(PullTensor(0), ElementsAre(-1, 0, 1));
+}
+
+TEST_F(RoundTest, TakesABatchOnce) {
+  ASSERT_EQ(Push(0, {1})->outcome, Outcome::kApplied);
+  ASSERT_EQ(Push(0, {1})->outcome, Outcome::kAlready);
+  EXPECT_THAT(Pull({1}), Each(0.0F)) << "the same batch does not fill it";
+}
+
+TEST_F(RoundTest, RefusesWhatIsTooOldAndTakesItAnew) {
+  for (uint64_t batch = 0; batch < 4; ++batch) ASSERT_TRUE(Push(batch, {1}).ok());
+  ASSERT_EQ(lane_->version(), 2U);
+
+  const auto stale = Push(4, {1}, false, 0);
+  EXPECT_EQ(stale->outcome, Outcome::kStale);
+  EXPECT_EQ(stale->mark, 4U);
+  EXPECT_EQ(Push(3, {1}, false, 0)->outcome, Outcome::kAlready) << "that one is in, however old";
+  EXPECT_EQ(Push(4, {1}, false, 1)->outcome, Outcome::kApplied) << "one round old is tolerated";
+}
+
+TEST_F(RoundTest, ClosesWithWhatItHasWhenNobodyWillFillIt) {
+  PutAll();
+  ASSERT_EQ(PushTensor(0, 1), Outcome::kApplied);
+  lane_->Flush();
+  EXPECT_THAT(PullTensor(0), ElementsAre(0, 1, 2)) << "the average of one";
+  lane_->Flush();
+  EXPECT_EQ(lane_->version(), 1U) << "an empty round is no step";
+  EXPECT_EQ(lane_->Contributed(), (std::pair<uint64_t, uint64_t>(1, 1)));
+}
+
+TEST_F(RoundTest, IsNotFilledByABatchThatWasRefused) {
+  ASSERT_TRUE(Push(0, {1}).ok());
+  ASSERT_EQ(Push(1, {1}, true)->outcome, Outcome::kApplied);
+  EXPECT_THAT(Pull({1}), Each(0.0F));
+  ASSERT_TRUE(Push(2, {1}).ok());
+  EXPECT_THAT(Pull({1}), Each(2.0F));
+}
+
+// A bucket that comes from a checkpoint may be in the middle of a round that others have closed.
+TEST_F(RoundTest, IsEachBucketsOwn) {
+  const wire::Bucket ahead = wire::BucketOf(1);
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
+  lane_->marks().Restore(
+      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
+  lane_->marks().Settle();
+  OpenShard();
+
+  ASSERT_TRUE(Push(0, {1, 2}).ok());  // of 2 alone
+  ASSERT_TRUE(Push(1, {1, 2}).ok());
+  EXPECT_THAT(Pull({1, 2}), ElementsAre(0, 0, 2, 2)) << "the round of 1 has one gradient";
+  ASSERT_TRUE(Push(2, {1, 2}).ok());
+  EXPECT_THAT(Pull({1, 2}), ElementsAre(2, 2, 2, 2));
+}
+
+TEST_F(LaneTest, DividesTheLearningRateByTheAgeOfTheParameters) {
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  Declare(R"({"name": "SGD"})", R"({"modulate": true})");
+  OpenShard();
+  ASSERT_TRUE(Push(0, {1}, false, 0).ok());
+  EXPECT_THAT(Pull({1}), Each(1.0F)) << "nothing came between";
+  for (uint64_t batch = 1; batch < 4; ++batch) ASSERT_TRUE(Push(batch, {2}).ok());
+  ASSERT_TRUE(Push(4, {1}, false, 0).ok());
+  EXPECT_THAT(Pull({1}), Each(1.25F)) << "four pushes came between";
 }
 
 }  // namespace

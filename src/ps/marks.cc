@@ -23,16 +23,22 @@ Result<uint64_t> Marks::Open(uint64_t lease, const wire::ShardKey& shard) {
   return found.mark;
 }
 
-Marks::Verdict Marks::Count(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) {
+Marks::Verdict Marks::Look(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) const {
   if (lease < floor_) return {.outcome = Outcome::kFenced};
   const auto found = shards_.find(shard);
   // A lease that is newer than the shard's was never opened here.
   if (found == shards_.end() || lease > found->second.lease) return {.outcome = Outcome::kNotOpen};
-  Shard& known = found->second;
+  const Shard& known = found->second;
   if (lease < known.lease) return {.outcome = Outcome::kFenced};
   if (batch < known.mark) return {.outcome = Outcome::kAlready, .mark = known.mark};
   if (batch > known.mark) return {.outcome = Outcome::kAhead, .mark = known.mark};
-  Verdict verdict;
+  return {.outcome = Outcome::kApplied, .mark = known.mark};
+}
+
+Marks::Verdict Marks::Count(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) {
+  Verdict verdict = Look(lease, shard, batch);
+  if (verdict.outcome != Outcome::kApplied) return verdict;
+  Shard& known = shards_.find(shard)->second;
   if (known.differs.empty()) {
     ++known.mark;
   } else {

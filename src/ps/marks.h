@@ -35,6 +35,8 @@ class Marks {
     // The buckets that lacked this batch, by number from the lane's first on; none: all did.
     std::optional<std::vector<bool>> lacked;
   };
+  // As Count, and counts nothing.
+  Verdict Look(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) const;
   Verdict Count(uint64_t lease, const wire::ShardKey& shard, uint64_t batch);
 
   // Leases below it are over.

@@ -14,13 +14,16 @@ namespace edl::ps {
 
 // What a part of a checkpoint is made of, docs/formats/checkpoint.md.
 enum class ChunkKind : uint32_t {
-  kHead = 1,        // JSON: what the others mean
-  kMarks = 2,       // what was applied
-  kSteps = 3,       // how often each bucket was changed
-  kRows = 4,        // of a table
-  kBlock = 5,       // of a tensor
-  kEnd = 6,         // nothing comes after it
-  kCandidates = 7,  // of a table: ids that have no row yet
+  kHead = 1,         // JSON: what the others mean
+  kMarks = 2,        // what was applied
+  kSteps = 3,        // how often each bucket was changed
+  kRows = 4,         // of a table
+  kBlock = 5,        // of a tensor
+  kEnd = 6,          // nothing comes after it
+  kCandidates = 7,   // of a table: ids that have no row yet
+  kRound = 8,        // how many gradients each bucket's open round has
+  kRoundRows = 9,    // of a table, in open rounds
+  kRoundBlock = 10,  // of a tensor, in open rounds
 };
 
 struct Chunk {

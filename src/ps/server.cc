@@ -65,6 +65,8 @@ struct Server::Worker {
             .bytes = lane.bytes(),
             .evicted = lane.evicted(),
             .version = lane.version(),
+            .least_contributed = lane.Contributed().first,
+            .most_contributed = lane.Contributed().second,
             .pulls = counters.pulls,
             .pushes = counters.pushes,
             .rows_pulled = counters.rows_pulled,
@@ -253,6 +255,23 @@ void Server::Greet(Guest& guest, const wire::Frame& frame) {
   worker.thread.loop().Post([this, &worker, stream, header = frame.header, welcome] {
     worker.Take(std::move(*stream), header, welcome, options_.limits);
   });
+}
+
+void Server::Leave() {
+  for (const auto& worker : workers_) {
+    worker->thread.Run([&] { worker->service.leaving = true; });
+  }
+}
+
+bool Server::IsReleased() {
+  bool released = true;
+  for (const auto& worker : workers_) {
+    worker->thread.Run([&] {
+      const LaneService& service = worker->service;
+      released = released && (!service.managed || !service.serves || service.released);
+    });
+  }
+  return released;
 }
 
 std::vector<LaneState> Server::State() {

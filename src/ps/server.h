@@ -41,6 +41,8 @@ struct LaneState {
   uint64_t bytes = 0;
   uint64_t evicted = 0;
   uint64_t version = 0;
+  uint64_t least_contributed = 0;
+  uint64_t most_contributed = 0;
   uint64_t pulls = 0;
   uint64_t pushes = 0;
   uint64_t rows_pulled = 0;
@@ -68,6 +70,12 @@ class Server {
   uint16_t port() const { return port_; }
   // Asks every lane. REQUIRES: not called on a lane's thread.
   std::vector<LaneState> State();
+
+  // A managed server's end: pushes wait from now on, for its successor, so that what is saved next
+  // is all that it ever had.
+  void Leave();
+  // Whether what it has was saved since, or nobody needs it.
+  bool IsReleased();
 
  private:
   // One lane with its thread and its connections, which are confined to that thread.

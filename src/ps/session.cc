@@ -51,12 +51,14 @@ void Session::SetOpenWaits(bool waits) {
 bool Session::MustWait(wire::MessageType type) const {
   switch (type) {
     case wire::MessageType::kDeclare:
-    case wire::MessageType::kPut:
     case wire::MessageType::kPull:
-    case wire::MessageType::kPush:
       return !service_.serves;
+    // What comes while the server leaves is for its successor: the client sends it again there.
+    case wire::MessageType::kPut:
+    case wire::MessageType::kPush:
+      return !service_.serves || service_.leaving;
     case wire::MessageType::kOpen:
-      return !service_.serves || !service_.may_push;
+      return !service_.serves || !service_.may_push || service_.leaving;
     default:
       return false;
   }
@@ -65,7 +67,7 @@ bool Session::MustWait(wire::MessageType type) const {
 wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
   const auto type = static_cast<wire::MessageType>(frame.header.type);
   if (MustWait(type)) {
-    SetOpenWaits(service_.serves);
+    SetOpenWaits(service_.serves && !service_.may_push);
     return wire::Connection::Taken::kLater;
   }
   SetOpenWaits(false);
@@ -101,6 +103,11 @@ Status Session::Dispatch(const wire::Frame& frame) {
       return HandleServe(frame);
     case wire::MessageType::kState:
       return HandleState(frame);
+    case wire::MessageType::kFlush:
+      EDL_RETURN_IF_ERROR(NoTensors(frame));
+      lane_.Flush();
+      connection_.Answer(frame.header, {});
+      return Ok();
     case wire::MessageType::kHello:
       return FailedPrecondition("a second Hello on a connection");
     default:
@@ -240,6 +247,7 @@ Status Session::HandleServe(const wire::Frame& frame) {
   service_.ps_epoch = std::max(service_.ps_epoch, serve.ps_epoch);
   service_.serves = true;
   service_.may_push = service_.may_push || serve.may_push;
+  service_.released = service_.released || serve.released;
   connection_.Answer(frame.header, {});
   service_.on_change();
   return Ok();
@@ -247,6 +255,7 @@ Status Session::HandleServe(const wire::Frame& frame) {
 
 Status Session::HandleState(const wire::Frame& frame) {
   EDL_RETURN_IF_ERROR(NoTensors(frame));
+  const auto [least, most] = lane_.Contributed();
   connection_.Answer(frame.header,
                      wire::Encode(wire::StateAnswer{.ps_epoch = service_.ps_epoch,
                                                     .rows = lane_.rows(),
@@ -254,7 +263,10 @@ Status Session::HandleState(const wire::Frame& frame) {
                                                     .evicted = lane_.evicted(),
                                                     .rows_pulled = counters_.rows_pulled,
                                                     .rows_pushed = counters_.rows_pushed,
-                                                    .opens_waiting = service_.opens_waiting}));
+                                                    .opens_waiting = service_.opens_waiting,
+                                                    .leaving = service_.leaving,
+                                                    .least_contributed = least,
+                                                    .most_contributed = most}));
   return Ok();
 }
 

@@ -34,6 +34,8 @@ struct LaneService {
   bool may_push = true;
   uint64_t ps_epoch = 0;
   uint64_t restore_epoch = 0;  // of the last Restore
+  bool leaving = false;        // nothing changes any more
+  bool released = false;       // and nobody needs what it has
   size_t opens_waiting = 0;
   std::function<void()> on_change;  // those who wait are to be looked at again
 };

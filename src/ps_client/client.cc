@@ -32,14 +32,16 @@ int Badness(Outcome outcome) {
     case Outcome::kApplied:
     case Outcome::kAlready:
       return 0;
-    case Outcome::kAhead:
+    case Outcome::kStale:
       return 1;
-    case Outcome::kNotOpen:
+    case Outcome::kAhead:
       return 2;
-    case Outcome::kFenced:
+    case Outcome::kNotOpen:
       return 3;
+    case Outcome::kFenced:
+      return 4;
   }
-  return 3;
+  return 4;
 }
 
 bool IsLoss(const Status& status) {
@@ -143,6 +145,7 @@ Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each,
       clock_(clock),
       lanes_each_(lanes_each),
       placement_(lanes_each * options_.servers.size()),
+      versions_(placement_.lanes(), wire::Push::kNoVersion),
       incarnations_(options_.servers.size()) {
   for (size_t place = 0; place < placement_.lanes(); ++place) {
     const ServerAddress& server = options_.servers[place / lanes_each];
@@ -318,7 +321,15 @@ Client::Ticket Client::StartPull(const PullSpec& spec) {
   return Start(std::move(operation));
 }
 
-Status Client::WaitPull(Ticket ticket) { return Wait(ticket).status(); }
+Status Client::WaitPull(Ticket ticket) {
+  EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    wire::PullAnswer answer;
+    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(operation->requests[lane].answer), answer));
+    versions_[lane] = answer.version;
+  }
+  return Ok();
+}
 
 Result<Client::Opened> Client::Open(uint64_t lease, const wire::ShardKey& shard) {
   auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kOpen));
@@ -359,7 +370,8 @@ Client::Ticket Client::StartPush(const PushSpec& spec) {
     wire::Push push{.lease = spec.lease,
                     .shard = spec.shard,
                     .batch = spec.batch,
-                    .refused = operation->refused};
+                    .refused = operation->refused,
+                    .version = versions_[lane]};
     if (!operation->refused) {
       for (const TablePush& table : spec.tables) {
         const size_t begin = table.keys->BeginOf(lane);
@@ -404,6 +416,10 @@ Result<std::vector<LaneAnswer>> Client::AskAll(MessageType type,
     questions.push_back({.to = std::move(to), .meta = metas[i]});
   }
   return Ask(type, questions, {.dial = kAttempt, .patience = {}, .stop = options_.stop}, clock_);
+}
+
+Status Client::Flush() {
+  return AskAll(MessageType::kFlush, std::vector<std::string>(lanes_.size())).status();
 }
 
 Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {

@@ -125,7 +125,8 @@ class Client {
     uint64_t ps_epoch = 0;
   };
   Result<Opened> Open(uint64_t lease, const wire::ShardKey& shard);
-  // Batches of a shard are started in order. One whose gradients are not all numbers is counted and
+  // Batches of a shard are started in order, each computed with what was last waited for in
+  // WaitPull. One whose gradients are not all numbers is counted and
   // changes nothing.
   Ticket StartPush(const PushSpec& spec);
   Result<PushResult> WaitPush(Ticket ticket);
@@ -137,6 +138,8 @@ class Client {
   // Until something under way can be moved or `wake` can be read.
   void WaitToMove(int wake);
 
+  // Closes synchronous rounds that are open, with what they have.
+  Status Flush();
   // Saves all parameters, as they are at about this moment, to a folder that all servers and this
   // process can write; it is a checkpoint once this returns. Pulls and pushes of others go on.
   struct SaveResult {
@@ -189,6 +192,7 @@ class Client {
   const size_t lanes_each_;
   const wire::Placement placement_;
   Parameters parameters_;
+  std::vector<uint64_t> versions_;  // of each lane, when it was last pulled from
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::map<Ticket, std::unique_ptr<Operation>> operations_;
   Ticket last_ticket_ = 0;

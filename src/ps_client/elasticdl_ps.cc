@@ -199,6 +199,10 @@ Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
   spec.batch = next_batch;
   is_open = false;  // until it is known what became of the batch
   EDL_ASSIGN_OR_RETURN(const auto result, client->WaitPush(client->StartPush(spec)));
+  if (result.outcome == Outcome::kStale) {
+    is_open = true;
+    return edl::OutOfRange("the parameters of this batch were too old for its round");
+  }
   if (result.outcome != Outcome::kApplied) {
     return edl::Aborted("a parameter server was started anew and lacks batches of this client");
   }
@@ -250,6 +254,8 @@ int edl_ps_push(edl_ps* client, const edl_ps_row_gradients* tables, size_t table
   if (refused != nullptr) *refused = *pushed ? 1 : 0;
   return 0;
 }
+
+int edl_ps_flush(edl_ps* client) { return CodeOf(client->client->Flush()); }
 
 int edl_ps_save(edl_ps* client, const char* folder) {
   return CodeOf(client->client->Save(folder).status());

@@ -88,10 +88,14 @@ typedef struct edl_ps_tensor_gradient {
 /* Trains with a batch, once, also when a connection is lost in the middle. `*refused` becomes 1
  * when a gradient is NaN or infinite, and the batch changed nothing; it may be NULL. 10 (ABORTED):
  * a server was started anew and lacks batches of this client; the next push goes on with what the
- * servers have. */
+ * servers have. 11 (OUT_OF_RANGE), in synchronous rounds alone: the parameters that were pulled are
+ * too old; pull, compute the batch again, and push that. */
 EDL_PS_API int edl_ps_push(edl_ps* client, const edl_ps_row_gradients* tables, size_t table_count,
                            const edl_ps_tensor_gradient* tensors, size_t tensor_count,
                            int* refused);
+
+/* Applies synchronous rounds that are not full with what they have: nobody will fill them. */
+EDL_PS_API int edl_ps_flush(edl_ps* client);
 
 /* To a new folder that the servers can write; and from there to servers that have nothing yet. */
 EDL_PS_API int edl_ps_save(edl_ps* client, const char* folder);

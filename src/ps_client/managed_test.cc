@@ -186,6 +186,27 @@ TEST_F(ManagedTest, TakesNoMarksFromAnotherJob) {
   EXPECT_EQ(server_->State()[0].rows + server_->State()[1].rows, 1U);
 }
 
+TEST_F(ManagedTest, TakesNoPushesWhileItLeavesAndWaitsToBeReleased) {
+  EXPECT_TRUE(server_->IsReleased()) << "it has nothing yet";
+  ASSERT_EQ(Serve({.ps_epoch = 1, .may_push = true}), Ok());
+  EXPECT_FALSE(server_->IsReleased());
+  const auto client = Connect();
+  ASSERT_EQ(client->Declare(SomeParameters()), Ok());
+  ASSERT_TRUE(client->Open(1, kShard).ok());
+  ASSERT_TRUE(Push(*client, 1, 0).ok());
+
+  server_->Leave();
+  const auto push = client->StartPush({.lease = 1, .shard = kShard, .batch = 1});
+  client->Move();
+  EXPECT_TRUE(StateOfFirstLane().leaving);
+  EXPECT_EQ(server_->State()[0].pushes, 1U);
+  EXPECT_FALSE(client->IsDone(push));
+  EXPECT_TRUE(Connect()->Save(folder_).ok()) << "it is saved all the same";
+
+  ASSERT_EQ(Serve({.ps_epoch = 1, .may_push = true, .released = true}), Ok());
+  EXPECT_TRUE(server_->IsReleased());
+}
+
 // A worker that was frozen long enough to have been forgotten.
 TEST_F(ManagedTest, FencesWhoeverComesAfterTheMarksOfItsShardWereDropped) {
   ASSERT_EQ(Serve({.ps_epoch = 1, .may_push = true}), Ok());

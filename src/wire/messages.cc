@@ -147,13 +147,14 @@ void Fields(Visit& visit, Message& message, const Push& /*like*/) {
   FieldsOfShard(visit, message.shard);
   visit(message.batch);
   visit(message.refused);
+  visit(message.version);
   visit.List(message.tables, 12, kTableShare);
   visit.List(message.tensors, 8, kTensorShare);
 }
 
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const PushAnswer& /*like*/) {
-  visit.Choice(message.outcome, PushAnswer::Outcome::kFenced);
+  visit.Choice(message.outcome, PushAnswer::Outcome::kStale);
   visit(message.mark);
   visit(message.version);
 }
@@ -190,6 +191,7 @@ void Fields(Visit& visit, Message& message, const Serve& /*like*/) {
   visit(message.may_push);
   visit(message.floor);
   visit(message.covered);
+  visit(message.released);
 }
 
 template <typename Visit, typename Message>
@@ -201,6 +203,9 @@ void Fields(Visit& visit, Message& message, const StateAnswer& /*like*/) {
   visit(message.rows_pulled);
   visit(message.rows_pushed);
   visit(message.opens_waiting);
+  visit(message.leaving);
+  visit(message.least_contributed);
+  visit(message.most_contributed);
 }
 
 template <typename Message>

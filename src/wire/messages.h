@@ -26,6 +26,7 @@ enum class MessageType : uint8_t {
   kRestore = 8,
   kServe = 9,
   kState = 10,
+  kFlush = 11,
   kRefusal = 127,
 };
 inline constexpr uint8_t kAnswer = 128;
@@ -128,6 +129,9 @@ struct Push {
   uint64_t batch = 0;  // from 0 within the shard
   // The batch counts as done and changes nothing: its gradients were no numbers.
   bool refused = false;
+  // What the lane's version was when the parameters were pulled; kNoVersion: nobody knows.
+  static constexpr uint64_t kNoVersion = UINT64_MAX;
+  uint64_t version = kNoVersion;
   std::vector<TableShare> tables;
   std::vector<TensorShare> tensors;
 };
@@ -138,6 +142,7 @@ struct PushAnswer {
     kAhead = 2,    // a batch before it is missing: `mark` is the first
     kNotOpen = 3,  // the shard is not open at this lane
     kFenced = 4,   // the lease is not the shard's newest, or is over
+    kStale = 5,    // its parameters were too old for the round: pull, and compute it again
   };
   Outcome outcome = Outcome::kApplied;
   uint64_t mark = 0;
@@ -173,7 +178,10 @@ struct Serve {
   bool may_push = false;  // else who opens a shard is kept waiting
   uint64_t floor = 0;     // leases below it are over
   std::string covered;    // shards that no restore will ask for: JSON, a job::ShardSet
+  bool released = false;  // what the server has is saved, or nobody needs it: it may leave
 };
+
+// From the master (kFlush, without content): rounds that are open are closed with what they have.
 
 // What the lane has and did.
 struct StateAnswer {
@@ -184,6 +192,10 @@ struct StateAnswer {
   uint64_t rows_pulled = 0;
   uint64_t rows_pushed = 0;
   uint64_t opens_waiting = 0;
+  bool leaving = false;  // it was told to end: it takes no pushes, and waits to be saved
+  // Gradients that rounds had, of the bucket with the fewest and of the one with the most.
+  uint64_t least_contributed = 0;
+  uint64_t most_contributed = 0;
 };
 
 std::string Encode(const Hello& message);

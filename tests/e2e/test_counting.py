@@ -6,6 +6,7 @@ Every record adds 1 to the row of its own index, so after E epochs every row is 
 import contextlib
 import os
 import random
+import re
 import signal
 import sys
 from pathlib import Path
@@ -21,19 +22,20 @@ from elasticdl import ParameterClient
 sys.path.insert(0, str(PROGRAMS))
 from counter import TABLE, counter  # noqa: E402
 
-NIGHTLY = bool(os.environ.get("ELASTICDL_NIGHTLY"))
-SIZE, EPOCHS, BATCH, SHARD_BATCHES = 20_000, 3, 50, 4
+nightly = pytest.mark.skipif(not os.environ.get("ELASTICDL_NIGHTLY"), reason="make nightly")
+SIZE, EPOCHS, BATCH, SHARD_BATCHES = 12_000, 3, 50, 4
 
 
-def counting(size: int = SIZE, epochs: int = EPOCHS, batch_ms: float = 20, **more) -> str:
+def counting(size: int = SIZE, epochs: int = EPOCHS, batch_ms: float = 30, **more) -> str:
     flags = {"size": size, "epochs": epochs, "batch": BATCH, "shard_batches": SHARD_BATCHES,
              "batch_ms": batch_ms, **more}
     return (f"exec python {PROGRAMS}/counter.py "
-            + " ".join(f"--{name.replace('_', '-')}={value}" for name, value in flags.items()))
+            + " ".join(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+                       for name, value in flags.items()))
 
 
 def start_counting(start: Callable, *flags: str, name: str = "count", workers: int = 3,
-                   servers: int = 2, secs: int = 2, binary: str = BINARY, **more) -> Job:
+                   servers: int = 2, secs: int = 1, binary: str = BINARY, **more) -> Job:
     return start(name, counting(**more), f"--num_workers={workers}", "--ps_program=elasticdl",
                  f"--num_ps_pods={servers}", "--ps_lanes=2", f"--recovery_checkpoint_secs={secs}",
                  "--relaunch_on_worker_failure=100", *flags, binary=binary)
@@ -43,6 +45,12 @@ def newest_checkpoint(job: Job, folder: Optional[Path] = None) -> Path:
     return (folder or job.folder / "checkpoints") / job.status()["checkpoint"]
 
 
+def check_rows(client: ParameterClient, size: int = SIZE, epochs: int = EPOCHS) -> None:
+    rows = client.pull("rows", np.arange(size, dtype=np.int64), create=False)[:, 0]
+    wrong = np.flatnonzero(rows != epochs)
+    assert wrong.size == 0, f"{wrong.size} rows are wrong: {wrong[:10]} are {rows[wrong[:10]]}"
+
+
 def check_counts(start_ps: Callable, folder: Path, servers: int = 3, size: int = SIZE,
                  epochs: int = EPOCHS) -> None:
     """Every row of a checkpoint is the number of epochs, restored into other servers."""
@@ -50,10 +58,27 @@ def check_counts(start_ps: Callable, folder: Path, servers: int = 3, size: int =
     with ParameterClient(addresses) as client:
         assert client.restore(folder) == size
         client.declare(tables=[TABLE], tensors=[counter()])
-        rows = client.pull("rows", np.arange(size, dtype=np.int64), create=False)[:, 0]
-        wrong = np.flatnonzero(rows != epochs)
-        assert wrong.size == 0, f"{wrong.size} rows are wrong: {wrong[:10]} are {rows[wrong[:10]]}"
+        check_rows(client, size, epochs)
         assert client.pull_tensors()["batches"][0] == -(-size // BATCH) * epochs
+
+
+def check_rounds(start_ps: Callable, folder: Path, size: int = SIZE, epochs: int = EPOCHS) -> None:
+    """The same after synchronous rounds of two: how many batches a round had is chance, and the
+    dense counter with it; but every bucket had each batch once."""
+    consistency = {"gradients": 2, "tolerance": 2}
+    (server,) = start_ps(1, flags=["--http_port=0"])
+    with ParameterClient(server.address) as client:
+        assert client.restore(folder) == size
+        client.declare(tables=[TABLE], tensors=[counter()], consistency=consistency)
+        check_rows(client, size, epochs)
+    metrics = server.metrics()
+    lanes = 2
+    assert metrics["least_gradients_total"] == -(-size // BATCH) * epochs * lanes
+    assert metrics["most_gradients_total"] == metrics["least_gradients_total"]
+
+
+def worker_logs(job: Job) -> str:
+    return "".join(path.read_text() for path in job.folder.glob("logs/*worker*.log"))
 
 
 class Killing:
@@ -99,7 +124,7 @@ def test_counts_are_right_when_nothing_dies(start: Callable, start_ps: Callable)
     check_counts(start_ps, newest_checkpoint(job), servers=1, size=4000)
 
 
-@pytest.mark.parametrize("in_flight", [1, 4])
+@pytest.mark.parametrize("in_flight", [pytest.param(1, marks=nightly), 4])
 def test_counts_are_right_whoever_is_killed(start: Callable, start_ps: Callable,
                                             in_flight: int) -> None:
     job = start_counting(start, in_flight=in_flight)
@@ -117,7 +142,7 @@ def test_counts_are_right_whoever_is_killed(start: Callable, start_ps: Callable,
 
 def kill_a_server(start: Callable, binary: str = BINARY) -> Path:
     """A run in which a server is killed between two checkpoints; its last checkpoint."""
-    job = start_counting(start, secs=5, binary=binary)
+    job = start_counting(start, secs=3, binary=binary)
     await_share(job, 0.5)
     Killing(job).kill_now("ps")
     job.assert_succeeded(120)
@@ -127,6 +152,106 @@ def kill_a_server(start: Callable, binary: str = BINARY) -> Path:
 def test_a_server_lost_between_two_checkpoints_costs_nothing(start: Callable,
                                                              start_ps: Callable) -> None:
     check_counts(start_ps, kill_a_server(start), servers=1)
+
+
+def test_rounds_have_every_gradient_once(start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start, "--grads_to_wait=2", "--sync_version_tolerance=2", in_flight=1)
+    killing = Killing(job)
+    for share, role in ((0.2, "ps"), (0.4, "worker"), (0.6, "ps"), (0.8, "master")):
+        await_share(job, share)
+        killing.kill_now(role)
+    job.assert_succeeded(180)
+    check_rounds(start_ps, newest_checkpoint(job))
+
+
+def test_lost_answers_and_connections_cost_nothing(start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start, in_flight=4, lose=0.02)
+    job.assert_succeeded(180)
+    lost = [int(number) for number in re.findall(r"lost (\d+) answers", worker_logs(job))]
+    assert sum(lost) > 50, lost
+    check_counts(start_ps, newest_checkpoint(job), servers=1)
+
+
+def test_a_server_lost_after_reports_and_before_a_checkpoint_gets_the_shards_again(
+        start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start, secs=600)  # the first checkpoint is before the first push
+    await_share(job, 0.1)
+    first = job.status()["checkpoint"]
+    await_share(job, 0.5)
+    done = job.records_done()
+    assert job.status()["checkpoint"] == first
+    Killing(job).kill_now("ps")
+    view = job.assert_succeeded(180)
+    repeated = view["datasets"][0]["shards_repeated"]
+    assert repeated >= done // (BATCH * SHARD_BATCHES), "all that was reported was lost"
+    check_counts(start_ps, newest_checkpoint(job))
+
+
+def test_a_server_that_is_told_to_end_is_saved_first(start: Callable, start_ps: Callable) -> None:
+    job = start_counting(start, secs=600)
+    for share in (0.3, 0.6):
+        await_share(job, share)
+        victim = wait_for("a server", lambda: job.running("ps")[:1], 30)[0]
+        os.kill(victim["pid"], signal.SIGTERM)
+        wait_for("its successor", lambda: any(server["id"] > victim["id"]
+                                              for server in job.running("ps")), 30)
+    view = job.assert_succeeded(180)
+    assert view["datasets"][0]["shards_repeated"] == 0
+    check_counts(start_ps, newest_checkpoint(job))
+
+
+def test_a_report_under_way_while_a_server_is_lost_is_not_trusted(start: Callable,
+                                                                 start_ps: Callable) -> None:
+    job = start_counting(start, tell=True)
+    for share in (0.3, 0.6):
+        await_share(job, share)
+        master = job.master_pid()
+        victim = wait_for("a server", lambda: job.running("ps")[:1], 30)[0]
+        os.kill(master, signal.SIGSTOP)
+        # Workers train what they hold and report it, to a master that does not hear it yet.
+        wait_for("all workers to report", lambda: all(
+            log.read_text().rstrip().splitlines()[-1] == "reports 1 shards"
+            for log in job.folder.glob("logs/*worker*.log")), 30)
+        os.kill(victim["pid"], signal.SIGKILL)
+        os.kill(master, signal.SIGCONT)
+    job.assert_succeeded(180)
+    check_counts(start_ps, newest_checkpoint(job))
+
+
+def unfinished_saves(job: Job) -> list:
+    return [path for path in (job.folder / "checkpoints").iterdir()
+            if any(path.glob("part-*")) and not (path / "manifest.json").exists()]
+
+
+def test_a_save_under_way_while_a_server_is_lost_is_void(start: Callable,
+                                                         start_ps: Callable) -> None:
+    job = start_counting(start, secs=1, ballast=512)
+    await_share(job, 0.3)
+    victims = wait_for("both servers", lambda: len(job.running("ps")) == 2 and job.running("ps"))
+    begun = wait_for("a save", lambda: unfinished_saves(job), 30)
+    os.kill(victims[0]["pid"], signal.SIGKILL)
+    assert not (begun[-1] / "manifest.json").exists(), "the save was done before the kill"
+    job.assert_succeeded(180)
+    assert newest_checkpoint(job) not in begun
+    assert not any((path / "manifest.json").exists() for path in begun)
+    (server,) = start_ps(1)
+    with ParameterClient(server.address) as client:
+        client.restore(newest_checkpoint(job))
+        client.declare(tables=[TABLE, {"name": "ballast", "dim": 512}], tensors=[counter()])
+        check_rows(client)
+
+
+def test_a_worker_waits_for_the_slowest(start: Callable, start_ps: Callable) -> None:
+    ahead = 3
+    job = start_counting(start, f"--max_ahead={ahead}", size=6000, epochs=1, batch_ms=0,
+                         slow_ms=100, workers=2, servers=1)
+    job.assert_succeeded(120)
+    trained = sorted(int(number) for number in re.findall(r"trained (\d+) batches",
+                                                          worker_logs(job)))
+    assert len(trained) == 2 and sum(trained) >= 6000 // BATCH
+    # The rest of its last shard the fast one trains alone.
+    assert trained[1] - trained[0] <= ahead + 1 + SHARD_BATCHES, trained
+    check_counts(start_ps, newest_checkpoint(job), servers=1, size=6000, epochs=1)
 
 
 def test_all_servers_can_be_lost_at_once(start: Callable, start_ps: Callable) -> None:
@@ -151,7 +276,7 @@ def damage(folder: Path) -> None:
 
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(start: Callable,
                                                                 start_ps: Callable) -> None:
-    job = start_counting(start, secs=4)
+    job = start_counting(start, secs=2)
     await_share(job, 0.2)
     known = job.status()["checkpoint"]
     wait_for("one more checkpoint", lambda: job.status()["checkpoint"] != known, 60)
@@ -181,7 +306,7 @@ def test_another_jobs_checkpoint_gives_parameters_and_no_marks(start: Callable,
     check_counts(start_ps, newest_checkpoint(second), size=4000, epochs=3)
 
 
-@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize("servers", [pytest.param(1, marks=nightly), 3])
 def test_a_job_goes_on_with_another_number_of_servers(servers: int, start: Callable,
                                                       start_ps: Callable) -> None:
     job = start_counting(start)
@@ -225,7 +350,7 @@ def test_a_dataset_that_is_reset_is_trained_anew(start: Callable, start_ps: Call
     assert rows.sum() == batches * BATCH
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="ten minutes: make nightly")
+@nightly
 def test_counts_are_right_after_ten_minutes_of_kills(start: Callable, start_ps: Callable) -> None:
     size = 200_000
     job = start_counting(start, size=size, batch_ms=120, secs=5, in_flight=4)

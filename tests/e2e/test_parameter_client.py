@@ -334,6 +334,56 @@ def test_batches_of_no_numbers_are_refused(client):
     np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2))[:, 0], [0, 1])
 
 
+SUMS = {"name": "sums", "dim": 1, "initializer": {"name": "zeros"}}
+ROUNDS = {"gradients": 2, "tolerance": 0}
+
+
+def add_one(client, start=None):
+    """Adds 1 to row 1 of SUMS."""
+    return (start or client.push)({"sums": (ids_of(1), -ones(1, 1))}, learning_rate=1.0)
+
+
+def test_a_round_is_a_step_when_it_is_full_or_flushed(start_ps):
+    servers = start_ps(2)
+    with connect(servers) as client:
+        client.declare(tables=[SUMS], consistency=ROUNDS)
+        assert add_one(client).applied
+        assert client.pull("sums", ids_of(1)) == 0
+        assert add_one(client).applied
+        assert client.pull("sums", ids_of(1)) == 2
+        add_one(client)
+        client.flush()
+        assert client.pull("sums", ids_of(1)) == 3
+
+
+def test_a_stale_batch_is_computed_again_and_counts_once(start_ps):
+    servers = start_ps(2)
+    with connect(servers) as slow, connect(servers) as fast:
+        for client in (slow, fast):
+            client.declare(tables=[SUMS], consistency=ROUNDS)
+            client.pull("sums", ids_of(1))
+        for _ in range(2):
+            assert add_one(fast).applied
+        late = [add_one(slow, slow.push_async) for _ in range(3)]
+        assert [push.result().outcome for push in late] == [Outcome.STALE] * 3
+        assert slow.pull("sums", ids_of(1)) == 2
+        again = [add_one(slow, slow.push_async) for _ in range(2)]
+        assert [push.result().outcome for push in again] == [Outcome.APPLIED] * 2
+        assert slow.pull("sums", ids_of(1)) == 4
+
+
+def test_who_declares_another_consistency_is_refused(start_ps):
+    servers = start_ps(1)
+    with connect(servers) as client, connect(servers) as other:
+        client.declare(tables=[SUMS], consistency=ROUNDS)
+        with pytest.raises(ParameterError, match="consistency") as failed:
+            other.declare(tables=[SUMS])
+        assert failed.value.code == "FAILED_PRECONDITION"
+    with connect(servers) as client:
+        with pytest.raises(ValueError, match="gradients"):
+            client.declare(tables=[SUMS], consistency={"gradients": -1})
+
+
 def test_a_shard_is_pushed_once_and_fenced(client):
     shard = ShardKey(ledger=5, ordinal=3)
     batch = {"rows": (ids_of(1), ones(1, DIM))}
@@ -539,7 +589,7 @@ def test_the_native_module_brings_no_grpc_and_no_protobuf():
     needed = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
     names = subprocess.run(["nm", "-C", file], capture_output=True, text=True, check=True).stdout
     assert "grpc" not in needed + names and "protobuf" not in needed + names
+    assert "libfmt" not in needed and "libstdc++" not in needed, "it runs where only Python is"
     seen = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True,
                           check=True).stdout
     assert [line.split()[-1] for line in seen.splitlines()] == ["PyInit__native"]
-    assert "libfmt" not in needed and "libstdc++" not in needed, "it runs where only Python is"

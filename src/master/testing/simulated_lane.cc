@@ -6,6 +6,9 @@
 namespace edl::master {
 namespace {
 
+// Of pushes that are too old for a synchronous round.
+constexpr double kStaleRate = 0.004;
+
 size_t FirstOf(size_t place, size_t lanes) {
   return (place * SimulatedLane::kBuckets + lanes - 1) / lanes;
 }
@@ -55,6 +58,14 @@ void SimulatedLane::Push(uint64_t lease, const wire::ShardKey& shard, uint64_t b
       Push(lease, shard, batch, answer);
     });
     return;
+  }
+  if (time_.Chance() < kStaleRate) {
+    const ps::Marks::Verdict seen = marks_->Look(lease, shard, batch);
+    if (seen.outcome == ps::Marks::Outcome::kApplied) {
+      ++sums_.stale;
+      answer({.outcome = ps::Marks::Outcome::kStale, .mark = seen.mark});
+      return;
+    }
   }
   ps::Marks::Verdict verdict = marks_->Count(lease, shard, batch);
   if (mutant_ == Mutant::kNoMarks && verdict.outcome == ps::Marks::Outcome::kAlready) {

@@ -181,6 +181,7 @@ void SimulatedTrainer::OnPushed(const TrainingPtr& training, size_t number, uint
       while ((link.answered >> link.acknowledged & 1) != 0) ++link.acknowledged;
       PushMore(training);
       return;
+    case Pushed::kStale:
     case Pushed::kAhead:
     case Pushed::kNotOpen:
       Begin(training);

@@ -25,6 +25,7 @@ struct SimulationResult {
   int reopened = 0;        // leases of shards that had been done
   int told_to_reopen = 0;  // reports of shards
   int partly_applied = 0;  // batches, to some buckets of a lane
+  int stale = 0;           // batches that a lane wanted computed again
   int resets = 0;
   double virtual_seconds = 0;
 };

@@ -7,7 +7,9 @@ No TensorFlow: it starts fast. Ends with 0 at the end of the data.
 
 import argparse
 import os
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -32,24 +34,58 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--reset-at", type=int, default=0,
                         help="the batch of worker 0 at which it resets the dataset; 0: none")
     parser.add_argument("--batch-ms", type=float, default=0, help="time that each batch takes")
+    parser.add_argument("--slow-ms", type=float, default=0, help="more, that worker 0 needs")
+    parser.add_argument("--lose", type=float, default=0,
+                        help="the share of servers' answers at which a connection breaks")
+    parser.add_argument("--ballast", type=int, default=0,
+                        help="dimension of a second table that is only pulled: saves take longer")
+    parser.add_argument("--tell", action="store_true", help="say when reports go and were heard")
     return parser.parse_args()
+
+
+def tell_of_exchanges(master) -> None:
+    exchange = master.exchange
+
+    def told(reports, *more, **named):
+        print(f"reports {len(reports)} shards", flush=True)
+        answered = exchange(reports, *more, **named)
+        print("was heard", flush=True)
+        return answered
+
+    master.exchange = told
+
+
+def put_relays_before_servers(lose: float) -> list:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from relay import Relay
+
+    servers = os.environ["ELASTICDL_PS_ADDRS"].split(",")
+    relays = [Relay(lambda address=address: address, seed=index, lose=lose)
+              for index, address in enumerate(servers)]
+    os.environ["ELASTICDL_PS_ADDRS"] = ",".join(relay.address for relay in relays)
+    return relays
 
 
 def main() -> None:
     args = parse_args()
-    client = job_client()
-    client.declare(tables=[TABLE], tensors=[counter()])
+    relays = put_relays_before_servers(args.lose) if args.lose else []
+    client = job_client(transport="tcp" if relays else "auto")
+    ballast = [{"name": "ballast", "dim": args.ballast}] if args.ballast else []
+    client.declare(tables=[TABLE, *ballast], tensors=[counter()])
+    is_slow = os.environ["ELASTICDL_REPLICA_INDEX"] == "0"
     trained = 0
     master = build_master_client()
+    if args.tell:
+        tell_of_exchanges(master)
 
     def train(records):
         nonlocal trained
         if trained == args.reset_at > 0 and os.environ["ELASTICDL_REPLICA_ID"] == "0":
             master.reset_dataset("records")
-        time.sleep(args.batch_ms / 1000)
+        time.sleep((args.batch_ms + (args.slow_ms if is_slow else 0)) / 1000)
         ids = np.asarray(records, np.int64)
         # As a model would: what is pulled does not matter here.
-        client.pull("rows", ids)
+        client.pull_many({table: ids for table in ("rows", "ballast")[:1 + len(ballast)]})
         client.pull_tensors()
         trained += 1
         return {"tables": {"rows": (ids, np.full((len(ids), 1), -1, np.float32))},
@@ -59,7 +95,8 @@ def main() -> None:
     ShardTrainer(client, "records", size=args.size, batch_size=args.batch, epochs=args.epochs,
                  batches_per_shard=args.shard_batches, in_flight=args.in_flight,
                  shuffle_shards=True, master=master).run(train)
-    print(f"process {os.getpid()} trained {trained} batches", flush=True)
+    lost = sum(relay.lost for relay in relays)
+    print(f"process {os.getpid()} trained {trained} batches, lost {lost} answers", flush=True)
 
 
 if __name__ == "__main__":
