@@ -1,0 +1,81 @@
+// A part of a checkpoint from anywhere: refused with a message, or restored by a lane, which then
+// serves and closes its rounds.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <unistd.h>
+
+#include "base/check.h"
+#include "ps/lane.h"
+#include "ps/part_file.h"
+
+namespace {
+
+using edl::ps::Chunk;
+using edl::ps::ChunkKind;
+
+constexpr std::string_view kHead =
+    R"({"format": 1, "first_bucket": 0, "end_bucket": 1024, "parameters": {
+        "consistency": {"gradients": 2, "tolerance": 1},
+        "tables": [{"name": "t", "dim": 2, "row_seed": 1, "optimizer": {"name": "Adagrad"}},
+                   {"name": "u", "dim": 1, "row_seed": 2, "admit_after": 2}],
+        "tensors": [{"name": "d", "size": 5, "optimizer": {"name": "Adam"}}]}})";
+
+Chunk MakeChunk(ChunkKind kind, uint32_t index, uint64_t records, std::string_view content) {
+  Chunk chunk{.kind = kind,
+              .index = index,
+              .records = records,
+              .content = edl::wire::Buffer(content.size())};
+  if (!content.empty()) std::memcpy(chunk.content.data(), content.data(), content.size());
+  return chunk;
+}
+
+// Chunks with right checksums, of: kind, table or tensor, records (2 bytes), length (2 bytes),
+// content.
+void WriteChunks(const std::string& path, std::string_view rest) {
+  const auto writer = edl::ps::PartWriter::Create(path);
+  CHECK(writer.ok(), "{}", writer.status().message());
+  CHECK((*writer)->Write(MakeChunk(ChunkKind::kHead, 0, 0, kHead)).ok(), "writing");
+  while (rest.size() >= 6) {
+    const auto byte = [&](size_t i) { return static_cast<uint8_t>(rest[i]); };
+    const size_t length = std::min<size_t>(byte(4) | byte(5) << 8, rest.size() - 6);
+    const Chunk chunk = MakeChunk(static_cast<ChunkKind>(byte(0)), byte(1), byte(2) | byte(3) << 8,
+                                  rest.substr(6, length));
+    CHECK((*writer)->Write(chunk).ok(), "writing");
+    rest.remove_prefix(6 + length);
+  }
+  CHECK((*writer)->Finish().ok(), "writing");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string path = "/dev/shm/part-fuzz-" + std::to_string(getpid());
+  if (data[0] == '\n') {
+    WriteChunks(path, text.substr(1));
+  } else {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  edl::ps::Lane lane(edl::wire::Placement(1), 0);
+  const auto part = edl::ps::PartReader::Open(path);
+  const edl::Status restored = part.ok() ? lane.Restore(**part, true) : part.status();
+  unlink(path.c_str());
+  if (!restored.ok()) {
+    CHECK(!restored.message().empty(), "an error without a message");
+    return 0;
+  }
+  lane.EndRestore();
+  lane.Flush();
+  const auto opened = lane.Open({.lease = UINT64_MAX, .shard = {.ledger = 1}});
+  CHECK(opened.ok() || !opened.status().message().empty(), "an error without a message");
+  return 0;
+}
