@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from harness import ROOT
 
+from elasticdl import ParameterClient
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 PROGRAM = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl")
@@ -101,18 +103,93 @@ def test_sparse_steps_are_those_of_keras_on_any_stream(case):
                  keras(name, options, (ROWS, DIM), steps))
 
 
-def test_lazy_adam_is_its_definition():
-    """Only rows that a push names change, and their moments; the step's number is the push's."""
-    random = np.random.default_rng(4)
+def lazily(name, options, steps):
+    """The lazy rule in NumPy: a push changes the rows that it names and their slots, no others;
+    only the number of the step, which Adam knows, is that of all pushes."""
     weights = np.ones((ROWS, DIM))
-    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    slots = {slot: np.zeros_like(weights) for slot in ("first", "second", "most", "momentum")}
+    total = np.full_like(weights, options.get("initial_accumulator_value", 0.1))
+    for number, (rate, (ids, gradients)) in enumerate(zip(RATES, steps), 1):
+        row, grad = weights[ids], gradients.astype(np.float64)
+        slot = {key: value[ids] for key, value in slots.items()}
+        row = row - row * rate * options.get("weight_decay", 0)
+        if name == "SGD":
+            moved = slot["momentum"] = options.get("momentum", 0) * slot["momentum"] - rate * grad
+            if options.get("nesterov"):
+                moved = options["momentum"] * moved - rate * grad
+            row = row + moved
+        elif name == "Adagrad":
+            total[ids] += grad ** 2
+            row = row - rate * grad / np.sqrt(total[ids] + options["epsilon"])
+        elif name in ("Adam", "AdamW"):
+            first, second = options.get("beta_1", 0.9), options.get("beta_2", 0.999)
+            slot["first"] += (1 - first) * (grad - slot["first"])
+            slot["second"] += (1 - second) * (grad ** 2 - slot["second"])
+            slot["most"] = np.maximum(slot["most"], slot["second"])
+            scale = slot["most"] if options.get("amsgrad") else slot["second"]
+            corrected = rate * np.sqrt(1 - second ** number) / (1 - first ** number)
+            row = row - corrected * slot["first"] / (np.sqrt(scale) + 1e-7)
+        elif name == "RMSprop":
+            rho = options.get("rho", 0.9)
+            slot["second"] = rho * slot["second"] + (1 - rho) * grad ** 2
+            slot["first"] = rho * slot["first"] + (1 - rho) * grad
+            centre = slot["first"] ** 2 if options.get("centered") else 0
+            step = rate * grad / np.sqrt(slot["second"] - centre + 1e-7)
+            slot["momentum"] = options.get("momentum", 0) * slot["momentum"] + step
+            row = row - slot["momentum"]
+        elif name == "Ftrl":
+            power = -options.get("learning_rate_power", -0.5)
+            grown = total[ids] + grad ** 2
+            shrunk = grad + 2 * options.get("l2_shrinkage_regularization_strength", 0) * row
+            slot["first"] += shrunk - (grown ** power - total[ids] ** power) / rate * row
+            total[ids] = grown
+            l1 = options.get("l1_regularization_strength", 0)
+            l2 = options.get("l2_regularization_strength", 0) + options.get("beta", 0) / (2 * rate)
+            row = ((np.clip(slot["first"], -l1, l1) - slot["first"])
+                   / (grown ** power / rate + 2 * l2))
+        weights[ids] = row
+        for key, value in slots.items():
+            value[ids] = slot[key]
+    return weights
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lazy_steps_are_their_definition_on_any_stream(case):
+    name, options = CASES[case]
+    random = np.random.default_rng(4)
     steps = []
-    for number in range(1, STEPS + 1):
+    for _ in range(STEPS):
         ids = random.choice(ROWS, size=random.integers(1, ROWS), replace=False)
-        gradients = random.normal(size=(len(ids), DIM)).astype(np.float32)
-        steps.append((ids, gradients))
-        first[ids] += 0.1 * (gradients - first[ids])
-        second[ids] += 0.01 * (gradients ** 2 - second[ids])
-        rate = RATES[number - 1] * np.sqrt(1 - 0.99 ** number) / (1 - 0.9 ** number)
-        weights[ids] -= rate * first[ids] / (np.sqrt(second[ids]) + 1e-7)
-    assert_alike(ours("Adam", {"beta_2": 0.99}, DIM, steps, ALL_ROWS), weights)
+        steps.append((ids, random.normal(size=(len(ids), DIM)).astype(np.float32)))
+    assert_alike(ours(name, options, DIM, steps, ALL_ROWS), lazily(name, options, steps))
+
+
+def test_steps_go_on_after_a_restore_into_other_servers(start_ps, tmp_path):
+    """Half of the steps with 2 servers, saved, and the other half with 3."""
+    tables = [{"name": case, "dim": DIM, "initializer": {"name": "constant", "value": 1},
+               "optimizer": {"name": name, **options}} for case, (name, options) in CASES.items()]
+    tensors = [{"name": case, "value": np.ones(ROWS * DIM, np.float32),
+                "optimizer": {"name": name, **options}} for case, (name, options) in CASES.items()]
+    gradients = draw(5, STEPS, ROWS, DIM)
+    ids = np.array(ALL_ROWS, np.int64)
+
+    def push(client, steps):
+        for step in steps:
+            client.push({case: (ids, gradients[step]) for case in CASES},
+                        {case: gradients[step].ravel() for case in CASES},
+                        learning_rate=RATES[step])
+
+    with ParameterClient([server.address for server in start_ps(2)]) as client:
+        client.declare(tables, tensors)
+        push(client, range(STEPS // 2))
+        client.save(tmp_path / "half")
+    with ParameterClient([server.address for server in start_ps(3)]) as client:
+        client.restore(tmp_path / "half")
+        client.declare(tables, tensors)
+        push(client, range(STEPS // 2, STEPS))
+        rows = client.pull_many({case: ids for case in CASES})
+        values = client.pull_tensors()
+    for case, (name, options) in CASES.items():
+        wanted = keras(name, options, (ROWS * DIM,), [(None, step.ravel()) for step in gradients])
+        assert_alike(values[case], wanted)
+        assert_alike(rows[case], wanted.reshape(ROWS, DIM))
