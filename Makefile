@@ -107,7 +107,7 @@ test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in
 test-cluster: ## Tier 3, as root: a real Kubernetes cluster on this machine, and jobs in it
 ifeq ($(shell id -u),0)
 	@$(step) "build the cluster" tools/cluster build
-	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor kube_conformance backend_kubernetes_conformance)
+	@$(step) "build (release)" $(call build,release,elasticdl native python_descriptor kube_conformance backend_kubernetes_conformance)
 	@$(step) "tier 3: cluster" $(pytest) -v -rP --durations=8 tests/cluster $(ARGS)
 else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"

@@ -1,0 +1,70 @@
+"""Parameter servers of ours in pods: whatever the cluster takes away, every batch counts once."""
+
+import os
+import signal
+import sys
+
+import numpy as np
+from cluster import ROOT, wait_for
+from images import MASTER
+
+sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tests/e2e/programs"), str(ROOT)]
+from counter import TABLE, counter  # noqa: E402
+from servers import Server  # noqa: E402
+
+from elasticdl import ParameterClient  # noqa: E402
+
+SIZE, EPOCHS, BATCH = 10_000, 2, 50
+
+
+def kill(job, pod, words):
+    """SIGKILL to a process in a pod."""
+    (process,) = wait_for(f"{words} in {pod}", lambda: job.processes(pod, words), 60)
+    os.kill(process, signal.SIGKILL)
+
+
+def running(job, role):
+    return sorted(name for name, state in job.shown().items()
+                  if name.startswith(f"{role}-") and state == "Running")
+
+
+def check_counts(folder):
+    """Restores a checkpoint of the job into a server beside this test."""
+    server = Server()
+    try:
+        with ParameterClient(server.address) as client:
+            assert client.restore(folder) == SIZE
+            client.declare(tables=[TABLE], tensors=[counter()])
+            rows = client.pull("rows", np.arange(SIZE, dtype=np.int64), create=False)[:, 0]
+            assert (rows == EPOCHS).all(), np.flatnonzero(rows != EPOCHS)[:10]
+            assert client.pull_tensors()["batches"][0] == SIZE // BATCH * EPOCHS
+    finally:
+        server.kill()
+
+
+def test_counts_are_right_whatever_the_cluster_takes(job):
+    job.out.chmod(0o777)  # masters and servers are not root
+    job.submit(SIZE, 0, "--num_workers=3", "--num_ps=2", "--ps_program=elasticdl", "--ps_lanes=2",
+               f"--ps_image={MASTER}", "--checkpoint_dir=/out/checkpoints",
+               "--recovery_checkpoint_secs=2", "--relaunch_on_worker_failure=10",
+               command=("exec python3 /repo/tests/e2e/programs/counter.py "
+                        f"--size={SIZE} --epochs={EPOCHS} --batch={BATCH} --batch-ms=120 "
+                        "--in-flight=4"))
+    share = SIZE * EPOCHS // 10
+    job.wait_for_records(share, 120)
+    kill(job, "test-edljob-ps-0", "elasticdl ps")
+    job.wait_for_records(share)
+    job.namespace.kubectl("delete", "pod", f"test-edljob-{running(job, 'worker')[0]}",
+                          "--wait=false")
+    job.wait_for_records(share)
+    job.kill_master_process()
+    job.wait_for_records(share)
+    # Told to end, it is saved first.
+    job.namespace.kubectl("delete", "pod", f"test-edljob-{running(job, 'ps')[0]}", "--wait=false")
+
+    view = job.wait_for_end(180)
+
+    assert view["state"] == "succeeded", view
+    assert view["datasets"][0]["records_done"] == SIZE * EPOCHS
+    assert view["master_starts"] == 2 and view["relaunches"] >= 3
+    check_counts(job.out / "checkpoints" / "test" / view["checkpoint"])
