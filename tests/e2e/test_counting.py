@@ -14,7 +14,7 @@ from typing import Callable, Optional
 
 import numpy as np
 import pytest
-from harness import BINARY, PROGRAMS, Job
+from harness import BINARY, PROGRAMS, Job, draw_seed
 from waiting import wait_for
 
 from elasticdl import ParameterClient
@@ -84,9 +84,9 @@ def worker_logs(job: Job) -> str:
 class Killing:
     """Ends replicas and the master of a job, at random, by their ids."""
 
-    def __init__(self, job: Job, seed: Optional[int] = None) -> None:
+    def __init__(self, job: Job) -> None:
         self.job = job
-        self.seed = random.SystemRandom().randrange(1 << 30) if seed is None else seed
+        self.seed = draw_seed()
         self.random = random.Random(self.seed)
         self.counts = {"worker": 0, "ps": 0, "master": 0}
 
