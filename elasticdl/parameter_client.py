@@ -290,7 +290,8 @@ class ParameterClient:
         wanted = [self._found(self._tensors, "tensor", name) for name in names]
         return dict(zip(names, self._native.pull_tensors(wanted)))
 
-    def push(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False):
+    def push(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False,
+             clipnorm=None, global_clipnorm=None):
         """Trains with the gradients of a batch, and returns a `PushResult`.
 
         tables: {table: (ids, gradients)}, gradients of shape ids.shape + (dim,). An id may come
@@ -300,6 +301,9 @@ class ParameterClient:
         at: (lease, shard, batch) in a shard that was opened; without it the client counts its
             batches by itself.
         fail_on_nan: a batch that is refused for NaN or infinity raises FloatingPointError.
+        clipnorm: gradients of a table or tensor whose norm is larger are scaled down to it. Those
+            of an id that comes more than once are added before; of slices, Keras adds them after.
+        global_clipnorm: the same for the norm of all gradients of this push together.
 
         A batch is applied once, also when the connection is lost in the middle. Without `at`, a
         server that was started anew, and so lacks batches of this client, is an error with code
@@ -308,18 +312,19 @@ class ParameterClient:
         In synchronous rounds the outcome may be STALE: pull, compute the batch again, and push
         it (without `at` as the next one). It changes each parameter once all the same.
         """
-        gradients = self._gradients(tables, tensors, learning_rate)
+        gradients = self._gradients(tables, tensors, learning_rate, clipnorm, global_clipnorm)
         place = self._place(at, fail_on_nan)
         return place.finish(lambda: self._native.push(*place.names, *gradients))
 
-    def push_async(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False):
+    def push_async(self, tables=None, tensors=None, *, learning_rate, at=None, fail_on_nan=False,
+                   clipnorm=None, global_clipnorm=None):
         """Starts a `push` and returns a `PendingPush` at once: the batch travels while the next
         one is computed. The arrays may change as soon as this returns.
 
         Wait for each with `result()`, in the order in which they were started: what became of a
         batch is told there alone. What is pulled after this call has the batch in it.
         """
-        gradients = self._gradients(tables, tensors, learning_rate)
+        gradients = self._gradients(tables, tensors, learning_rate, clipnorm, global_clipnorm)
         place = self._place(at, fail_on_nan)
         return PendingPush(
             place.attempt(lambda: self._native.start_push(*place.names, *gradients)), place)
@@ -357,13 +362,16 @@ class ParameterClient:
     def __exit__(self, *exception):
         self.close()
 
-    def _gradients(self, tables, tensors, learning_rate):
+    def _gradients(self, tables, tensors, learning_rate, clipnorm, global_clipnorm):
         tables, tensors = tables or {}, tensors or {}
         rate = _rates(learning_rate, [*tables, *tensors])
-        return ([self._row_gradient(name, *gradient, rate(name))
-                 for name, gradient in tables.items()],
-                [self._tensor_gradient(name, gradient, rate(name))
-                 for name, gradient in tensors.items()])
+        checked = ([self._row_gradient(name, *gradient, rate(name))
+                    for name, gradient in tables.items()],
+                   [self._tensor_gradient(name, gradient, rate(name))
+                    for name, gradient in tensors.items()])
+        if clipnorm is None and global_clipnorm is None:
+            return checked
+        return _clipped(*checked, clipnorm, global_clipnorm)
 
     def _place(self, at, fail_on_nan):
         if at is not None:
@@ -450,6 +458,38 @@ def _checked(array, dtype, what):
     if not (array.flags.c_contiguous and array.flags.aligned):
         raise ValueError(f"{what} do not lie in one piece; np.ascontiguousarray() makes it so")
     return array
+
+
+def _clipped(tables, tensors, clipnorm, global_clipnorm):
+    """The gradients, scaled down where their norm is too large. The rows of a push are of many
+    servers, so only who has all of them knows it."""
+    if clipnorm is not None and global_clipnorm is not None:
+        raise ValueError("clipnorm and global_clipnorm are both given")
+    most = global_clipnorm if clipnorm is None else clipnorm
+    if not (math.isfinite(most) and most > 0):
+        raise ValueError(f"a norm is clipped to {most}; it must be a number above 0")
+    sums = [_summed(ids, gradients) for _, ids, gradients, _ in tables]
+    arrays = [gradients for _, gradients in sums] + [gradient for _, gradient, _ in tensors]
+    norms = [math.sqrt(np.sum(np.square(array, dtype=np.float64))) for array in arrays]
+    if clipnorm is None:
+        norms = [math.hypot(*norms)] * len(norms)
+    # What is no number is for the servers to refuse.
+    arrays = [array * np.float32(most / norm) if norm > most else array
+              for array, norm in zip(arrays, norms)]
+    return ([(number, ids, array, rate)
+             for (number, *_, rate), (ids, _), array in zip(tables, sums, arrays)],
+            [(number, array, rate)
+             for (number, _, rate), array in zip(tensors, arrays[len(tables):])])
+
+
+def _summed(ids, gradients):
+    """Distinct ids, and the sum of the gradients of each."""
+    distinct, places = np.unique(ids, return_inverse=True)
+    if distinct.size == ids.size:
+        return ids, gradients
+    sums = np.zeros((distinct.size, gradients.shape[-1]), np.float32)
+    np.add.at(sums, places.ravel(), gradients.reshape(ids.size, -1))
+    return distinct, sums
 
 
 def _rates(learning_rate, names):

@@ -164,6 +164,28 @@ def test_lazy_steps_are_their_definition_on_any_stream(case):
     assert_alike(ours(name, options, DIM, steps, ALL_ROWS), lazily(name, options, steps))
 
 
+@pytest.mark.parametrize("clipped", ["clipnorm", "global_clipnorm"])
+def test_gradients_are_clipped_as_keras_does(clipped, start_ps):
+    import tensorflow as tf
+
+    ids = np.array([1, 4, 1, 7], np.int64)  # 1 comes twice
+    rows, dense = draw(6, len(ids), DIM), draw(7, 3) * 0.01
+    table, tensor = tf.Variable(tf.zeros((ROWS, DIM))), tf.Variable(tf.zeros(3))
+    optimizer = tf.keras.optimizers.SGD(1.0, **{clipped: 0.5})
+    optimizer.build([table, tensor])
+    # As one array: of slices, Keras takes the norm before it adds those of an id that comes twice.
+    slices = tf.IndexedSlices(tf.constant(rows), tf.constant(ids), (ROWS, DIM))
+    optimizer.apply_gradients([(tf.convert_to_tensor(slices), table),
+                               (tf.constant(dense), tensor)])
+
+    with ParameterClient([server.address for server in start_ps(2)]) as client:
+        client.declare([{"name": "t", "dim": DIM, "initializer": {"name": "zeros"}}],
+                       [{"name": "d", "value": np.zeros(3, np.float32)}])
+        client.push({"t": (ids, rows)}, {"d": dense}, learning_rate=1.0, **{clipped: 0.5})
+        assert_alike(client.pull("t", np.arange(ROWS)), table.numpy())
+        assert_alike(client.pull_tensors()["d"], tensor.numpy())
+
+
 def test_steps_go_on_after_a_restore_into_other_servers(start_ps, tmp_path):
     """Half of the steps with 2 servers, saved, and the other half with 3."""
     tables = [{"name": case, "dim": DIM, "initializer": {"name": "constant", "value": 1},
