@@ -60,6 +60,19 @@ def test_rows_come_in_the_shape_of_their_ids(client):
     assert client.pull("rows", ids_of()).shape == (0, DIM)
 
 
+def test_rows_are_the_same_whoever_asks_first_and_however_many_serve(start_ps):
+    ids = np.arange(-500, 500, dtype=np.int64) ** 3
+    seen = []
+    for count, order in ((1, ids), (2, ids[::-1].copy()), (3, np.roll(ids, 317))):
+        with connect(start_ps(count)) as client:
+            declare(client)
+            for some in np.array_split(order, count + 1):
+                client.pull("other", some)
+            seen.append(client.pull("other", ids))
+    assert len(np.unique(seen[0], axis=0)) > 900
+    assert (seen[0] == seen[1]).all() and (seen[0] == seen[2]).all()
+
+
 def test_gradients_of_the_same_id_are_added(client):
     ids = ids_of(4, 8, 4, 4)
     gradients = np.repeat(np.float32([[1], [10], [2], [3]]), DIM, axis=1)
