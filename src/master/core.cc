@@ -138,7 +138,8 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       keeper_.OnPending(event.name, event.reason);
       break;
     case job::ReplicaEvent::Kind::kRunning:
-      keeper_.OnRunning(event.name, event.process_id, HostOf(event), now_);
+      keeper_.OnRunning(event.name, event.process_id, HostOf(event), dispatcher_.counters().version,
+                        now_);
       if (state_ == JobState::kStarting) SetState(JobState::kRunning);
       break;
     case job::ReplicaEvent::Kind::kSynced:
@@ -153,7 +154,9 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       EndOfLife end{.last_lines = std::move(last_lines)};
       if (replica != nullptr) {
         const ReplicaRef ref = replica->row.replica;
-        end.progressed = dispatcher_.MadeProgress(ref);
+        end.progressed = ref.role == job::Role::kPs
+                             ? dispatcher_.counters().version > replica->first_version
+                             : dispatcher_.MadeProgress(ref);
         end.fetch_unanswered = old_door_.LeftUnanswered(ref);
         dispatcher_.ForgetProgress(ref);
         CloseReplica(ref);

@@ -153,7 +153,7 @@ void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason
 }
 
 void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const std::string& host,
-                              Time now) {
+                              int64_t version, Time now) {
   auto found = replicas_.find(name);
   if (found == replicas_.end()) {
     commands_.emplace_back(StopCommand{name, kStopGrace});
@@ -163,6 +163,7 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const
   replica.told = true;
   if (!IsActive(replica.row.state)) return;
   replica.running_since = now;
+  replica.first_version = version;
   replica.row.process_id = process_id;
   replica.host = host;
   hosts_[host] = name;
@@ -185,9 +186,9 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndO
   Slot& slot = SlotOf(replica);
   const bool served =
       replica.row.replica.role == Role::kPs || replica.row.replica.role == Role::kEvaluator;
-  const bool progressed = served ? replica.row.state == ReplicaState::kRunning &&
-                                       now - replica.running_since >= kReadyAfter
-                                 : end.progressed;
+  const bool lasted =
+      replica.row.state == ReplicaState::kRunning && now - replica.running_since >= kReadyAfter;
+  const bool progressed = end.progressed || (served && lasted);
   if (stopping_ || !slot.row.wanted || replica.stop_asked) {
     // A slot that is wanted again is refilled at the next Tick.
     SetState(replica, ReplicaState::kStopped, cause.message);

@@ -37,7 +37,7 @@ using Command = std::variant<LaunchCommand, StopCommand, AcknowledgeCommand>;
 
 // What the rest of the master knows about a replica that just ended.
 struct EndOfLife {
-  bool progressed = false;        // reported a batch in this life
+  bool progressed = false;        // reported a batch in this life; a ps: served one that was new
   bool fetch_unanswered = false;  // left, with data left, before its last fetch was answered
   std::vector<std::string> last_lines;
 };
@@ -49,7 +49,8 @@ struct EndOfLife {
 class ReplicaKeeper {
  public:
   static constexpr int kIdleLives = 5;  // in a row without progress: any cause counts then
-  static constexpr Duration kReadyAfter = std::chrono::seconds(30);  // a ps or evaluator's progress
+  // A ps or an evaluator that ran for so long made progress.
+  static constexpr Duration kReadyAfter = std::chrono::seconds(30);
   static constexpr std::chrono::milliseconds kStopGrace{2000};
 
   ReplicaKeeper(Ledger& ledger, const job::JobSpec& spec) : ledger_(ledger), spec_(spec) {}
@@ -60,8 +61,9 @@ class ReplicaKeeper {
   // The backend told all it has: launches what was never started, takes the rest for killed.
   void OnSynced(Time now);
   void OnPending(const std::string& name, const std::string& reason);
-  // `host`: its address.
-  void OnRunning(const std::string& name, int64_t process_id, const std::string& host, Time now);
+  // `host`: its address; `version`: of the job.
+  void OnRunning(const std::string& name, int64_t process_id, const std::string& host,
+                 int64_t version, Time now);
   // The replica's part in the master (leases, locks) has been taken back by the caller.
   void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
 
@@ -101,10 +103,11 @@ class ReplicaKeeper {
   struct Replica {
     ReplicaRow row;
     Time running_since;
-    std::string host;          // while it runs, and after
-    bool told = false;         // by the backend, since this master started
-    bool from_ledger = false;  // launched in an earlier master life
-    bool stop_asked = false;   // in this master life: its end is our doing
+    int64_t first_version = INT64_MAX;  // of the job, when it began to run
+    std::string host;                   // while it runs, and after
+    bool told = false;                  // by the backend, since this master started
+    bool from_ledger = false;           // launched in an earlier master life
+    bool stop_asked = false;            // in this master life: its end is our doing
   };
   const std::map<std::string, Replica>& replicas() const { return replicas_; }
   const Replica* Find(const std::string& name) const;

@@ -189,6 +189,30 @@ TEST(ReplicaKeeper, TakesThirtySecondsForAPsProgress) {
   EXPECT_EQ(master.state(), job::JobState::kRunning);
 }
 
+TEST(ReplicaKeeper, TakesNewBatchesForAPsProgress) {
+  job::JobSpec spec = TensorFlowJob(1, 1, 0);
+  spec.ps_relaunch_max_num = 0;
+  CoreFixture master(spec);
+  master.StartReplicas();
+  master.Register(Shards(100));
+  OurClient worker(master, Worker(0));
+
+  for (int life = 0; life < 2 * ReplicaKeeper::kIdleLives; ++life) {
+    worker.Report(worker.Lease());
+    master.Exit(PsName(life), Killed());
+    master.Running(OnlyLaunch(master).name);
+  }
+  EXPECT_EQ(master.state(), job::JobState::kRunning);
+
+  for (int life = 2 * ReplicaKeeper::kIdleLives; master.state() == job::JobState::kRunning;
+       ++life) {
+    ASSERT_LT(life, 3 * ReplicaKeeper::kIdleLives);
+    master.Exit(PsName(life), Killed());
+    if (master.state() == job::JobState::kRunning) master.Running(OnlyLaunch(master).name);
+  }
+  EXPECT_NE(master.core().View().reason.find("without progress"), std::string::npos);
+}
+
 TEST(ReplicaKeeper, GrowsTheMemoryOfAReplicaThatRanOutOfIt) {
   job::JobSpec spec = WorkersOnly(1);
   spec.relaunch_on_worker_failure = 0;
