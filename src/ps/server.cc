@@ -61,10 +61,18 @@ struct Server::Worker {
   }
 
   LaneState State() const {
+    uint64_t requests = 0;
+    uint64_t answer_bytes = 0;
+    for (const auto& [number, session] : sessions) {
+      requests += session->has_request_waiting() ? 1 : 0;
+      answer_bytes += session->answer_bytes_waiting();
+    }
     return {.rows = lane.rows(),
             .bytes = lane.bytes(),
             .evicted = lane.evicted(),
             .version = lane.version(),
+            .requests_waiting = requests,
+            .answer_bytes_waiting = answer_bytes,
             .least_contributed = lane.Contributed().first,
             .most_contributed = lane.Contributed().second,
             .pulls = counters.pulls,

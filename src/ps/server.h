@@ -41,6 +41,8 @@ struct LaneState {
   uint64_t bytes = 0;
   uint64_t evicted = 0;
   uint64_t version = 0;
+  uint64_t requests_waiting = 0;
+  uint64_t answer_bytes_waiting = 0;
   uint64_t least_contributed = 0;
   uint64_t most_contributed = 0;
   uint64_t pulls = 0;

@@ -57,6 +57,9 @@ class Session {
   // What waited for a save, or for the master, need not any more.
   void Resume() { connection_.Resume(); }
 
+  bool has_request_waiting() const { return connection_.holds_frame(); }
+  size_t answer_bytes_waiting() const { return connection_.outgoing_bytes(); }
+
  private:
   wire::Connection::Taken Handle(const wire::Frame& frame);
   Status Dispatch(const wire::Frame& frame);

@@ -95,10 +95,12 @@ TEST_F(ManagedTest, KeepsWorkersWaitingForTheMastersWord) {
   client->Move();
   EXPECT_EQ(StateOfFirstLane().ps_epoch, 0U) << "a master is answered";
   EXPECT_FALSE(client->IsDone(pull));
+  EXPECT_EQ(server_->State()[0].requests_waiting, 1U);
 
   ASSERT_EQ(Serve({.ps_epoch = 1}), Ok());
 
   EXPECT_EQ(client->WaitPull(pull), Ok());
+  EXPECT_EQ(server_->State()[0].requests_waiting, 0U);
 }
 
 TEST_F(ManagedTest, LetsNobodyOpenBeforeTheFirstCheckpoint) {

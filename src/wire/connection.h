@@ -50,6 +50,10 @@ class Connection {
   // was answered that is not sent; the connection is only destroyed after it.
   std::unique_ptr<Stream> Release();
 
+  // Of answers that were not sent yet, and whether a frame waits to be taken.
+  size_t outgoing_bytes() const { return outgoing_bytes_; }
+  bool holds_frame() const { return held_.has_value(); }
+
  private:
   struct Outgoing {
     Buffer memory;
