@@ -235,8 +235,8 @@ TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
   lanes.Declare(rounds);
   lanes.PutTensor(1);
   lanes.Open(kLease);
-  std::vector<std::vector<int64_t>> batches;
-  for (int i = 0; i < 9; ++i) batches.push_back(Some(random_));
+  std::vector<std::vector<int64_t>> batches(9);
+  for (auto& batch : batches) batch = Some(random_);
   for (uint64_t batch = 0; batch < 5; ++batch) lanes.Push(kLease, batch, batches[batch]);
   Begin(lanes, 0);
   Finish(lanes, 0);
