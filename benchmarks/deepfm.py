@@ -28,6 +28,7 @@ BATCH = 2048
 MOST_CATEGORIES = 1_000_000  # of a column; 5.6 M ids in all
 HELD_OUT = 100 * BATCH
 WARM_UP = 10  # steps, of each process
+SEARCH_ROUNDS = 9  # of each pair of settings
 
 Setting = Dict[str, Any]
 
@@ -104,7 +105,7 @@ def is_faster(name: str, one: Setting, other: Setting, folder: Path, steps: int)
     """Whether the other is. Both run in turns, for the machine is not the same a minute later."""
     with side(name, one, folder) as first, side(name, other, folder) as second:
         ratios = []
-        for round in range(5):
+        for round in range(SEARCH_ROUNDS):
             batch = WARM_UP + round * steps
             speed = first.train(batch, steps)
             ratios.append(second.train(batch, steps) / speed)
@@ -126,14 +127,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=60, help="of a round")
-    parser.add_argument("--search_steps", type=int, default=20)
+    parser.add_argument("--search_steps", type=int, default=30)
     for name in CHOICES:
         parser.add_argument(f"--{name}", type=json.loads,
                             help="its setting as JSON, instead of a search")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as name, ExitStack() as stack:
         folder = Path(name)
-        make_records(folder, WARM_UP + max(given.rounds * given.steps, 5 * given.search_steps))
+        make_records(folder, WARM_UP + max(given.rounds * given.steps,
+                                            SEARCH_ROUNDS * given.search_steps))
         best = {name: getattr(given, name) or best_setting(name, folder, given.search_steps)
                 for name in CHOICES}
         sides = {name: stack.enter_context(side(name, setting, folder))
