@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Callable, Iterator
@@ -44,3 +46,16 @@ def start_ps() -> Iterator[Callable[..., list]]:
     yield start_servers
     for server in started:
         server.kill()
+
+
+@pytest.fixture
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A disk of the size that the test asks for."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a tiny disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={request.param}", "tmpfs", folder],
+                   check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 from pathlib import Path
-from typing import Callable, Iterator, Optional
+from typing import Callable, Optional
 
 import pytest
 from harness import BINARY, Job, processes_with, wait_for
@@ -59,19 +59,6 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     done = run(home, *TRAIN, "--job_command=true")
     assert done.returncode != 0
     assert str(home) in one_line(done)
-
-
-@pytest.fixture
-def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A disk of the size that the test asks for."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a tiny disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={request.param}", "tmpfs", folder],
-                   check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.mark.parametrize("disk", ["64k"], indirect=True)

@@ -466,6 +466,21 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start_ps, tmp_path, tra
     client.close()
 
 
+@pytest.mark.parametrize("disk", ["1m"], indirect=True)
+def test_a_disk_that_is_full_costs_a_checkpoint_and_nothing_else(start_ps, disk):
+    ids = np.arange(200_000)
+    with connect(start_ps(2)) as client:
+        declare(client)
+        client.pull("rows", ids)
+        with pytest.raises(ParameterError, match="space") as caught:
+            client.save(disk / "too-large")
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        assert not list(disk.rglob("manifest*")), "nobody takes it for a checkpoint"
+        assert client.push({"rows": (ids, ones(len(ids), DIM))}, learning_rate=1).applied
+        np.testing.assert_array_equal(client.pull("rows", ids), 0)
+        assert client.save(disk.parent / "elsewhere") > 0
+
+
 def test_a_batch_whose_answer_was_lost_is_applied_once(start_ps):
     server, = start_ps()
     proxy = Relay(lambda: server.address)
