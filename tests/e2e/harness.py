@@ -133,9 +133,12 @@ class Job:
 
 
 def draw_seed() -> int:
-    """Of the kills of a test: ELASTICDL_TEST_SEED, as a run before told it, or a new one."""
+    """Of the kills of a test: ELASTICDL_TEST_SEED, as a run before told it, or a new one. Told at
+    once: a test that fails half-way says no more."""
     said = os.environ.get("ELASTICDL_TEST_SEED")
-    return int(said) if said else random.SystemRandom().randrange(1 << 30)
+    seed = int(said) if said else random.SystemRandom().randrange(1 << 30)
+    print(f"ELASTICDL_TEST_SEED={seed}")
+    return seed
 
 
 class Killer:
@@ -143,8 +146,7 @@ class Killer:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.seed = draw_seed()
-        self.random = random.Random(self.seed)
+        self.random = random.Random(draw_seed())
         self.killed: List[str] = []
         self.hits = 0
 
@@ -166,7 +168,7 @@ class Killer:
         return True
 
     def report(self) -> None:
-        print(f"seed {self.seed}: {len(self.killed)} kills, {self.hits} hit an open lease")
+        print(f"{len(self.killed)} kills, {self.hits} hit an open lease")
 
 
 def relay_to_master(job_folder: Path, seed: int = 0, lose: float = 0.0) -> Relay:

@@ -86,8 +86,7 @@ class Killing:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.seed = draw_seed()
-        self.random = random.Random(self.seed)
+        self.random = random.Random(draw_seed())
         self.counts = {"worker": 0, "ps": 0, "master": 0}
 
     def kill(self, role: str) -> bool:
@@ -107,7 +106,7 @@ class Killing:
         wait_for(f"a {role} to kill", lambda: self.kill(role), 30)
 
     def report(self) -> None:
-        print(f"seed {self.seed}: kills {self.counts}")
+        print(f"kills {self.counts}")
 
 
 def await_share(job: Job, share: float, size: int = SIZE, epochs: int = EPOCHS) -> None:

@@ -311,6 +311,10 @@ def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(start_ps):
                 (ValueError, "nothing for", {"rows": (ids_of(1), ones(1, DIM))}, {}, {})]:
             with pytest.raises(error, match=words):
                 client.push(tables, tensors, learning_rate=rate)
+        for words, clips in (("both given", {"clipnorm": 1, "global_clipnorm": 1}),
+                             ("above 0", {"clipnorm": 0}), ("above 0", {"clipnorm": np.nan})):
+            with pytest.raises(ValueError, match=words):
+                client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1, **clips)
         for wrong in ([(0, ids_of(1), ones(2, DIM), 1.0)], [(9, ids_of(1), ones(1, DIM), 1.0)]):
             with pytest.raises(ValueError):
                 client._native.push(1, (1, 0, 0, 0, 0), 0, wrong, [])
