@@ -22,12 +22,14 @@ _MUTE_S = 30.0  # without any answer for so long the connection is made anew
 @dataclasses.dataclass
 class Answered:
     """What an Exchange brought. `lost` are the reported leases that were no longer ours; `reopen`
-    those that still are: parameter servers may have lost what was pushed of them."""
+    those that still are: parameter servers may have lost what was pushed of them. `ps_epoch` is the
+    current epoch of the job's own parameter servers, 0 where there are none."""
 
     answer: int
     shards: List[Shard]
     lost: Set[int]
     reopen: Set[int] = dataclasses.field(default_factory=set)
+    ps_epoch: int = 0
 
 
 @dataclasses.dataclass
@@ -242,7 +244,8 @@ class Session:
         if shards and not ours:
             answer = messages.Answer.WAIT
         lost = {r.lease for r in reports} - accepted - reopen
-        return Answered(answer, ours, lost, reopen)
+        ps_epoch = response.ps_epoch if response is not None else 0
+        return Answered(answer, ours, lost, reopen, ps_epoch)
 
     # --- joining ---
 

@@ -111,6 +111,8 @@ class Dispatcher {
     bool durable = false;  // all that is done survives the loss of every server
   };
   void set_parameter_rule(ParameterRule rule) { parameter_rule_ = rule; }
+  // The current epoch of the parameter servers; 0: parameters are kept elsewhere.
+  uint64_t ps_epoch() const { return parameter_rule_ ? parameter_rule_->ps_epoch : 0; }
   // The done shards of training datasets.
   job::ShardSet DoneShards() const;
   // Parameters were lost: done shards that `covered` does not have are leased once more.

@@ -87,6 +87,7 @@ void ToProto(const ExchangeReply& reply, pb::ExchangeResponse* out) {
   for (const Verdict verdict : reply.verdicts) {
     out->add_verdicts(static_cast<pb::ExchangeResponse::Verdict>(verdict));
   }
+  out->set_ps_epoch(reply.ps_epoch);
 }
 
 bool SameSecret(std::string_view a, std::string_view b) {

@@ -64,7 +64,9 @@ void OurDoor::Beat(Incarnation incarnation, const Reply<Done>& reply) {
 }
 
 void OurDoor::AnswerAgain(const StoredAnswer& stored, const Reply<ExchangeReply>& reply) {
-  ExchangeReply again{.answer = stored.answer, .verdicts = stored.verdicts};
+  ExchangeReply again{.answer = stored.answer,
+                      .verdicts = stored.verdicts,
+                      .ps_epoch = parts_.dispatcher.ps_epoch()};
   for (const LeaseId lease : stored.leases) {
     if (auto shard = parts_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
   }
@@ -110,8 +112,10 @@ void OurDoor::Exchange(const ExchangeRequest& request, Reply<ExchangeReply> repl
                                    .verdicts = verdicts});
     }
     if (complete) {
-      parts_.outbox.Send<ExchangeReply>(
-          reply, ExchangeReply{.answer = answer, .verdicts = std::move(verdicts)});
+      parts_.outbox.Send<ExchangeReply>(reply,
+                                        ExchangeReply{.answer = answer,
+                                                      .verdicts = std::move(verdicts),
+                                                      .ps_epoch = parts_.dispatcher.ps_epoch()});
       return;
     }
   }
@@ -131,7 +135,11 @@ void OurDoor::AskForShards(const ExchangeRequest& request, std::vector<Verdict> 
       for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
       parts_.sessions.StoreAnswer(*session, number, std::move(stored));
     }
-    parts_.outbox.Send<ExchangeReply>(reply, ExchangeReply{answer, std::move(shards), verdicts});
+    parts_.outbox.Send<ExchangeReply>(reply,
+                                      ExchangeReply{.answer = answer,
+                                                    .shards = std::move(shards),
+                                                    .verdicts = verdicts,
+                                                    .ps_epoch = parts_.dispatcher.ps_epoch()});
   };
   if (parts_.dispatcher.ReplaceWaiter(request.incarnation, request.number, request.call, answer)) {
     return;

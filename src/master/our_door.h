@@ -37,6 +37,7 @@ struct ExchangeReply {
   Answer answer = Answer::kNothing;
   std::vector<LeasedShard> shards;
   std::vector<Verdict> verdicts;
+  uint64_t ps_epoch = 0;  // current epoch of the parameter servers; 0: they are not ours
 };
 
 struct Member {

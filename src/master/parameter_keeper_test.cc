@@ -196,6 +196,24 @@ TEST_F(Servers, AnswerAReportOfAnOlderEpochWithReopen) {
   EXPECT_EQ(Report(worker, shard, 2), Verdict::kAccepted) << "the lease was still its own";
 }
 
+// A worker that is connected to a server that was given up learns that there is a newer epoch.
+TEST_F(Servers, TellTheirEpochWithEveryAnswer) {
+  BringAndSave();
+  master_.Register(Shards(2));
+  OurClient worker(master_, Worker(0));
+  const auto leased = worker.Ask();
+  EXPECT_EQ(leased->ps_epoch, 1U);
+  EXPECT_EQ(worker.Exchange({}, 0)->ps_epoch, 1U);
+  Lose(0, 0, 2);
+  Bring();
+
+  const auto reopened = worker.Exchange({{.lease = leased->shards[0].lease, .ps_epoch = 1}}, 0);
+
+  EXPECT_THAT(reopened->verdicts, ElementsAre(Verdict::kReopen));
+  EXPECT_EQ(reopened->ps_epoch, 2U);
+  EXPECT_EQ(worker.Repeat()->ps_epoch, 2U);
+}
+
 TEST_F(Servers, TakeTheWordOfAProgramThatPushesNothingUnderItsLeases) {
   BringAndSave();
   master_.Register(Shards(1));
