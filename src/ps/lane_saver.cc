@@ -38,13 +38,15 @@ struct LaneSaver::Disk {
 };
 
 LaneSaver::LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop,
-                     const Clock& clock, size_t buffer_bytes, std::function<void()> on_room)
+                     const Clock& clock, size_t buffer_bytes, std::function<void()> on_room,
+                     std::atomic<uint64_t>* saved_bytes)
     : lane_(lane),
       lane_loop_(lane_loop),
       disk_loop_(disk_loop),
       clock_(clock),
       buffer_bytes_(buffer_bytes),
-      on_room_(std::move(on_room)) {
+      on_room_(std::move(on_room)),
+      saved_bytes_(saved_bytes) {
   lane_loop_.SetWork([this] { return DoSlice(); });
 }
 
@@ -102,6 +104,7 @@ bool LaneSaver::DoSlice() {
 void LaneSaver::OnWritten(size_t bytes, const Status& status) {
   const bool was_full = IsFull();
   waiting_bytes_ -= bytes;
+  if (saved_bytes_ != nullptr && status.ok()) saved_bytes_->fetch_add(bytes);
   if (!status.ok()) {
     lane_.EndSave();
     disk_loop_.Post([disk = disk_] { disk->Remove(); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -25,9 +26,11 @@ struct Saved {
 // Confined to the lane's loop.
 class LaneSaver {
  public:
-  // All outlive it. `on_room` is called when pushes need not wait any more.
+  // All outlive it. `on_room` is called when pushes need not wait any more. `saved_bytes`, if any,
+  // is raised by what was written.
   LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop, const Clock& clock,
-            size_t buffer_bytes, std::function<void()> on_room);
+            size_t buffer_bytes, std::function<void()> on_room,
+            std::atomic<uint64_t>* saved_bytes = nullptr);
   ~LaneSaver();
 
   using OnDone = std::function<void(const Result<Saved>&)>;
@@ -55,6 +58,7 @@ class LaneSaver {
   const Clock& clock_;
   const size_t buffer_bytes_;
   const std::function<void()> on_room_;
+  std::atomic<uint64_t>* const saved_bytes_;
   std::shared_ptr<Disk> disk_;  // null: no save is under way
   OnDone on_done_;
   Time began_;

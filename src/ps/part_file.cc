@@ -82,14 +82,15 @@ Result<uint64_t> PartWriter::Finish() {
   return bytes_;
 }
 
-Result<std::unique_ptr<PartReader>> PartReader::Open(std::filesystem::path path) {
+Result<std::unique_ptr<PartReader>> PartReader::Open(std::filesystem::path path,
+                                                     std::atomic<uint64_t>* bytes_read) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return Errno("opening {}", path.string());
   struct stat about {};
   if (fstat(file.get(), &about) != 0) return Errno("opening {}", path.string());
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::unique_ptr<PartReader> reader(
-      new PartReader(std::move(path), std::move(file), static_cast<uint64_t>(about.st_size)));
+  std::unique_ptr<PartReader> reader(new PartReader(
+      std::move(path), std::move(file), static_cast<uint64_t>(about.st_size), bytes_read));
   std::array<char, kMagic.size()> magic{};
   EDL_RETURN_IF_ERROR(reader->ReadBytes(magic.data(), magic.size()));
   if (magic != kMagic) return DataLoss("{} is no part of a checkpoint", reader->path_.string());
@@ -103,6 +104,7 @@ Status PartReader::ReadBytes(void* data, size_t size) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Errno("reading {} at {}", path_.string(), at_);
     if (got == 0) return DataLoss("{} ends too early, at {}", path_.string(), at_);
+    if (bytes_read_ != nullptr) bytes_read_->fetch_add(static_cast<uint64_t>(got));
     at += got;
     size -= static_cast<size_t>(got);
     at_ += static_cast<uint64_t>(got);

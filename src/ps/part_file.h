@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -60,21 +61,25 @@ class PartWriter {
 // Reads a part. Confined.
 class PartReader {
  public:
-  static Result<std::unique_ptr<PartReader>> Open(std::filesystem::path path);
+  // `bytes_read`, if any, outlives it and is raised by what was read.
+  static Result<std::unique_ptr<PartReader>> Open(std::filesystem::path path,
+                                                  std::atomic<uint64_t>* bytes_read = nullptr);
 
   // None: the end. DataLoss: the file is damaged or ends too early, and says where.
   Result<std::optional<Chunk>> Next();
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  PartReader(std::filesystem::path path, FileDescriptor file, uint64_t size)
-      : path_(std::move(path)), file_(std::move(file)), size_(size) {}
+  PartReader(std::filesystem::path path, FileDescriptor file, uint64_t size,
+             std::atomic<uint64_t>* bytes_read)
+      : path_(std::move(path)), file_(std::move(file)), size_(size), bytes_read_(bytes_read) {}
 
   Status ReadBytes(void* data, size_t size);
 
   const std::filesystem::path path_;
   const FileDescriptor file_;
   const uint64_t size_;
+  std::atomic<uint64_t>* const bytes_read_;
   uint64_t at_ = 0;
   uint64_t chunks_ = 0;
   bool ended_ = false;

@@ -39,8 +39,9 @@ struct Server::Worker {
     service.serves = service.may_push = !options.managed;
     service.on_change = [this] { thread.loop().Post([this] { ResumeAll(); }); };
     thread.Run([&] {
-      saver = std::make_unique<LaneSaver>(lane, thread.loop(), disk, clock,
-                                          options.save_buffer_bytes, [this] { ResumeAll(); });
+      saver = std::make_unique<LaneSaver>(
+          lane, thread.loop(), disk, clock, options.save_buffer_bytes, [this] { ResumeAll(); },
+          &counters.saved_bytes);
     });
   }
 
@@ -248,10 +249,13 @@ void Server::Greet(Guest& guest, const wire::Frame& frame) {
     connection.Close();
     return;
   }
-  const wire::Welcome welcome{.incarnation = options_.incarnation,
-                              .lanes = static_cast<uint32_t>(options_.lanes),
-                              .servers = static_cast<uint32_t>(options_.servers),
-                              .index = static_cast<uint32_t>(options_.index)};
+  wire::Welcome welcome{.incarnation = options_.incarnation,
+                        .lanes = static_cast<uint32_t>(options_.lanes),
+                        .servers = static_cast<uint32_t>(options_.servers),
+                        .index = static_cast<uint32_t>(options_.index)};
+  for (const auto& worker : workers_) {
+    welcome.progress_bytes += worker->counters.saved_bytes + worker->counters.restored_bytes;
+  }
   if (hello.lanes == 0) {
     connection.Answer(frame.header, wire::Encode(welcome));
     return;

@@ -201,7 +201,7 @@ Status Session::HandleSave(const wire::Frame& frame) {
 
 Status Session::RestoreFrom(const wire::Restore& restore) {
   for (const std::string& path : restore.paths) {
-    EDL_ASSIGN_OR_RETURN(const auto part, PartReader::Open(path));
+    EDL_ASSIGN_OR_RETURN(const auto part, PartReader::Open(path, &counters_.restored_bytes));
     EDL_RETURN_IF_ERROR(lane_.Restore(*part, restore.with_marks));
   }
   lane_.EndRestore();
@@ -266,7 +266,9 @@ Status Session::HandleState(const wire::Frame& frame) {
                                                     .opens_waiting = service_.opens_waiting,
                                                     .leaving = service_.leaving,
                                                     .least_contributed = least,
-                                                    .most_contributed = most}));
+                                                    .most_contributed = most,
+                                                    .saved_bytes = counters_.saved_bytes,
+                                                    .restored_bytes = counters_.restored_bytes}));
   return Ok();
 }
 

@@ -22,6 +22,8 @@ struct LaneCounters {
   std::atomic<uint64_t> rows_pushed = 0;
   std::atomic<uint64_t> refusals = 0;
   std::atomic<uint64_t> waits_for_saves = 0;  // of pushes
+  std::atomic<uint64_t> saved_bytes = 0;      // written to parts
+  std::atomic<uint64_t> restored_bytes = 0;   // read from parts
   Histogram pull_times;
   Histogram push_times;
 };

@@ -100,6 +100,7 @@ void Fields(Visit& visit, Message& message, const Welcome& /*like*/) {
   visit(message.lanes);
   visit(message.servers);
   visit(message.index);
+  visit(message.progress_bytes);
 }
 
 template <typename Visit, typename Message>
@@ -206,6 +207,8 @@ void Fields(Visit& visit, Message& message, const StateAnswer& /*like*/) {
   visit(message.leaving);
   visit(message.least_contributed);
   visit(message.most_contributed);
+  visit(message.saved_bytes);
+  visit(message.restored_bytes);
 }
 
 template <typename Message>

@@ -63,6 +63,9 @@ struct Welcome {
   uint32_t lanes = 0;        // that each server has
   uint32_t servers = 0;
   uint32_t index = 0;  // of this server among them
+  // Bytes that all its lanes have saved and restored so far. It rises while a save or a restore
+  // makes progress, and is told even while lanes are too busy to answer State.
+  uint64_t progress_bytes = 0;
 };
 
 // The abstract Unix name on which a server with that TCP port takes shared memory.
@@ -196,6 +199,9 @@ struct StateAnswer {
   // Gradients that rounds had, of the bucket with the fewest and of the one with the most.
   uint64_t least_contributed = 0;
   uint64_t most_contributed = 0;
+  // Written to and read from parts of checkpoints so far, over all saves and restores.
+  uint64_t saved_bytes = 0;
+  uint64_t restored_bytes = 0;
 };
 
 std::string Encode(const Hello& message);
