@@ -1,5 +1,6 @@
 #include "job/json.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -7,7 +8,39 @@ namespace edl::job {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr size_t kLongestExcerpt = 60;
+
+// How deep the brackets of `text` nest at most, those in strings aside. Of text that is not JSON it
+// is a number like any other: the parser refuses it.
+int DepthOf(std::string_view text) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
+
 Result<json> ParseJson(std::string_view text) {
+  if (const int depth = DepthOf(text); depth > kDeepestJson) {
+    return InvalidArgument("the JSON nests {} levels deep; at most {} are read", depth,
+                           kDeepestJson);
+  }
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   std::string twice;
   const auto watch = [&](int, json::parse_event_t event, json& parsed) {
@@ -32,11 +65,18 @@ Result<json> ParseJson(std::string_view text) {
   }
 }
 
+std::string Excerpt(const json& value) {
+  if (value.is_array()) return fmt::format("a list of {} value(s)", value.size());
+  if (value.is_object()) return fmt::format("an object of {} key(s)", value.size());
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  if (text.size() > kLongestExcerpt) text = text.substr(0, kLongestExcerpt) + "...";
+  return text;
+}
+
 Result<std::string> ScalarText(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean() || value.is_number()) return value.dump();
-  return InvalidArgument("{} is not a text, a number or a boolean",
-                         value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+  return InvalidArgument("{} is not a text, a number or a boolean", Excerpt(value));
 }
 
 }  // namespace edl::job

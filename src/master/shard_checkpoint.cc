@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "job/json.h"
+
 namespace edl::master {
 namespace {
 
@@ -41,7 +43,7 @@ Status ReadPlaces(const json& in, const char* key, int64_t size,
     if (!entry.is_array() || entry.size() < 2 || !entry[0].is_number_integer() ||
         !entry[1].is_number_integer()) {
       return InvalidArgument("'{}' of a shard checkpoint has {}, which is not [start, end]", key,
-                             entry.dump(-1, ' ', false, json::error_handler_t::replace));
+                             job::Excerpt(entry));
     }
     const auto start = entry[0].get<int64_t>();
     const auto end = entry[1].get<int64_t>();
@@ -59,7 +61,7 @@ Result<ShardCheckpoint> Read(const json& in) {
   auto version = in.find("version");
   if (version == in.end() || *version != kVersion) {
     return InvalidArgument("the shard checkpoint's version is {}, not \"{}\"",
-                           version == in.end() ? "missing" : version->dump(), kVersion);
+                           version == in.end() ? "missing" : job::Excerpt(*version), kVersion);
   }
   auto name = in.find("dataset_name");
   if (name == in.end() || !name->is_string()) {
@@ -141,9 +143,10 @@ std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
 }
 
 Result<ShardCheckpoint> ParseShards(const std::string& content) {
-  const json in = json::parse(content, nullptr, /*allow_exceptions=*/false);
-  if (in.is_discarded()) return InvalidArgument("a shard checkpoint must be JSON");
-  return Read(in);
+  const Result<json> in = job::ParseJson(content);
+  if (!in.ok())
+    return InvalidArgument("a shard checkpoint must be JSON: {}", in.status().message());
+  return Read(*in);
 }
 
 Result<std::vector<RangeSet::Range>> RemainingShards(const ShardCheckpoint& checkpoint,

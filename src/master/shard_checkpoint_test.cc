@@ -39,6 +39,15 @@ TEST(ShardCheckpoint, BringsBackWhatWasNotDoneAndNothingElse) {
             (std::vector<ShardKey>{{1, 1}, {1, 3}, {2, 0}, {2, 1}, {2, 2}, {2, 3}, {2, 4}}));
 }
 
+TEST(ShardCheckpoint, RefusesDeeplyNestedTextInsteadOfRunningOutOfStack) {
+  CoreFixture master;
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const std::string& content :
+       {deep, R"({"version":)" + deep + "}", R"({"version":"v1.0","todo":[)" + deep + "]}"}) {
+    EXPECT_EQ(master.core().Restore(content).status().code(), Code::kInvalidArgument);
+  }
+}
+
 TEST(ShardCheckpoint, NamesLeasedShardsAsDoing) {
   const std::string saved = SavedInTheSecondEpoch();
 
