@@ -39,6 +39,7 @@ class ReadEnd final : public Stream {
   Result<size_t> Write(std::span<const iovec>) override { return Unimplemented("it reads"); }
   int fd() const override { return ring_.reader_door.fd(); }
   short EventsFor(Wish) const override { return POLLIN; }
+  bool IsPeerGone() const override { return false; }
   void Woken() override { ring_.reader_door.Answer(); }
 
  private:
@@ -54,6 +55,7 @@ class WriteEnd final : public Stream {
   }
   int fd() const override { return ring_.writer_door.fd(); }
   short EventsFor(Wish) const override { return POLLIN; }
+  bool IsPeerGone() const override { return false; }
   void Woken() override { ring_.writer_door.Answer(); }
 
  private:

@@ -98,6 +98,12 @@ std::unique_ptr<Stream> Connection::Release() {
 
 void Connection::OnReady() {
   stream_->Woken();
+  // Nothing is read while a frame is held, so the end of the stream would not be found by reading.
+  // The frame was not answered: a peer that comes back sends it again.
+  if (held_.has_value() && stream_->IsPeerGone()) {
+    End(Unavailable("the peer is gone, and its request was not taken yet"));
+    return;
+  }
   Write();
   if (stream_ != nullptr) Read();
   if (stream_ != nullptr) Arm();
@@ -198,11 +204,10 @@ void Connection::Write() {
 
 void Connection::Arm() {
   using Wish = Stream::Wish;
-  // An end of the stream is noticed also by one who waits for nothing.
   const bool full = outgoing_bytes_ > kMostOutgoing || held_.has_value();
-  const Wish wish = outgoing_.empty() ? Wish::kRead : (full ? Wish::kWrite : Wish::kBoth);
-  const bool nothing = held_.has_value() && outgoing_.empty();
-  const short events = nothing ? 0 : stream_->EventsFor(wish);
+  Wish wish = outgoing_.empty() ? Wish::kRead : (full ? Wish::kWrite : Wish::kBoth);
+  if (held_.has_value() && outgoing_.empty()) wish = Wish::kNothing;
+  const short events = stream_->EventsFor(wish);
   if (events == armed_) return;
   armed_ = events;
   loop_.Change(stream_->fd(), events);

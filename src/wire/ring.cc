@@ -55,8 +55,10 @@ class RingStream final : public Stream {
   }
 
   int fd() const override { return doorbell_.fd(); }
-  short EventsFor(Wish) const override { return POLLIN; }
+  // The end of the other side is POLLHUP, which comes unasked.
+  short EventsFor(Wish wish) const override { return wish == Wish::kNothing ? 0 : POLLIN; }
   void Woken() override { doorbell_.Answer(); }
+  bool IsPeerGone() const override { return doorbell_.IsAlone(); }
 
  private:
   static Status Alone() { return Unavailable("the other end of a ring is gone"); }

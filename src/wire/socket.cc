@@ -73,7 +73,22 @@ Result<Addresses> Resolve(const std::string& host, uint16_t port) {
 }
 
 void SetOption(int socket, int level, int option, int value) {
-  setsockopt(socket, level, option, &value, sizeof(value));  // a Unix socket has no TCP_NODELAY
+  setsockopt(socket, level, option, &value, sizeof(value));  // a Unix socket has no options of TCP
+}
+
+// A peer whose machine or network is gone sends neither FIN nor RST. Without these options a wait
+// for its answer has no end, and a write fails only after 15 minutes (tcp_retries2).
+void SetTcpOptions(int socket) {
+  constexpr int kIdleSeconds = 3;
+  constexpr int kProbeSeconds = 2;
+  constexpr int kProbes = 3;
+  constexpr int kUserTimeoutMs = 10'000;
+  SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  SetOption(socket, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
+  SetOption(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
 }
 
 Result<TcpListener> ListenAt(const addrinfo& address, const std::string& endpoint) {
@@ -126,7 +141,7 @@ Result<FileDescriptor> ConnectTo(const addrinfo& address, Time deadline,
     if (errno != EINPROGRESS && errno != EINTR) return Errno("connecting to {}", endpoint);
     EDL_RETURN_IF_ERROR(AwaitConnected(connection.get(), deadline, endpoint));
   }
-  SetOption(connection.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  SetTcpOptions(connection.get());
   return connection;
 }
 
@@ -187,10 +202,17 @@ short SocketStream::EventsFor(Wish wish) const {
       return POLLIN;
     case Wish::kWrite:
       return POLLOUT;
+    case Wish::kNothing:
+      return POLLRDHUP;
     case Wish::kBoth:
       break;
   }
   return POLLIN | POLLOUT;
+}
+
+bool SocketStream::IsPeerGone() const {
+  pollfd state{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
+  return poll(&state, 1, 0) > 0;  // POLLHUP and POLLERR come unasked
 }
 
 Result<TcpListener> ListenTcp(const std::string& host, uint16_t port) {
@@ -224,7 +246,7 @@ Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener) {
   while (true) {
     FileDescriptor connection(accept4(listener.get(), nullptr, nullptr, kSocketFlags));
     if (connection.valid()) {
-      SetOption(connection.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+      SetTcpOptions(connection.get());
       return std::optional(std::move(connection));
     }
     if (errno == EAGAIN) return std::optional<FileDescriptor>();
@@ -242,6 +264,56 @@ Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Durati
     connection = ConnectTo(*at, deadline, endpoint);
   }
   return connection;
+}
+
+Result<TcpDial> TcpDial::Start(const std::string& host, uint16_t port, size_t first) {
+  EDL_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, port));
+  TcpDial dial;
+  dial.endpoint_ = Endpoint(host, port);
+  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
+    Address address{.address = {}, .size = at->ai_addrlen};
+    std::memcpy(&address.address, at->ai_addr, at->ai_addrlen);
+    dial.left_.push_back(address);
+  }
+  if (dial.left_.empty()) return NotFound("{} has no address", dial.endpoint_);
+  const auto middle = dial.left_.begin() + static_cast<ptrdiff_t>(first % dial.left_.size());
+  std::rotate(dial.left_.begin(), middle, dial.left_.end());
+  std::reverse(dial.left_.begin(), dial.left_.end());
+  // A connection that is made at once is found by Continue(), too.
+  EDL_RETURN_IF_ERROR(dial.Next().status());
+  return dial;
+}
+
+Result<std::optional<FileDescriptor>> TcpDial::Next() {
+  while (true) {
+    const Address to = left_.back();
+    left_.pop_back();
+    socket_ = FileDescriptor(socket(to.address.ss_family, SOCK_STREAM | kSocketFlags, 0));
+    const bool is_last = left_.empty();
+    if (!socket_.valid()) {
+      if (is_last) return Errno("making a socket for {}", endpoint_);
+      continue;
+    }
+    if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0 ||
+        errno == EINPROGRESS || errno == EINTR) {
+      return std::optional<FileDescriptor>();
+    }
+    if (is_last) return Errno("connecting to {}", endpoint_);
+  }
+}
+
+Result<std::optional<FileDescriptor>> TcpDial::Continue() {
+  pollfd ready{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+  if (poll(&ready, 1, 0) <= 0) return std::optional<FileDescriptor>();
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error == 0) {
+    SetTcpOptions(socket_.get());
+    return std::optional(std::move(socket_));
+  }
+  if (left_.empty()) return StatusFromErrno(error, fmt::format("connecting to {}", endpoint_));
+  return Next();
 }
 
 Result<FileDescriptor> ConnectUnix(const std::string& name) {

@@ -4,6 +4,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -24,14 +27,17 @@ class SocketStream final : public Stream {
   int fd() const override { return socket_.get(); }
   short EventsFor(Wish wish) const override;
   void Woken() override {}
+  bool IsPeerGone() const override;
 
  private:
   const FileDescriptor socket_;
   const std::string peer_;  // as messages name it
 };
 
-// What the functions below make does not block and is closed on exec; TCP sends at once
-// (TCP_NODELAY).
+// What the functions below make does not block and is closed on exec. TCP sends at once
+// (TCP_NODELAY), and a peer that vanished without closing is found out: an idle connection after 9
+// seconds (keepalive), one with unacknowledged data after 10 (TCP_USER_TIMEOUT). Read and Write
+// then fail with Unavailable.
 
 struct TcpListener {
   FileDescriptor socket;
@@ -52,6 +58,32 @@ Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener);
 // Blocks until one of the host's addresses answers, `patience` at most; finding the addresses by
 // name comes before that. Unavailable, DeadlineExceeded: try again later.
 Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration patience);
+
+// A TCP connection that is being made, without blocking: wait until fd() is writable, then call
+// Continue(). Finding the addresses by name blocks, in Start. Confined.
+class TcpDial {
+ public:
+  // `first` rotates the order of the host's addresses, so that repeated attempts try all of them.
+  static Result<TcpDial> Start(const std::string& host, uint16_t port, size_t first);
+
+  int fd() const { return socket_.get(); }
+  // Nothing: not connected yet; fd() may be another descriptor now. A failure is that of the last
+  // address.
+  Result<std::optional<FileDescriptor>> Continue();
+
+ private:
+  struct Address {
+    sockaddr_storage address;
+    socklen_t size;
+  };
+
+  // Begins with the next address. Nothing: the connection is under way.
+  Result<std::optional<FileDescriptor>> Next();
+
+  std::string endpoint_;
+  std::vector<Address> left_;  // the last is tried first
+  FileDescriptor socket_;
+};
 
 // Unavailable: nobody listens there, or has no place for one more now.
 Result<FileDescriptor> ConnectUnix(const std::string& name);

@@ -29,6 +29,21 @@ bool SendsAtOnce(const FileDescriptor& socket) {
   return getsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &value, &size) == 0 && value != 0;
 }
 
+int OptionOf(const FileDescriptor& socket, int level, int option) {
+  int value = -1;
+  socklen_t size = sizeof(value);
+  return getsockopt(socket.get(), level, option, &value, &size) == 0 ? value : -1;
+}
+
+// How long a connection outlives a peer that vanished without a word.
+void ExpectToNoticeASilentPeer(const FileDescriptor& socket) {
+  EXPECT_NE(OptionOf(socket, SOL_SOCKET, SO_KEEPALIVE), 0);
+  EXPECT_EQ(OptionOf(socket, IPPROTO_TCP, TCP_KEEPIDLE), 3);
+  EXPECT_EQ(OptionOf(socket, IPPROTO_TCP, TCP_KEEPINTVL), 2);
+  EXPECT_EQ(OptionOf(socket, IPPROTO_TCP, TCP_KEEPCNT), 3);
+  EXPECT_EQ(OptionOf(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 10'000);
+}
+
 bool HasIpv6() {
   const Result<TcpListener> listener = ListenTcp("::1", 0);
   return listener.ok();
@@ -45,6 +60,40 @@ TEST(Tcp, ListensOnAPortThatItTells) {
   const FileDescriptor server = AcceptNext(listener->socket);
   EXPECT_TRUE(SendsAtOnce(*client));
   EXPECT_TRUE(SendsAtOnce(server));
+}
+
+TEST(Tcp, NoticesAPeerThatVanishedAtBothEnds) {
+  const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, seconds(30));
+  ASSERT_TRUE(client.ok()) << client.status();
+  ExpectToNoticeASilentPeer(*client);
+  ExpectToNoticeASilentPeer(AcceptNext(listener->socket));
+
+  auto dial = TcpDial::Start("localhost", listener->port, 0);
+  ASSERT_TRUE(dial.ok()) << dial.status();
+  Result<std::optional<FileDescriptor>> dialled = std::optional<FileDescriptor>();
+  while (dialled.ok() && !dialled->has_value()) {
+    pollfd ready{.fd = dial->fd(), .events = POLLOUT, .revents = 0};
+    poll(&ready, 1, 1000);
+    dialled = dial->Continue();
+  }
+  ASSERT_TRUE(dialled.ok()) << dialled.status();
+  ExpectToNoticeASilentPeer(**dialled);
+}
+
+TEST(Tcp, ADialThatIsRefusedSaysSo) {
+  uint16_t port = 0;
+  {
+    const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    port = listener->port;
+  }
+  auto dial = TcpDial::Start("127.0.0.1", port, 3);
+  Status refused = dial.status();
+  while (refused.ok()) refused = dial->Continue().status();
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_THAT(refused.message(), HasSubstr(std::to_string(port)));
 }
 
 TEST(Tcp, SpeaksIpv6) {

@@ -31,10 +31,14 @@ class Stream {
 
   virtual int fd() const = 0;
   // What to ask poll or epoll for (POLLIN, POLLOUT) by one who would read, write or both.
-  enum class Wish { kRead, kWrite, kBoth };
+  // kNothing: to be told only that the other end has closed or is gone.
+  enum class Wish { kRead, kWrite, kBoth, kNothing };
   virtual short EventsFor(Wish wish) const = 0;
   // Call it when fd() became ready, before the next Read or Write.
   virtual void Woken() = 0;
+  // Whether the other end has closed or is gone, even if what it sent before was not read yet.
+  // Call it after Woken().
+  virtual bool IsPeerGone() const = 0;
 };
 
 }  // namespace edl::wire
