@@ -55,6 +55,15 @@ Status WriteAll(int fd, std::string_view content, const std::filesystem::path& p
 
 }  // namespace
 
+Status SyncFolder(const std::filesystem::path& folder) {
+  const std::string name = folder.empty() ? "." : folder.string();
+  const FileDescriptor opened(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) return Errno("opening the folder {}", name);
+  // File systems that keep no names of their own (some FUSE ones) cannot sync a folder.
+  if (fsync(opened.get()) != 0 && errno != EINVAL) return Errno("fsync of the folder {}", name);
+  return Ok();
+}
+
 Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content,
                            unsigned mode) {
   std::string temporary = path.string() + ".XXXXXX";
@@ -66,8 +75,11 @@ Status WriteFileAtomically(const std::filesystem::path& path, std::string_view c
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
     status = Errno("renaming {} to {}", temporary, path.string());
   }
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  return SyncFolder(path.parent_path());
 }
 
 }  // namespace edl

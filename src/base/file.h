@@ -30,7 +30,11 @@ class FileDescriptor {
 
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
-// Replaces the file in one step: a reader, or a crash, sees the old content or the new one.
+// Makes the names in a folder durable: files that were created, renamed or removed in it.
+Status SyncFolder(const std::filesystem::path& folder);
+
+// Replaces the file in one step: a reader, or a crash, sees the old content or the new one. When it
+// returns Ok the new content survives a loss of power.
 Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content,
                            unsigned mode = 0600);
 

@@ -1,12 +1,39 @@
 #include "base/file.h"
 
+#include <array>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+// What fsync was called for, in order.
+std::vector<std::string>& Synced() {
+  static std::vector<std::string> names;
+  return names;
+}
+
+}  // namespace
+
+// In place of the C library's: remembers the name of the file, and syncs it.
+extern "C" int fsync(int fd) {
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  std::array<char, 4096> name{};
+  if (readlink(link.c_str(), name.data(), name.size() - 1) > 0) Synced().emplace_back(name.data());
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
 
 namespace edl {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 TEST(WriteFileAtomically, ReplacesTheContentAndLeavesNothingBeside) {
   const std::filesystem::path folder =
@@ -22,6 +49,25 @@ TEST(WriteFileAtomically, ReplacesTheContentAndLeavesNothingBeside) {
   struct stat info {};
   ASSERT_EQ(stat((folder / "state").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+// Without the folder's own sync the file may be gone, or be the old one, after a loss of power.
+TEST(WriteFileAtomically, SyncsTheFileAndThenItsFolder) {
+  const std::filesystem::path folder =
+      std::filesystem::canonical(testing::TempDir()) / "sync_folder";
+  std::filesystem::create_directories(folder);
+  Synced().clear();
+
+  ASSERT_TRUE(WriteFileAtomically(folder / "state", "x").ok());
+
+  EXPECT_THAT(Synced(), ElementsAre(HasSubstr("sync_folder/state."), folder.string()));
+}
+
+TEST(SyncFolder, NamesTheFolderThatIsMissing) {
+  const Status status = SyncFolder("/nowhere/at/all");
+
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("/nowhere/at/all"));
 }
 
 TEST(WriteFileAtomically, NamesTheFolderThatIsMissing) {

@@ -79,6 +79,7 @@ Status PartWriter::Write(const Chunk& chunk) {
 Result<uint64_t> PartWriter::Finish() {
   EDL_RETURN_IF_ERROR(Write({.kind = ChunkKind::kEnd, .records = chunks_, .content = {}}));
   if (fsync(file_.get()) != 0) return Errno("making {} durable", path_.string());
+  EDL_RETURN_IF_ERROR(SyncFolder(path_.parent_path()));
   return bytes_;
 }
 
