@@ -13,6 +13,7 @@
 #include <httplib.h>
 
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/file.h"
 #include "base/flag_help.h"
 #include "base/flags.h"
@@ -27,7 +28,7 @@ constexpr int kFailed = 1;
 constexpr int kBadFlags = 2;
 
 FlagTable PsFlags() {
-  const auto lanes = std::to_string(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  const auto lanes = std::to_string(std::clamp(UsableCpus(), 1U, 16U));
   return FlagTable({
       {.name = "port",
        .type = FlagType::kInt,
