@@ -426,13 +426,16 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Unavailable("making {}: {}", folder.string(), error.message());
-  if (job::HasManifest(folder)) {
+  EDL_ASSIGN_OR_RETURN(const bool is_checkpoint, job::HasManifest(folder));
+  if (is_checkpoint) {
     return AlreadyExists("{} holds a checkpoint already", folder.string());
   }
   job::Manifest manifest;
   std::vector<std::string> metas;
   for (size_t place = 0; place < lanes_.size(); ++place) {
-    manifest.parts.push_back({.file = fmt::format("part-{:04}-of-{:04}", place, lanes_.size())});
+    manifest.parts.push_back({.file = fmt::format("part-{:04}-of-{:04}", place, lanes_.size()),
+                              .first_bucket = placement_.FirstOf(place),
+                              .end_bucket = placement_.EndOf(place)});
     metas.push_back(wire::Encode(
         wire::Save{.path = (std::filesystem::absolute(folder) / manifest.parts.back().file)}));
   }
@@ -453,11 +456,11 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
 
 Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
   EDL_ASSIGN_OR_RETURN(const job::Manifest manifest, job::ReadManifest(folder));
-  wire::Restore restore;
-  for (const job::Manifest::Part& part : manifest.parts) {
-    restore.paths.push_back(std::filesystem::absolute(folder) / part.file);
+  std::vector<std::string> metas;
+  for (size_t place = 0; place < lanes_.size(); ++place) {
+    metas.push_back(wire::Encode(wire::Restore{
+        .paths = manifest.PathsFor(folder, placement_.FirstOf(place), placement_.EndOf(place))}));
   }
-  const std::vector<std::string> metas(lanes_.size(), wire::Encode(restore));
   EDL_ASSIGN_OR_RETURN(const auto answers, AskAll(MessageType::kRestore, metas));
   uint64_t rows = 0;
   for (const LaneAnswer& lane : answers) {
