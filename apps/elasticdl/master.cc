@@ -1,5 +1,7 @@
 #include "apps/elasticdl/master.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "apps/elasticdl/server_hands.h"
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -58,6 +61,19 @@ int ExitCodeOf(job::JobState state) {
   return state == job::JobState::kStopped ? kStopped : kFailed;
 }
 
+// Lanes of a parameter server where --ps_lanes does not say. In a cluster its machine is not known
+// yet, and what it asks for is.
+int64_t DefaultPsLanes(const job::JobSpec& job) {
+  constexpr int64_t kMost = 16;
+  if (job.backend != job::BackendKind::kKubernetes) {
+    return std::clamp<int64_t>(UsableCpus(), 1, kMost);
+  }
+  const auto found = job.resources.find(job::Role::kPs);
+  if (found == job.resources.end()) return 1;
+  const double cpu = std::max(found->second.request.cpu, found->second.limit.cpu);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(cpu)), 1, kMost);
+}
+
 struct Setting {
   job::JobSpec job;
   std::optional<job::ClusterOptions> cluster;  // none: this machine
@@ -79,6 +95,7 @@ Result<Setting> ReadSetting(int argc, char** argv) {
     // `elasticdl train` has said what that means.
     if (setting.job.checkpoint_dir.empty()) setting.job.recovery_checkpoint_secs = 0;
   }
+  setting.job.default_ps_lanes = DefaultPsLanes(setting.job);
   setting.folder = flags.Text("job_dir");
   if (setting.folder.empty()) {
     return InvalidArgument("the master needs --job_dir: it is started by `elasticdl train`");
@@ -184,37 +201,39 @@ class Master {
 
   std::unique_ptr<ServerHands> MakeServerHands(master::Loop& loop, backend::Backend& backend) {
     const std::filesystem::path given = setting_.job.checkpoint_dir;
+    ServerHands::Answers answers;
+    answers.greeted = [&loop](uint64_t number, const Result<master::Greeting>& greeting) {
+      loop.Post([number, greeting](master::Core& core) {
+        core.parameters().OnGreeted(number, greeting, core.now());
+        core.Tick();
+      });
+    };
+    answers.restored = [&loop](uint64_t number, const Status& status) {
+      loop.Post([number, status](master::Core& core) {
+        core.parameters().OnRestored(number, status, core.now());
+      });
+    };
+    answers.saved = [&loop](uint64_t number, const Status& status) {
+      loop.Post([number, status](master::Core& core) {
+        core.parameters().OnSaved(number, status, core.now());
+        core.Tick();
+      });
+    };
+    answers.state = [&loop](const job::ServerView& view) {
+      loop.Post([view](master::Core& core) { core.parameters().OnState(view, core.now()); });
+    };
+    answers.alive = [&loop](int index, uint64_t incarnation) {
+      loop.Post([index, incarnation](master::Core& core) {
+        core.parameters().OnAlive(index, incarnation, core.now());
+      });
+    };
     return std::make_unique<ServerHands>(
-        setting_.job.num_ps, setting_.token,
-        given.empty() ? setting_.folder / "checkpoints" : given / setting_.job.job_name,
+        ServerHands::Options{.servers = setting_.job.num_ps,
+                             .token = setting_.token,
+                             .folder = given.empty() ? setting_.folder / "checkpoints"
+                                                     : given / setting_.job.job_name},
         [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); },
-        ServerHands::Answers{.greeted =
-                                 [&loop](uint64_t number, const Result<uint64_t>& incarnation) {
-                                   loop.Post([number, incarnation](master::Core& core) {
-                                     core.parameters().OnGreeted(number, incarnation, core.now());
-                                     core.Tick();
-                                   });
-                                 },
-                             .restored =
-                                 [&loop](uint64_t number, const Status& status) {
-                                   loop.Post([number, status](master::Core& core) {
-                                     core.parameters().OnRestored(number, status, core.now());
-                                   });
-                                 },
-                             .saved =
-                                 [&loop](uint64_t number, const Status& status) {
-                                   loop.Post([number, status](master::Core& core) {
-                                     core.parameters().OnSaved(number, status, core.now());
-                                     core.Tick();
-                                   });
-                                 },
-                             .state =
-                                 [&loop](const job::ServerView& view) {
-                                   loop.Post([view](master::Core& core) {
-                                     core.parameters().OnState(view);
-                                   });
-                                 }},
-        clock_);
+        std::move(answers), clock_);
   }
 
   void Show(const job::JobView& view) {

@@ -1,12 +1,18 @@
 #include "apps/elasticdl/server_hands.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <span>
 #include <system_error>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "base/log.h"
+#include "job/checkpoint_folder.h"
 #include "job/manifest.h"
 #include "wire/messages.h"
+#include "wire/placement.h"
 
 namespace edl::apps {
 namespace {
@@ -16,9 +22,8 @@ using ps_client::LaneAnswer;
 using ps_client::Question;
 
 constexpr ps_client::AskOptions kShort{.patience = std::chrono::seconds(5)};
-// For a restore or a save: a machine that is gone may not even refuse.
-constexpr std::chrono::minutes kLongest{10};
-constexpr std::chrono::milliseconds kLookEvery{500};
+
+static_assert(job::kBuckets == wire::kBuckets);
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -32,100 +37,154 @@ Result<ps_client::LinkOptions> ToLink(const std::string& address) {
   return to;
 }
 
-// Lives that are meant and those that answered must be the same.
-Status CheckLives(const std::vector<LaneAnswer>& answers, uint64_t incarnation) {
-  for (const LaneAnswer& answer : answers) {
-    if (answer.incarnation != incarnation) {
-      return Aborted("a parameter server was started anew meanwhile");
-    }
-  }
-  return Ok();
-}
-
 }  // namespace
 
-ServerHands::ServerHands(int servers, std::string token, fs::path folder, AddressOf address_of,
-                         Answers answers, const Clock& clock)
-    : servers_(servers),
-      token_(std::move(token)),
-      folder_(std::move(folder)),
+ServerHands::ServerHands(Options options, AddressOf address_of, Answers answers, const Clock& clock)
+    : options_(std::move(options)),
       address_of_(std::move(address_of)),
       answers_(std::move(answers)),
       clock_(clock) {
-  threads_.emplace_back([this] { Carry(); });
+  threads_.emplace_back([this] { RestoreAllAsked(); });
   threads_.emplace_back([this] { SaveAllAsked(); });
-  threads_.emplace_back([this] { LookAfterAll(); });
+  threads_.emplace_back([this] { DoFolderWork(); });
+  for (int index = 0; index < options_.servers; ++index) {
+    watches_.push_back(std::make_unique<ServerWatch>(
+        index, options_.servers, [this](int server) { return LinkTo(server); },
+        ServerWatch::Answers{.greeted = answers_.greeted,
+                             .state = answers_.state,
+                             .alive = answers_.alive,
+                             .round = [this](bool progressed) { OnRound(progressed); }},
+        clock_));
+  }
 }
 
 ServerHands::~ServerHands() {
   stop_ = true;
   {
     const MutexLock lock(mutex_);
+    for (const std::weak_ptr<Long>& weak : longs_) {
+      if (const LongPtr run = weak.lock()) run->stop = true;
+    }
     changed_.NotifyAll();
   }
+  watches_.clear();
   for (std::thread& thread : threads_) thread.join();
+}
+
+ServerHands::LongPtr ServerHands::Begin(uint64_t number) {
+  auto run = std::make_shared<Long>();
+  run->number = number;
+  run->progress_at = clock_.Now();
+  return run;
 }
 
 void ServerHands::Do(std::vector<master::ServerCommand> commands) {
   if (commands.empty()) return;
   const MutexLock lock(mutex_);
+  std::erase_if(longs_, [](const std::weak_ptr<Long>& weak) { return weak.expired(); });
   for (master::ServerCommand& command : commands) {
     if (auto* serve = std::get_if<master::ServeAll>(&command)) {
-      serve_ = std::move(*serve);
+      const auto shared = std::make_shared<const master::ServeAll>(std::move(*serve));
       ++serve_number_;
+      for (const auto& watch : watches_) watch->Serve(shared, serve_number_);
     } else if (auto* save = std::get_if<master::SaveAll>(&command)) {
-      saves_.push_back(std::move(*save));
-    } else if (auto* greet = std::get_if<master::GreetServer>(&command)) {
-      asked_.emplace_back(*greet);
+      saves_.push_back({std::move(*save), Begin(save->number)});
+      longs_.emplace_back(saves_.back().run);
+    } else if (const auto* cancel = std::get_if<master::CancelSave>(&command)) {
+      for (const std::weak_ptr<Long>& weak : longs_) {
+        const LongPtr run = weak.lock();
+        if (run != nullptr && run->number == cancel->number) run->stop = true;
+      }
+    } else if (const auto* greet = std::get_if<master::GreetServer>(&command)) {
+      watches_.at(static_cast<size_t>(greet->index))->Greet(greet->number);
     } else if (auto* restore = std::get_if<master::RestoreServers>(&command)) {
-      asked_.emplace_back(std::move(*restore));
+      // Whoever waits for the one before has given it up.
+      if (last_restore_ != nullptr) last_restore_->stop = true;
+      last_restore_ = Begin(restore->number);
+      longs_.emplace_back(last_restore_);
+      restores_.push_back({std::move(*restore), last_restore_});
     } else if (auto* drop = std::get_if<master::DropCheckpoint>(&command)) {
-      asked_.emplace_back(std::move(*drop));
+      folder_work_.emplace_back(std::move(*drop));
+    } else if (auto* collect = std::get_if<master::CollectOrphans>(&command)) {
+      folder_work_.emplace_back(std::move(*collect));
     }
   }
   changed_.NotifyAll();
 }
 
-void ServerHands::Carry() {
+void ServerHands::OnRound(bool progressed) {
+  const MutexLock lock(mutex_);
+  for (const std::weak_ptr<Long>& weak : longs_) {
+    const LongPtr run = weak.lock();
+    if (run == nullptr) continue;
+    if (progressed) {
+      run->progress_at = clock_.Now();
+    } else if (clock_.Now() - run->progress_at.load() > options_.no_progress) {
+      run->stands_still = true;
+      run->stop = true;
+    }
+  }
+}
+
+void ServerHands::RestoreAllAsked() {
   while (true) {
-    std::optional<Ask> asked;
+    std::optional<RestoreAsked> asked;
     {
       const MutexLock lock(mutex_);
-      while (asked_.empty() && !stop_) changed_.Wait(mutex_);
+      while (restores_.empty() && !stop_) changed_.Wait(mutex_);
       if (stop_) return;
-      asked = std::move(asked_.front());
-      asked_.pop_front();
+      asked = std::move(restores_.front());
+      restores_.pop_front();
     }
-    if (const auto* greet = std::get_if<master::GreetServer>(&*asked)) {
-      const Result<wire::Welcome> welcome = Greet(greet->index);
-      answers_.greeted(greet->number, welcome.ok() ? Result<uint64_t>(welcome->incarnation)
-                                                   : Result<uint64_t>(welcome.status()));
-    } else if (const auto* restore = std::get_if<master::RestoreServers>(&*asked)) {
-      answers_.restored(restore->number, Restore(*restore));
-    } else if (const auto* drop = std::get_if<master::DropCheckpoint>(&*asked)) {
-      Drop(drop->name);
-    }
+    asked->run->progress_at = clock_.Now();
+    answers_.restored(asked->restore.number, Restore(asked->restore, *asked->run));
   }
 }
 
 void ServerHands::SaveAllAsked() {
   while (true) {
-    std::optional<master::SaveAll> save;
+    std::optional<SaveAsked> asked;
     {
       const MutexLock lock(mutex_);
       while (saves_.empty() && !stop_) changed_.Wait(mutex_);
       if (stop_) return;
-      save = std::move(saves_.front());
+      asked = std::move(saves_.front());
       saves_.pop_front();
     }
-    answers_.saved(save->number, Save(*save));
+    asked->run->progress_at = clock_.Now();
+    answers_.saved(asked->save.number, Save(asked->save, *asked->run));
+  }
+}
+
+void ServerHands::DoFolderWork() {
+  while (true) {
+    std::optional<FolderWork> work;
+    {
+      const MutexLock lock(mutex_);
+      while (folder_work_.empty() && !stop_) changed_.Wait(mutex_);
+      if (stop_) return;
+      work = std::move(folder_work_.front());
+      folder_work_.pop_front();
+    }
+    if (const auto* drop = std::get_if<master::DropCheckpoint>(&*work)) {
+      std::error_code error;
+      fs::remove_all(options_.folder / drop->name, error);
+      if (error) LOG_WARNING("removing checkpoint {}: {}", drop->name, error.message());
+    } else if (const auto* collect = std::get_if<master::CollectOrphans>(&*work)) {
+      const std::vector<std::string> removed =
+          job::RemoveOrphans(options_.folder, collect->ledger, collect->keep, collect->below);
+      if (!removed.empty()) {
+        LOG_INFO("removed what is left of saves that were not finished: {}",
+                 fmt::join(removed, ", "));
+      }
+    }
   }
 }
 
 Result<ps_client::LinkOptions> ServerHands::LinkTo(int index) const {
   EDL_ASSIGN_OR_RETURN(const std::string address, address_of_(index));
   EDL_ASSIGN_OR_RETURN(ps_client::LinkOptions to, ToLink(address));
-  to.token = token_;
+  to.token = options_.token;
   return to;
 }
 
@@ -133,22 +192,43 @@ Result<wire::Welcome> ServerHands::Greet(int index) const {
   EDL_ASSIGN_OR_RETURN(const ps_client::LinkOptions to, LinkTo(index));
   EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, ps_client::AskWho(to, kShort, clock_));
   if (welcome.index != static_cast<uint32_t>(index) ||
-      welcome.servers != static_cast<uint32_t>(servers_)) {
+      welcome.servers != static_cast<uint32_t>(options_.servers)) {
     return Unavailable("{}:{} is server {} of {}, and not {} of {}", to.host, to.port,
-                       welcome.index, welcome.servers, index, servers_);
+                       welcome.index, welcome.servers, index, options_.servers);
   }
   return welcome;
 }
 
-Status ServerHands::Restore(const master::RestoreServers& restore) const {
+Result<std::vector<LaneAnswer>> ServerHands::AskLong(wire::MessageType type,
+                                                     const std::vector<Question>& questions,
+                                                     Long& run) const {
+  Result<std::vector<LaneAnswer>> answers =
+      ps_client::Ask(type, questions, {.stop = &run.stop}, clock_);
+  if (answers.status().code() == Code::kCancelled && run.stands_still) {
+    return DeadlineExceeded(
+        "no parameter server has saved or restored anything for {} s",
+        std::chrono::duration_cast<std::chrono::seconds>(options_.no_progress).count());
+  }
+  return answers;
+}
+
+// NotFound: it is not there, though the folder that it belongs in is.
+Result<job::Manifest> ServerHands::ReadCheckpoint(const fs::path& folder) const {
+  Result<job::Manifest> manifest = job::ReadManifest(folder);
+  if (manifest.status().code() != Code::kNotFound) return manifest;
+  const fs::path parent = fs::absolute(folder).parent_path();
+  std::error_code error;
+  if (fs::exists(parent, error)) return manifest;
+  return Unavailable("{} is not there: is its volume mounted?", parent.string());
+}
+
+Status ServerHands::Restore(const master::RestoreServers& restore, Long& run) const {
   wire::Restore message{.ps_epoch = restore.ps_epoch, .with_marks = !restore.of_another_job};
+  const fs::path folder =
+      restore.of_another_job ? fs::path(restore.checkpoint) : options_.folder / restore.checkpoint;
+  job::Manifest manifest;
   if (!restore.checkpoint.empty()) {
-    const fs::path folder =
-        restore.of_another_job ? fs::path(restore.checkpoint) : folder_ / restore.checkpoint;
-    EDL_ASSIGN_OR_RETURN(const job::Manifest manifest, job::ReadManifest(folder));
-    for (const job::Manifest::Part& part : manifest.parts) {
-      message.paths.push_back(fs::absolute(folder) / part.file);
-    }
+    EDL_ASSIGN_OR_RETURN(manifest, ReadCheckpoint(folder));
   }
   std::vector<Question> questions;
   for (const master::RestoreServers::Server& server : restore.servers) {
@@ -156,31 +236,38 @@ Status ServerHands::Restore(const master::RestoreServers& restore) const {
     EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, Greet(server.index));
     message.incarnation = server.incarnation;
     for (const ps_client::LinkOptions& lane : ps_client::LanesOf(to, welcome)) {
+      const wire::Placement placement(lane.lanes);
+      message.paths =
+          manifest.PathsFor(folder, placement.FirstOf(lane.place), placement.EndOf(lane.place));
       questions.push_back({.to = lane, .meta = wire::Encode(message)});
     }
   }
-  return ps_client::Ask(wire::MessageType::kRestore, questions,
-                        {.patience = kLongest, .stop = &stop_}, clock_)
-      .status();
+  const Status restored = AskLong(wire::MessageType::kRestore, questions, run).status();
+  if (restored.code() == Code::kNotFound) {
+    return Unavailable("{}; the master sees the file: is the volume mounted there?",
+                       restored.message());
+  }
+  return restored;
 }
 
-Status ServerHands::Save(const master::SaveAll& save) const {
-  const fs::path folder = folder_ / save.name;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return StatusFromErrno(error.value(), fmt::format("making {}", folder.string()));
+Status ServerHands::Save(const master::SaveAll& save, Long& run) const {
+  const fs::path folder = options_.folder / save.name;
+  EDL_RETURN_IF_ERROR(job::MakeCheckpointFolder(folder));
   job::Manifest manifest{
       .ps_epoch = save.ps_epoch, .version = save.version, .covered = save.covered};
   std::vector<Question> questions;
   std::vector<uint64_t> lives;
-  for (int index = 0; index < servers_; ++index) {
+  for (int index = 0; index < options_.servers; ++index) {
     EDL_ASSIGN_OR_RETURN(const ps_client::LinkOptions to, LinkTo(index));
     EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, Greet(index));
     const uint64_t life = save.incarnations[static_cast<size_t>(index)];
     if (welcome.incarnation != life) return Aborted("parameter server {} was started anew", index);
+    const wire::Placement placement(size_t{welcome.lanes} * welcome.servers);
     for (const ps_client::LinkOptions& lane : ps_client::LanesOf(to, welcome)) {
       manifest.parts.push_back(
-          {.file = fmt::format("part-{:04}-of-{:04}-{:016x}", lane.place, lane.lanes, life)});
+          {.file = fmt::format("part-{:04}-of-{:04}-{:016x}", lane.place, lane.lanes, life),
+           .first_bucket = placement.FirstOf(lane.place),
+           .end_bucket = placement.EndOf(lane.place)});
       lives.push_back(life);
       questions.push_back({.to = lane,
                            .meta = wire::Encode(wire::Save{.path = fs::absolute(folder) /
@@ -193,101 +280,16 @@ Status ServerHands::Save(const master::SaveAll& save) const {
     EDL_RETURN_IF_ERROR(ps_client::Ask(wire::MessageType::kFlush, flush, kShort, clock_).status());
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<LaneAnswer> answers,
-                       ps_client::Ask(wire::MessageType::kSave, questions,
-                                      {.patience = kLongest, .stop = &stop_}, clock_));
+                       AskLong(wire::MessageType::kSave, questions, run));
   for (size_t i = 0; i < answers.size(); ++i) {
-    EDL_RETURN_IF_ERROR(CheckLives({answers[i]}, lives[i]));
+    if (answers[i].incarnation != lives[i]) {
+      return Aborted("a parameter server was started anew meanwhile");
+    }
     wire::SaveAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[i].meta), answer));
     manifest.parts[i].bytes = answer.bytes;
   }
   return job::WriteManifest(folder, manifest);
-}
-
-void ServerHands::Drop(const std::string& name) const {
-  std::error_code error;
-  fs::remove_all(folder_ / name, error);
-  if (error) LOG_WARNING("removing checkpoint {}: {}", name, error.message());
-}
-
-void ServerHands::LookAfterAll() {
-  while (true) {
-    std::optional<master::ServeAll> serve;
-    uint64_t number = 0;
-    {
-      const MutexLock lock(mutex_);
-      serve = serve_;
-      number = serve_number_;
-    }
-    for (int index = 0; index < servers_ && !stop_; ++index) LookAfter(index, serve, number);
-    const auto next = std::chrono::steady_clock::now() + kLookEvery;
-    const MutexLock lock(mutex_);
-    while (!stop_ && serve_number_ == number && changed_.WaitUntil(mutex_, next)) {
-    }
-    if (stop_) return;
-  }
-}
-
-// Tells the server what it may do, if it does not know yet, and hears how it is.
-void ServerHands::LookAfter(int index, const std::optional<master::ServeAll>& serve,
-                            uint64_t number) {
-  if (!serve.has_value()) return;
-  const Result<ps_client::LinkOptions> to = LinkTo(index);
-  if (!to.ok()) return;
-  const Result<wire::Welcome> welcome = Greet(index);
-  const uint64_t life = serve->incarnations[static_cast<size_t>(index)];
-  if (!welcome.ok()) return;
-  if (welcome->incarnation != life) {
-    // Another life is the master's business first.
-    answers_.state({.index = index, .incarnation = welcome->incarnation});
-    return;
-  }
-  Known& known = known_[index];
-  if (known.incarnation != life) known = {.incarnation = life, .at = clock_.Now()};
-  std::vector<Question> questions;
-  for (const ps_client::LinkOptions& lane : ps_client::LanesOf(*to, *welcome)) {
-    questions.push_back({.to = lane});
-  }
-  if (known.serve_told != number) {
-    const std::string meta =
-        wire::Encode(wire::Serve{.incarnation = life,
-                                 .ps_epoch = serve->ps_epoch,
-                                 .may_push = serve->may_push,
-                                 .floor = serve->floor,
-                                 .covered = serve->covered.ToJson(),
-                                 .released = serve->released.at(static_cast<size_t>(index))});
-    for (Question& question : questions) question.meta = meta;
-    const auto told = ps_client::Ask(wire::MessageType::kServe, questions, kShort, clock_);
-    if (!told.ok()) return;
-    known.serve_told = number;
-    for (Question& question : questions) question.meta.clear();
-  }
-  const auto answers = ps_client::Ask(wire::MessageType::kState, questions, kShort, clock_);
-  if (!answers.ok()) return;
-  job::ServerView view{.index = index, .incarnation = life};
-  uint64_t pulled = 0;
-  uint64_t pushed = 0;
-  for (const LaneAnswer& lane : *answers) {
-    wire::StateAnswer state;
-    if (!wire::Decode(Bytes(lane.meta), state).ok()) return;
-    view.ps_epoch = state.ps_epoch;
-    view.rows += static_cast<int64_t>(state.rows);
-    view.bytes += static_cast<int64_t>(state.bytes);
-    view.evicted += static_cast<int64_t>(state.evicted);
-    view.opens_waiting += static_cast<int64_t>(state.opens_waiting);
-    view.leaving = view.leaving || state.leaving;
-    pulled += state.rows_pulled;
-    pushed += state.rows_pushed;
-  }
-  const double seconds = std::chrono::duration<double>(clock_.Now() - known.at).count();
-  if (seconds > 0) {
-    view.rows_pulled_per_s = static_cast<double>(pulled - known.rows_pulled) / seconds;
-    view.rows_pushed_per_s = static_cast<double>(pushed - known.rows_pushed) / seconds;
-  }
-  known.rows_pulled = pulled;
-  known.rows_pushed = pushed;
-  known.at = clock_.Now();
-  answers_.state(view);
 }
 
 }  // namespace edl::apps

@@ -116,12 +116,13 @@ std::string ReplicaTable(const Look& look) {
 std::string ServerTable(const job::JobView& view) {
   if (view.servers.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
-      {"PS", "ROWS", "MEMORY", "EVICTED", "PULLED/S", "PUSHED/S"}};
+      {"PS", "ROWS", "MEMORY", "EVICTED", "PULLED/S", "PUSHED/S", "REASON"}};
   for (const job::ServerView& server : view.servers) {
     rows.push_back({std::to_string(server.index), Count(server.rows),
                     fmt::format("{:.1f} MiB", static_cast<double>(server.bytes) / (1 << 20)),
                     Count(server.evicted), Count(static_cast<int64_t>(server.rows_pulled_per_s)),
-                    Count(static_cast<int64_t>(server.rows_pushed_per_s))});
+                    Count(static_cast<int64_t>(server.rows_pushed_per_s)),
+                    Harmless(server.reason)});
   }
   return "\n" + Columns(rows);
 }

@@ -117,6 +117,7 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.evaluator_grace_secs = flags.Int("evaluator_grace_secs");
   spec.own_ps = flags.String("ps_program") == "elasticdl";
   spec.ps_lanes = flags.Int("ps_lanes");
+  spec.ps_silence_secs = flags.Int("ps_silence_secs");
   spec.recovery_checkpoint_secs = flags.Int("recovery_checkpoint_secs");
   spec.checkpoint_steps = flags.Int("checkpoint_steps");
   spec.keep_checkpoint_max = flags.Int("keep_checkpoint_max");

@@ -86,7 +86,9 @@ struct JobSpec {
 
   // Parameters that servers of ours keep.
   bool own_ps = false;
-  int64_t ps_lanes = 0;                   // 0: as many as the machine has cores
+  int64_t ps_lanes = 0;                   // 0: default_ps_lanes
+  int64_t default_ps_lanes = 1;           // as the master finds out when the job begins
+  int64_t ps_silence_secs = 15;           // a server that answers not so long is replaced; 0: never
   int64_t recovery_checkpoint_secs = 30;  // 0: losing a server fails the job
   int64_t checkpoint_steps = 0;           // 0: none but those for recovery
   int64_t keep_checkpoint_max = 0;        // of those by steps; 0: all

@@ -81,6 +81,7 @@ json Write(const ServerView& view) {
           {"rows", view.rows},
           {"bytes", view.bytes},
           {"evicted", view.evicted},
+          {"reason", view.reason},
           {"rows_pulled_per_s", view.rows_pulled_per_s},
           {"rows_pushed_per_s", view.rows_pushed_per_s}};
 }
@@ -92,6 +93,7 @@ ServerView ReadServer(const json& in) {
   in.at("rows").get_to(view.rows);
   in.at("bytes").get_to(view.bytes);
   in.at("evicted").get_to(view.evicted);
+  view.reason = in.value("reason", "");
   in.at("rows_pulled_per_s").get_to(view.rows_pulled_per_s);
   in.at("rows_pushed_per_s").get_to(view.rows_pushed_per_s);
   return view;

@@ -56,6 +56,7 @@ struct ServerView {
   int64_t evicted = 0;
   int64_t opens_waiting = 0;  // workers that wait for the first checkpoint
   bool leaving = false;       // it was told to end, and waits to be saved
+  std::string reason;         // why it does not serve, or does not answer; empty: it does
   double rows_pulled_per_s = 0;
   double rows_pushed_per_s = 0;
 };

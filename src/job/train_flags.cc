@@ -155,7 +155,10 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "0",
            .group = kReplicas,
-           .help = "Threads of each of our parameter servers; 0: as many as its machine has cores.",
+           .help =
+               "Threads of each of our parameter servers; 0: by --ps_resource_limit or "
+               "--ps_resource_request in a cluster, else as many as the machine has cores. Decided "
+               "once for a job.",
            .value_name = "N",
            .at_least = 0,
            .at_most = 1024,
@@ -291,6 +294,16 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max},
+          {.name = "ps_silence_secs",
+           .type = kInt,
+           .default_value = "15",
+           .group = kFailures,
+           .help = "One of our parameter servers that does not answer for so many seconds is "
+                   "replaced; 0: never.",
+           .value_name = "N",
+           .at_least = 0,
+           .at_most = kInt32Max,
+           .newcomer = true},
           {.name = "ps_is_critical",
            .type = kBool,
            .default_value = "true",

@@ -67,6 +67,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   EDL_RETURN_IF_ERROR(world_.Load(get("world")));
   EDL_RETURN_IF_ERROR(keeper_.Load(now_));
   EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), Mix(seed_, 1) | 1, now_));
+  keeper_.set_ps_lanes(parameters_.lanes());
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   return Ok();
@@ -311,7 +312,12 @@ void Core::Tick() {
   sync_.Tick(now_);
   pace_.Tick(now_);
   keeper_.Tick(now_);
-  if (parameters_.enabled() && !ending_) parameters_.Tick(RunningServers(), now_);
+  if (parameters_.enabled() && !ending_) {
+    parameters_.Tick(RunningServers(), now_);
+    for (const SilentServer& server : parameters_.TakeSilent()) {
+      keeper_.Replace({job::Role::kPs, server.replica}, server.why);
+    }
+  }
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   dispatcher_.Tick(now_);
   dispatcher_.SettleAll(now_);
@@ -375,7 +381,7 @@ job::JobView Core::View() const {
   view.checkpoint_step = progress_.checkpoint_step();
   view.evaluated_step = progress_.evaluated_step();
   if (parameters_.enabled()) {
-    view.servers = parameters_.View();
+    view.servers = parameters_.View(now_);
     if (!parameters_.checkpoints().empty()) view.checkpoint = parameters_.checkpoints().back().name;
   }
   std::map<DatasetId, int64_t> leases;

@@ -50,7 +50,7 @@ std::vector<std::string> CommandOf(const job::JobSpec& job) {
 using Addresses = std::map<job::Role, std::vector<std::string>>;
 
 std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaContext& context,
-                                         int index, const std::string& address) {
+                                         int index, int64_t lanes, const std::string& address) {
   const size_t colon = address.rfind(':');
   std::vector<std::string> command = {
       context.program,
@@ -61,7 +61,7 @@ std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaC
       fmt::format("--index={}", index),
       fmt::format("--servers={}", job.num_ps),
       "--token_file=" + context.token_file};
-  if (job.ps_lanes > 0) command.push_back(fmt::format("--lanes={}", job.ps_lanes));
+  if (lanes > 0) command.push_back(fmt::format("--lanes={}", lanes));
   return command;
 }
 
@@ -116,7 +116,7 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
     spec.env["ELASTICDL_CONSISTENCY"] = ConsistencyOf(job);
     spec.env["ELASTICDL_MAX_AHEAD"] = std::to_string(job.max_ahead);
     if (role == job::Role::kPs) {
-      spec.command = CommandOfServer(job, context, command.index,
+      spec.command = CommandOfServer(job, context, command.index, command.ps_lanes,
                                      servers.at(static_cast<size_t>(command.index)));
     }
   }

@@ -59,12 +59,12 @@ TEST(ReplicaSpecOf, RunsOurParameterServersAndTellsWorkersWhereTheyAre) {
   job::JobSpec job = WorkersOnly(1);
   job.own_ps = true;
   job.num_ps = 2;
-  job.ps_lanes = 3;
   const std::map<job::Role, std::vector<std::string>> addresses = {
       {job::Role::kPs, {"localhost:1", "localhost:2"}}};
 
-  const job::ReplicaSpec ps =
-      MakeReplicaSpec(LaunchOf({job::Role::kPs, 5}, 1), job, kContext, addresses);
+  LaunchCommand launch = LaunchOf({job::Role::kPs, 5}, 1);
+  launch.ps_lanes = 3;
+  const job::ReplicaSpec ps = MakeReplicaSpec(launch, job, kContext, addresses);
   const job::ReplicaSpec worker = MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, addresses);
 
   EXPECT_EQ(ps.command, (std::vector<std::string>{"elasticdl", "ps", "--managed", "--port=2",

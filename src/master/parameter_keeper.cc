@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "job/checkpoint_folder.h"
 
 namespace edl::master {
 namespace {
@@ -15,13 +16,27 @@ using nlohmann::json;
 // A server that is away, or was when it was asked, and may be back.
 bool MayPass(const Status& status) {
   return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded ||
-         status.code() == Code::kAborted || status.code() == Code::kFailedPrecondition;
+         status.code() == Code::kAborted || status.code() == Code::kFailedPrecondition ||
+         status.code() == Code::kCancelled;
 }
 
-// What a checkpoint says that cannot be used, whoever reads it.
+// What a checkpoint says that cannot be used, whoever reads it. Everything else (a mount in
+// trouble, permissions, no memory) says nothing about the checkpoint.
 bool IsDamage(const Status& status) {
-  return status.code() == Code::kDataLoss || status.code() == Code::kNotFound ||
-         status.code() == Code::kInvalidArgument;
+  return status.code() == Code::kDataLoss || status.code() == Code::kNotFound;
+}
+
+// Of those that were found damaged, kept for people to look at.
+constexpr size_t kMostBad = 2;
+
+Duration BackoffAfter(int failures) {
+  const int doublings = std::clamp(failures - 1, 0, 10);
+  return std::min<Duration>(ParameterKeeper::kGreetEvery * (1 << doublings),
+                            ParameterKeeper::kRestoreBackoff);
+}
+
+int64_t SecondsOf(Duration time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
 }  // namespace
@@ -32,30 +47,47 @@ Status ParameterKeeper::Load(const std::string& saved, uint64_t new_ledger, Time
   next_save_at_ = now;
   ledger_id_ = new_ledger;
   dirty_ = saved.empty();
-  if (!saved.empty()) {
-    const json in = json::parse(saved, nullptr, false);
-    if (!in.is_object()) return DataLoss("what the ledger says of parameters cannot be read");
-    ledger_id_ = in.value("ledger", uint64_t{0});
-    ps_epoch_ = in.value("ps_epoch", uint64_t{0});
-    next_save_ = in.value("next_save", int64_t{1});
-    usable_ = in.value("usable", size_t{0});
-    for (const json& server : in.value("served", json::array())) {
-      served_.push_back(
-          {server.value("replica", int64_t{-1}), server.value("incarnation", uint64_t{0})});
-    }
-    for (const json& checkpoint : in.value("checkpoints", json::array())) {
-      EDL_ASSIGN_OR_RETURN(job::ShardSet covered,
-                           job::ShardSet::FromJson(checkpoint.value("covered", json()).dump()));
-      checkpoints_.push_back({.name = checkpoint.value("name", ""),
-                              .users = checkpoint.value("users", false),
-                              .version = checkpoint.value("version", int64_t{0}),
-                              .covered = std::move(covered)});
-    }
-    if (!checkpoints_.empty()) version_at_save_ = checkpoints_.back().version;
-  }
+  lanes_ = spec_.ps_lanes > 0 ? spec_.ps_lanes : spec_.default_ps_lanes;
+  if (!saved.empty()) EDL_RETURN_IF_ERROR(LoadSaved(saved));
   // With another number of servers every bucket may have another home.
   if (served_.size() != slots_.size()) served_.assign(slots_.size(), {});
   UpdateRule();
+  return Ok();
+}
+
+Status ParameterKeeper::LoadSaved(const std::string& saved) {
+  const json in = json::parse(saved, nullptr, false);
+  if (!in.is_object()) return DataLoss("what the ledger says of parameters cannot be read");
+  ledger_id_ = in.value("ledger", uint64_t{0});
+  ps_epoch_ = in.value("ps_epoch", uint64_t{0});
+  next_save_ = in.value("next_save", int64_t{1});
+  usable_ = in.value("usable", size_t{0});
+  for (const json& server : in.value("served", json::array())) {
+    served_.push_back(
+        {server.value("replica", int64_t{-1}), server.value("incarnation", uint64_t{0})});
+  }
+  for (const json& checkpoint : in.value("checkpoints", json::array())) {
+    EDL_ASSIGN_OR_RETURN(job::ShardSet covered,
+                         job::ShardSet::FromJson(checkpoint.value("covered", json()).dump()));
+    checkpoints_.push_back({.name = checkpoint.value("name", ""),
+                            .users = checkpoint.value("users", false),
+                            .version = checkpoint.value("version", int64_t{0}),
+                            .covered = std::move(covered)});
+  }
+  for (const json& bad : in.value("bad", json::array())) {
+    bad_.push_back({bad.value("name", ""), bad.value("why", "")});
+  }
+  if (!checkpoints_.empty()) version_at_save_ = checkpoints_.back().version;
+  const int64_t lanes = in.value("lanes", int64_t{0});
+  if (lanes <= 0 || lanes == lanes_) {
+    dirty_ = lanes != lanes_;
+  } else if (spec_.ps_lanes > 0) {
+    // Said anew by --resume: every bucket may have another home.
+    served_.clear();
+    dirty_ = true;
+  } else {
+    lanes_ = lanes;
+  }
   return Ok();
 }
 
@@ -63,6 +95,7 @@ void ParameterKeeper::Flush() {
   if (!dirty_) return;
   json out = {{"ledger", ledger_id_},
               {"ps_epoch", ps_epoch_},
+              {"lanes", lanes_},
               {"next_save", next_save_},
               {"usable", usable_}};
   out["served"] = json::array();
@@ -76,7 +109,11 @@ void ParameterKeeper::Flush() {
                                   {"version", checkpoint.version},
                                   {"covered", json::parse(checkpoint.covered.ToJson())}});
   }
-  ledger_.PutMeta("parameters", out.dump());
+  out["bad"] = json::array();
+  for (const BadCheckpoint& bad : bad_) {
+    out["bad"].push_back({{"name", bad.name}, {"why", bad.why}});
+  }
+  ledger_.PutMeta("parameters", out.dump(-1, ' ', false, json::error_handler_t::replace));
   dirty_ = false;
 }
 
@@ -105,7 +142,9 @@ std::vector<uint64_t> ParameterKeeper::Incarnations() const {
 
 void ParameterKeeper::Tick(const std::vector<int64_t>& running, Time now) {
   if (!enabled() || failure_.has_value()) return;
-  Observe(running);
+  Observe(running, now);
+  CheckSilence(now);
+  if (!orphans_collected_) CollectRest();
   if (phase_ == Phase::kGathering) {
     Greet(now);
     const bool all_known = std::ranges::all_of(
@@ -116,15 +155,56 @@ void ParameterKeeper::Tick(const std::vector<int64_t>& running, Time now) {
   UpdateRule();
 }
 
-void ParameterKeeper::Observe(const std::vector<int64_t>& running) {
+void ParameterKeeper::Observe(const std::vector<int64_t>& running, Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].replica == running[i]) continue;
     if (slots_[i].replica >= 0 && phase_ == Phase::kServing) {
       LOG_WARNING("parameter server {} is gone: workers wait until it is restored", i);
     }
-    slots_[i] = {.replica = running[i]};
+    slots_[i] = {.replica = running[i], .heard_at = now};
     phase_ = Phase::kGathering;
+    // Without this server it can only fail, and it may take long to.
+    if (saving_.has_value()) commands_.emplace_back(CancelSave{saving_->number});
   }
+}
+
+void ParameterKeeper::Heard(Slot& slot, Time now) {
+  slot.heard_at = now;
+  slot.has_answered = true;
+  slot.trouble.clear();
+}
+
+Duration ParameterKeeper::SilenceAllowed(const Slot& slot) const {
+  const Duration allowed = std::chrono::seconds(spec_.ps_silence_secs);
+  return slot.has_answered ? allowed : std::max(allowed, kFirstAnswer);
+}
+
+// A process that was stopped, a machine that is gone without a word, a network that is cut: nobody
+// but the missing answers tells.
+void ParameterKeeper::CheckSilence(Time now) {
+  if (spec_.ps_silence_secs <= 0) return;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    if (slot.replica < 0 || now < slot.replace_at) continue;
+    if (now - slot.heard_at <= SilenceAllowed(slot)) continue;
+    // It is asked again as long as it is there: the request may be lost too.
+    slot.replace_at = now + std::chrono::seconds(spec_.ps_silence_secs);
+    silent_.push_back({slot.replica, ReasonOf(i, now)});
+  }
+}
+
+std::string ParameterKeeper::ReasonOf(size_t index, Time now) const {
+  const Slot& slot = slots_[index];
+  if (slot.replica < 0) return "does not run";
+  const Duration silent = now - slot.heard_at;
+  if (silent > kShowSilence) {
+    return slot.trouble.empty()
+               ? fmt::format("no answer for {} s", SecondsOf(silent))
+               : fmt::format("no good answer for {} s: {}", SecondsOf(silent), slot.trouble);
+  }
+  if (phase_ == Phase::kRestoring) return fmt::format("restoring {}", restoring_);
+  if (phase_ == Phase::kGathering && !restore_trouble_.empty()) return restore_trouble_;
+  return "";
 }
 
 void ParameterKeeper::Greet(Time now) {
@@ -137,17 +217,27 @@ void ParameterKeeper::Greet(Time now) {
   }
 }
 
-void ParameterKeeper::OnGreeted(uint64_t number, const Result<uint64_t>& incarnation, Time now) {
+void ParameterKeeper::OnGreeted(uint64_t number, const Result<Greeting>& greeting, Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.greet_number != number) continue;
     slot.greet_number = 0;
-    slot.greet_at = now + kGreetEvery;
-    if (!incarnation.ok()) continue;
+    slot.greet_at = std::max(slot.greet_at, now + kGreetEvery);
+    if (!greeting.ok()) {
+      slot.trouble = slot.has_answered ? "" : greeting.status().message();
+      continue;
+    }
+    if (greeting->lanes != lanes_) {
+      slot.trouble =
+          fmt::format("it has {} lanes, and this job's servers have {}", greeting->lanes, lanes_);
+      continue;
+    }
     // A dead one that still answers, while its successor does not yet.
     const bool is_dead =
-        served_[i].replica != slot.replica && served_[i].incarnation == *incarnation;
-    if (!is_dead) slot.incarnation = *incarnation;
+        served_[i].replica != slot.replica && served_[i].incarnation == greeting->incarnation;
+    if (is_dead) continue;
+    slot.incarnation = greeting->incarnation;
+    Heard(slot, now);
   }
 }
 
@@ -188,6 +278,9 @@ void ParameterKeeper::Decide(Time now) {
         ps_epoch_, restore.servers.size(), slots_.size(),
         restore.checkpoint.empty() ? "nothing" : restore.checkpoint, reopened);
   }
+  // It belongs to an epoch that is over.
+  if (saving_.has_value()) commands_.emplace_back(CancelSave{saving_->number});
+  restoring_ = restore.checkpoint.empty() ? "nothing" : restore.checkpoint;
   restore.number = restore_number_ = ++last_number_;
   restore.ps_epoch = ps_epoch_;
   phase_ = Phase::kRestoring;
@@ -201,27 +294,65 @@ void ParameterKeeper::OnRestored(uint64_t number, const Status& status, Time now
       served_[i] = {slots_[i].replica, slots_[i].incarnation};
     }
     dirty_ = true;
+    failed_restores_ = 0;
+    restore_failing_since_.reset();
+    restore_trouble_.clear();
     phase_ = Phase::kServing;
     next_save_at_ = now + std::chrono::seconds(spec_.recovery_checkpoint_secs);
     Serve();
     return;
   }
   phase_ = Phase::kGathering;
-  if (MayPass(status)) {
-    LOG_WARNING("restoring parameter servers: {}; trying again", status.message());
-    for (Slot& slot : slots_) {
-      slot.incarnation = 0;
-      slot.greet_at = now + kGreetEvery;
+  OnRestoreFailed(status, now);
+}
+
+void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
+  if (IsDamage(status)) {
+    if (usable_ <= 1) {
+      failure_ = fmt::format("parameter servers cannot be restored: {}", status.message());
+      return;
     }
-  } else if (IsDamage(status) && usable_ > 1) {
-    LOG_ERROR("checkpoint {} cannot be used: {}; taking the one before it",
-              checkpoints_.back().name, status.message());
-    checkpoints_.pop_back();
-    --usable_;
-    dirty_ = true;
-  } else {
-    failure_ = fmt::format("parameter servers cannot be restored: {}", status.message());
+    MarkNewestBad(status.message());
+    return;
   }
+  ++failed_restores_;
+  restore_trouble_ = status.message();
+  if (!MayPass(status) && !restore_failing_since_.has_value()) restore_failing_since_ = now;
+  if (!MayPass(status) && now - *restore_failing_since_ >= kRestorePatience) {
+    failure_ = fmt::format(
+        "parameter servers cannot be restored: {}. The checkpoint {} is kept: go on with "
+        "`elasticdl train --resume` once it can be read",
+        status.message(), restoring_);
+    return;
+  }
+  LOG_WARNING("restoring parameter servers: {}; trying again", status.message());
+  for (Slot& slot : slots_) {
+    slot.incarnation = 0;
+    slot.greet_at = now + BackoffAfter(failed_restores_);
+  }
+}
+
+void ParameterKeeper::MarkNewestBad(const std::string& why) {
+  LOG_ERROR("checkpoint {} cannot be used: {}; taking the one before it", checkpoints_.back().name,
+            why);
+  bad_.push_back({checkpoints_.back().name, why});
+  checkpoints_.pop_back();
+  --usable_;
+  dirty_ = true;
+  if (bad_.size() <= kMostBad) return;
+  commands_.emplace_back(DropCheckpoint{bad_.front().name});
+  bad_.erase(bad_.begin());
+}
+
+// Of saves that this ledger began and did not end: their folders are as large as a checkpoint.
+void ParameterKeeper::CollectRest() {
+  orphans_collected_ = true;
+  if (!can_save()) return;
+  CollectOrphans collect{.ledger = ledger_id_, .below = next_save_};
+  for (const Checkpoint& checkpoint : checkpoints_) collect.keep.push_back(checkpoint.name);
+  for (const BadCheckpoint& bad : bad_) collect.keep.push_back(bad.name);
+  if (saving_.has_value()) collect.keep.push_back(saving_->checkpoint.name);
+  commands_.emplace_back(std::move(collect));
 }
 
 void ParameterKeeper::Serve() {
@@ -272,7 +403,7 @@ void ParameterKeeper::BeginSave(Time now) {
   saving_ =
       Saving{.number = ++last_number_,
              .ps_epoch = ps_epoch_,
-             .checkpoint = {.name = fmt::format("version-{}.{}", version, next_save_++),
+             .checkpoint = {.name = job::CheckpointName{version, ledger_id_, next_save_++}.ToText(),
                             .users = IsStepDue(),
                             .version = version,
                             // Taken before the first lane cuts: each of these is in all parts.
@@ -305,6 +436,7 @@ void ParameterKeeper::OnSaved(uint64_t number, const Status& status, Time now) {
     usable_ = std::min(usable_ + 1, kUsable);
     dirty_ = true;
     Prune();
+    CollectRest();
     // A server that is away is told when it is back.
     if (phase_ == Phase::kServing) Serve();
     return;
@@ -336,11 +468,12 @@ void ParameterKeeper::Prune() {
   }
 }
 
-void ParameterKeeper::OnState(const job::ServerView& state) {
+void ParameterKeeper::OnState(const job::ServerView& state, Time now) {
   const auto index = static_cast<size_t>(state.index);
   if (index >= slots_.size()) return;
   Slot& slot = slots_[index];
   if (slot.incarnation == state.incarnation) {
+    Heard(slot, now);
     if (state.leaving && !slot.state.leaving) {
       LOG_INFO("parameter server {} is about to leave: saving what it has", index);
       save_wanted_ = true;
@@ -353,11 +486,19 @@ void ParameterKeeper::OnState(const job::ServerView& state) {
   }
 }
 
-std::vector<job::ServerView> ParameterKeeper::View() const {
+void ParameterKeeper::OnAlive(int index, uint64_t incarnation, Time now) {
+  const auto place = static_cast<size_t>(index);
+  if (place >= slots_.size() || slots_[place].incarnation != incarnation) return;
+  // A server that serves has to say how it is; one that is restored is too busy to.
+  if (phase_ != Phase::kServing) Heard(slots_[place], now);
+}
+
+std::vector<job::ServerView> ParameterKeeper::View(Time now) const {
   std::vector<job::ServerView> all;
   for (size_t i = 0; i < slots_.size(); ++i) {
     all.push_back(slots_[i].state);
     all.back().index = static_cast<int>(i);
+    all.back().reason = ReasonOf(i, now);
   }
   return all;
 }

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "job/checkpoint_folder.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -23,6 +24,7 @@ job::JobSpec WithServers(int servers) {
   spec.num_ps = servers;
   spec.old_door = false;
   spec.recovery_checkpoint_secs = 30;
+  spec.ps_silence_secs = 0;  // they answer when the test says so
   return spec;
 }
 
@@ -54,7 +56,7 @@ class Servers : public testing::Test {
   // Every server that is asked says who it is: its index and how often it lived.
   void AnswerGreetings() {
     for (const GreetServer& greet : Take<GreetServer>()) {
-      keeper().OnGreeted(greet.number, LifeOf(greet.index), master_.core().now());
+      keeper().OnGreeted(greet.number, Greeting{LifeOf(greet.index), 1}, master_.core().now());
     }
     master_.Tick();
   }
@@ -76,9 +78,10 @@ class Servers : public testing::Test {
   void Bring() { Restored(TakeRestore()); }
   // A worker waits at a server for the first checkpoint.
   void LetOpen() {
-    keeper().OnState({.index = 0, .incarnation = LifeOf(0), .opens_waiting = 1});
+    State({.index = 0, .incarnation = LifeOf(0), .opens_waiting = 1});
     master_.Tick();
   }
+  void State(const job::ServerView& view) { keeper().OnState(view, master_.core().now()); }
   SaveAll TakeSave() {
     const auto saves = Take<SaveAll>();
     EXPECT_THAT(saves, SizeIs(1));
@@ -358,7 +361,10 @@ TEST_F(Servers, KeepTheNewestTwoAndTheUsersOwn) {
     for (const DropCheckpoint& drop : Take<DropCheckpoint>()) dropped.push_back(drop.name);
   }
   EXPECT_THAT(keeper().checkpoints(), SizeIs(2));
-  EXPECT_THAT(dropped, ElementsAre("version-0.1", "version-2.2", "version-4.3"));
+  const auto name = [&](int64_t version, int64_t save) {
+    return job::CheckpointName{version, keeper().ledger_id(), save}.ToText();
+  };
+  EXPECT_THAT(dropped, ElementsAre(name(0, 1), name(2, 2), name(4, 3)));
 }
 
 TEST_F(Servers, ThatAreLostWithoutCheckpointsFailTheJob) {

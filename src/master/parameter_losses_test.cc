@@ -21,6 +21,7 @@ job::JobSpec WithOneServer() {
   spec.own_ps = true;
   spec.num_ps = 1;
   spec.recovery_checkpoint_secs = 30;
+  spec.ps_silence_secs = 0;  // they answer when the test says so
   return spec;
 }
 
@@ -46,7 +47,7 @@ class ParameterLosses : public testing::Test {
     return *last;
   }
   void Greeted(uint64_t life) {
-    keeper().OnGreeted(Take<GreetServer>().number, life, master_.core().now());
+    keeper().OnGreeted(Take<GreetServer>().number, Greeting{life, 1}, master_.core().now());
   }
   void Restored(const RestoreServers& restore, const Status& status = Ok()) {
     keeper().OnRestored(restore.number, status, master_.core().now());
@@ -60,7 +61,7 @@ class ParameterLosses : public testing::Test {
   void Bring(uint64_t life) {
     Greeted(life);
     Restored(Take<RestoreServers>());
-    keeper().OnState({.index = 0, .incarnation = life, .opens_waiting = 1});
+    keeper().OnState({.index = 0, .incarnation = life, .opens_waiting = 1}, master_.core().now());
     Saved();
   }
   // All that there is to train.
@@ -81,7 +82,7 @@ TEST_F(ParameterLosses, CannotHappenBeforeTheFirstCheckpointWhichWaitsForNothing
   Greeted(100);
   Restored(Take<RestoreServers>());
 
-  keeper().OnState({.index = 0, .incarnation = 100, .opens_waiting = 1});
+  keeper().OnState({.index = 0, .incarnation = 100, .opens_waiting = 1}, master_.core().now());
 
   EXPECT_EQ(Take<SaveAll>().version, 0);
 }
@@ -90,7 +91,7 @@ TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
   Lose(0);
   Bring(100);  // nobody has heard of this life: it is that of server 0, which is not quite dead
 
-  keeper().OnState({.index = 0, .incarnation = 101});
+  keeper().OnState({.index = 0, .incarnation = 101}, master_.core().now());
   Greeted(101);
 
   const RestoreServers restore = Take<RestoreServers>();
@@ -102,7 +103,7 @@ TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
 TEST_F(ParameterLosses, DoNotComeFromAStateReportThatIsLate) {
   Bring(100);
 
-  keeper().OnState({.index = 0, .incarnation = 99});
+  keeper().OnState({.index = 0, .incarnation = 99}, master_.core().now());
   Greeted(100);
 
   EXPECT_EQ(Take<ServeAll>().ps_epoch, 1U) << "it has all it had";
@@ -168,7 +169,7 @@ TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
   Bring(100);
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 
-  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true});
+  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true}, master_.core().now());
   Saved();
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
 
@@ -182,7 +183,7 @@ TEST_F(ParameterLosses, AreNotAvoidedByASaveThatBeganBeforeTheServerLeft) {
   Bring(100);
   keeper().WantSave();
   const SaveAll before = Take<SaveAll>();
-  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true});
+  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true}, master_.core().now());
 
   keeper().OnSaved(before.number, Ok(), master_.core().now());
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));

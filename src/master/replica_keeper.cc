@@ -112,7 +112,8 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
                                        .index = slot.row.index,
                                        .memory_bytes = slot.row.memory_bytes,
                                        .num_workers = spec_.CountOf(Role::kWorker),
-                                       .relaunched = relaunched});
+                                       .relaunched = relaunched,
+                                       .ps_lanes = ps_lanes_});
   replicas_[replica.row.name] = std::move(replica);
 }
 
@@ -130,13 +131,13 @@ void ReplicaKeeper::OnSynced(Time now) {
       SetState(replica, ReplicaState::kStopped, "gone when the master came back");
     } else if (replica.row.state == ReplicaState::kPending) {
       // Written down but perhaps never handed over: launching is idempotent by name.
-      commands_.emplace_back(
-          LaunchCommand{.name = name,
-                        .replica = replica.row.replica,
-                        .index = replica.row.index,
-                        .memory_bytes = slot.row.memory_bytes,
-                        .num_workers = spec_.CountOf(Role::kWorker),
-                        .relaunched = replica.row.replica.id > replica.row.index});
+      commands_.emplace_back(LaunchCommand{.name = name,
+                                           .replica = replica.row.replica,
+                                           .index = replica.row.index,
+                                           .memory_bytes = slot.row.memory_bytes,
+                                           .num_workers = spec_.CountOf(Role::kWorker),
+                                           .relaunched = replica.row.replica.id > replica.row.index,
+                                           .ps_lanes = ps_lanes_});
     } else {
       SetState(replica, ReplicaState::kKilled, "gone when the master came back");
       if (slot.current == name) Refill(slot, now);
@@ -177,12 +178,27 @@ void ReplicaKeeper::OnJoined(ReplicaRef replica) {
   ledger_.Put(found->second.row);
 }
 
-void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& cause, EndOfLife end,
+void ReplicaKeeper::Replace(ReplicaRef ref, const std::string& why) {
+  auto found = replicas_.find(job::ReplicaName(spec_.job_name, ref.role, ref.id));
+  if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
+  Replica& replica = found->second;
+  if (replica.stop_asked) return;
+  LOG_WARNING("{} is replaced: {}", replica.row.name, why);
+  replica.replaced_for = why;
+  replica.row.reason = why;
+  ledger_.Put(replica.row);
+  commands_.emplace_back(StopCommand{replica.row.name, kStopGrace});
+}
+
+void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOfLife end,
                            Time now) {
   commands_.emplace_back(AcknowledgeCommand{name});
   auto found = replicas_.find(name);
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
+  const ExitCause cause = replica.replaced_for.empty() ? told
+                                                       : ExitCause{.kind = ExitCause::Kind::kKilled,
+                                                                   .message = replica.replaced_for};
   Slot& slot = SlotOf(replica);
   const bool served =
       replica.row.replica.role == Role::kPs || replica.row.replica.role == Role::kEvaluator;

@@ -25,6 +25,7 @@ struct LaunchCommand {
   int64_t memory_bytes = 0;
   int num_workers = 0;
   bool relaunched = false;
+  int64_t ps_lanes = 0;  // of a parameter server of ours
 };
 struct StopCommand {
   std::string name;
@@ -73,6 +74,12 @@ class ReplicaKeeper {
   // Relaunches whose time has come.
   void Tick(Time now);
 
+  // Ends a replica that runs and does not do its work, so that its slot is refilled: its end then
+  // counts as being killed, for `why`. May be asked again until it is gone.
+  void Replace(ReplicaRef replica, const std::string& why);
+  // How many lanes parameter servers of ours are launched with.
+  void set_ps_lanes(int64_t lanes) { ps_lanes_ = lanes; }
+
   // InvalidArgument: not possible for this job.
   Status Scale(int num_workers, Time now);
   // Puts a fresh worker (or chief, for want of workers) into a slot that had succeeded.
@@ -108,6 +115,7 @@ class ReplicaKeeper {
     bool told = false;                  // by the backend, since this master started
     bool from_ledger = false;           // launched in an earlier master life
     bool stop_asked = false;            // in this master life: its end is our doing
+    std::string replaced_for;           // it is being ended so that its slot is refilled
   };
   const std::map<std::string, Replica>& replicas() const { return replicas_; }
   const Replica* Find(const std::string& name) const;
@@ -154,6 +162,7 @@ class ReplicaKeeper {
   std::vector<Command> commands_;
   std::optional<Failure> failure_;
   int64_t relaunches_ = 0;
+  int64_t ps_lanes_ = 0;
   uint64_t membership_ = 1;
   bool synced_ = false;
   bool stopping_ = false;

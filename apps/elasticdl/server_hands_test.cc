@@ -1,0 +1,273 @@
+#include "apps/elasticdl/server_hands.h"
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "job/checkpoint_folder.h"
+#include "ps/server.h"
+#include "wire/connection.h"
+#include "wire/event_loop.h"
+#include "wire/socket.h"
+
+namespace edl::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr uint64_t kLife = 70;
+
+// Real parameter servers, and whatever they answer the master's hands.
+class ServerHandsTest : public testing::Test {
+ protected:
+  ~ServerHandsTest() override {
+    hands_.reset();
+    servers_.clear();
+    fs::remove_all(folder_);
+  }
+
+  void StartServers(size_t count, size_t lanes = 2) {
+    for (size_t i = 0; i < count; ++i) {
+      servers_.push_back(std::move(*ps::Server::Start({.host = "127.0.0.1",
+                                                       .lanes = lanes,
+                                                       .index = i,
+                                                       .servers = count,
+                                                       .incarnation = kLife + i,
+                                                       .managed = true},
+                                                      clock_)));
+      addresses_.push_back("127.0.0.1:" + std::to_string(servers_.back()->port()));
+    }
+  }
+  void StartHands(Duration no_progress = seconds(120)) {
+    hands_ = std::make_unique<ServerHands>(
+        ServerHands::Options{.servers = static_cast<int>(addresses_.size()),
+                             .token = {},
+                             .folder = folder_,
+                             .no_progress = no_progress},
+        [this](int index) -> Result<std::string> {
+          return addresses_.at(static_cast<size_t>(index));
+        },
+        ServerHands::Answers{.greeted =
+                                 [this](uint64_t number, const Result<master::Greeting>& greeting) {
+                                   const MutexLock lock(mutex_);
+                                   greetings_.emplace(number, greeting);
+                                 },
+                             .restored =
+                                 [this](uint64_t number, const Status& status) {
+                                   const MutexLock lock(mutex_);
+                                   restored_[number] = status;
+                                 },
+                             .saved =
+                                 [this](uint64_t number, const Status& status) {
+                                   const MutexLock lock(mutex_);
+                                   saved_[number] = status;
+                                 },
+                             .state =
+                                 [this](const job::ServerView& view) {
+                                   const MutexLock lock(mutex_);
+                                   ++states_[view.index];
+                                 },
+                             .alive = [](int, uint64_t) {}},
+        clock_);
+  }
+  // Whether it became so within a minute.
+  bool Await(const std::function<bool()>& is_so) {
+    for (int i = 0; i < 6000; ++i) {
+      {
+        const MutexLock lock(mutex_);
+        if (is_so()) return true;
+      }
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return false;
+  }
+  void ServeAll() {
+    master::ServeAll serve{.ps_epoch = 1, .may_push = true};
+    serve.covered.ledger = 5;
+    for (size_t i = 0; i < addresses_.size(); ++i) {
+      serve.incarnations.push_back(kLife + i);
+      serve.released.push_back(false);
+    }
+    hands_->Do({serve});
+    ASSERT_TRUE(Await([&] {
+      for (size_t i = 0; i < servers_.size(); ++i) {
+        if (states_[static_cast<int>(i)] < 1) return false;
+      }
+      return true;
+    }));
+  }
+  master::SaveAll SaveOf(uint64_t number, const std::string& name) const {
+    master::SaveAll save{.number = number, .name = name, .ps_epoch = 1, .version = 1};
+    for (size_t i = 0; i < addresses_.size(); ++i) save.incarnations.push_back(kLife + i);
+    save.covered.ledger = 5;
+    return save;
+  }
+  Status Save(uint64_t number, const std::string& name) {
+    hands_->Do({SaveOf(number, name)});
+    EXPECT_TRUE(Await([&] { return saved_.contains(number); }));
+    return saved_[number];
+  }
+  Status Restore(uint64_t number, const std::string& name) {
+    hands_->Do({master::RestoreServers{.number = number,
+                                       .ps_epoch = number,
+                                       .servers = {{.index = 0, .incarnation = kLife}},
+                                       .checkpoint = name}});
+    EXPECT_TRUE(Await([&] { return restored_.contains(number); }));
+    return restored_[number];
+  }
+
+  const SystemClock clock_;
+  const fs::path folder_ =
+      fs::path(testing::TempDir()) / fmt::format("server-hands-{}", getpid()) / "job";
+  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<ps::Server>> servers_;
+  Mutex mutex_;
+  std::map<uint64_t, Result<master::Greeting>> greetings_;
+  std::map<uint64_t, Status> restored_;
+  std::map<uint64_t, Status> saved_;
+  std::map<int, int> states_;
+  std::unique_ptr<ServerHands> hands_;
+};
+
+TEST_F(ServerHandsTest, ConnectionsAreKept) {
+  StartServers(1);
+  StartHands();
+  ServeAll();
+  ASSERT_TRUE(Await([&] { return states_[0] >= 4; }));
+  for (const ps::LaneState& lane : servers_[0]->State()) EXPECT_EQ(lane.connections, 1U);
+}
+
+// It takes connections and answers nothing, as a process that was stopped does.
+TEST_F(ServerHandsTest, AServerThatHangsKeepsNobodyWaiting) {
+  StartServers(2);
+  const auto hangs = wire::ListenTcp("127.0.0.1", 0);
+  ASSERT_TRUE(hangs.ok());
+  addresses_[0] = "127.0.0.1:" + std::to_string(hangs->port);
+  StartHands();
+  hands_->Do({master::GreetServer{1, 0}, master::GreetServer{2, 1}});
+  ASSERT_TRUE(Await([&] { return greetings_.contains(2); }));
+  const MutexLock lock(mutex_);
+  EXPECT_FALSE(greetings_.contains(1)) << "the one that hangs was asked first";
+  EXPECT_EQ(greetings_.at(2)->incarnation, kLife + 1);
+  EXPECT_EQ(greetings_.at(2)->lanes, 2U);
+}
+
+TEST_F(ServerHandsTest, ASaveNeedsAFolderOfItsOwn) {
+  StartServers(1);
+  StartHands();
+  ServeAll();
+  EXPECT_EQ(Save(1, "version-1.00000000000000aa.1"), Ok());
+  EXPECT_EQ(Save(2, "version-1.00000000000000aa.1").code(), Code::kAlreadyExists);
+}
+
+// Answers who and how it is, and never ends what it is asked to save.
+class SlowServer {
+ public:
+  SlowServer()
+      : listener_(std::move(*wire::ListenTcp("127.0.0.1", 0))),
+        thread_(std::move(*wire::EventLoop::Make())) {
+    thread_.Run(
+        [this] { thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); }); });
+  }
+  ~SlowServer() {
+    thread_.Run([this] {
+      thread_.loop().Remove(listener_.socket.get());
+      connections_.clear();
+    });
+  }
+  uint16_t port() const { return listener_.port; }
+  void set_progress(uint64_t bytes) { progress_ = bytes; }
+
+ private:
+  void Accept() {
+    auto accepted = wire::Accept(listener_.socket);
+    if (!accepted.ok() || !accepted->has_value()) return;
+    connections_.push_back(nullptr);
+    auto& place = connections_.back();
+    place = std::make_unique<wire::Connection>(
+        thread_.loop(), std::make_unique<wire::SocketStream>(**std::move(accepted)),
+        wire::FrameLimits{},
+        [this, &place](const wire::Frame& frame) {
+          switch (static_cast<wire::MessageType>(frame.header.type)) {
+            case wire::MessageType::kHello:
+              place->Answer(frame.header, wire::Encode(wire::Welcome{.incarnation = kLife,
+                                                                     .lanes = 1,
+                                                                     .servers = 1,
+                                                                     .progress_bytes = progress_}));
+              break;
+            case wire::MessageType::kState:
+              place->Answer(frame.header, wire::Encode(wire::StateAnswer{}));
+              break;
+            case wire::MessageType::kServe:
+              place->Answer(frame.header, {});
+              break;
+            default:
+              break;
+          }
+          return wire::Connection::Taken::kYes;
+        },
+        [](const Status&) {});
+  }
+
+  wire::TcpListener listener_;
+  std::atomic<uint64_t> progress_ = 0;
+  std::list<std::unique_ptr<wire::Connection>> connections_;  // confined to the loop
+  wire::LoopThread thread_;
+};
+
+TEST_F(ServerHandsTest, ASaveMayTakeAsLongAsItMakesProgress) {
+  SlowServer server;
+  addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
+  StartHands(seconds(2));
+  hands_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
+  for (uint64_t i = 1; i <= 25; ++i) {
+    server.set_progress(i);
+    std::this_thread::sleep_for(milliseconds(200));
+    const MutexLock lock(mutex_);
+    ASSERT_FALSE(saved_.contains(1)) << "after " << i << " steps: " << saved_[1].message();
+  }
+  ASSERT_TRUE(Await([&] { return saved_.contains(1); })) << "it stands still now";
+  EXPECT_EQ(saved_[1].code(), Code::kDeadlineExceeded) << saved_[1];
+}
+
+TEST_F(ServerHandsTest, ASaveIsCancelled) {
+  SlowServer server;
+  addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
+  StartHands();
+  hands_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
+  hands_->Do({master::CancelSave{.number = 1}});
+  ASSERT_TRUE(Await([&] { return saved_.contains(1); }));
+  EXPECT_EQ(saved_[1].code(), Code::kCancelled) << saved_[1];
+}
+
+TEST_F(ServerHandsTest, WhatOnlyAServerDoesNotSeeIsNoDamage) {
+  StartServers(1);
+  StartHands();
+  EXPECT_EQ(Restore(1, "version-1.00000000000000aa.1").code(), Code::kUnavailable)
+      << "the folder above it is missing too: its volume is not mounted";
+  fs::create_directories(folder_);
+  EXPECT_EQ(Restore(2, "version-1.00000000000000aa.1").code(), Code::kNotFound);
+}
+
+TEST_F(ServerHandsTest, OrphansAreRemoved) {
+  StartServers(1);
+  StartHands();
+  const std::string name = job::CheckpointName{.version = 1, .ledger = 9, .save = 1}.ToText();
+  fs::create_directories(folder_ / name);
+  hands_->Do({master::CollectOrphans{.ledger = 9, .keep = {}, .below = 2}});
+  EXPECT_TRUE(Await([&] { return !fs::exists(folder_ / name); }));
+}
+
+}  // namespace
+}  // namespace edl::apps
