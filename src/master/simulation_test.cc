@@ -40,6 +40,14 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     sum.voids += result.voids;
     sum.failed_saves += result.failed_saves;
     sum.fallbacks += result.fallbacks;
+    sum.orphans += result.orphans;
+    sum.zombies += result.zombies;
+    sum.vanished += result.vanished;
+    sum.hangs += result.hangs;
+    sum.fenced += result.fenced;
+    sum.dropped_links += result.dropped_links;
+    sum.cancelled += result.cancelled;
+    sum.blind += result.blind;
     sum.reopened += result.reopened;
     sum.told_to_reopen += result.told_to_reopen;
     sum.partly_applied += result.partly_applied;
@@ -59,6 +67,13 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
       sum.server_kills, sum.moves, sum.restores, sum.fallbacks, sum.saves, sum.voids,
       sum.failed_saves, sum.reopened, sum.told_to_reopen, sum.partly_applied, sum.stale,
       sum.resets);
+  std::printf(
+      "%d servers vanished, %d hung for ever, %d were zombies to the end, %d restores without "
+      "their volume; %d saves cancelled, %d folders collected; workers dropped %d connections of "
+      "an "
+      "older epoch, and fenced servers closed %d\n",
+      sum.vanished, sum.hangs, sum.zombies, sum.blind, sum.cancelled, sum.orphans,
+      sum.dropped_links, sum.fenced);
   if (schedules >= 1000) {
     EXPECT_GT(sum.kills_with_lease, 100);
     EXPECT_GT(sum.master_crashes, 100);
@@ -76,6 +91,14 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     EXPECT_GT(sum.partly_applied, 20);
     EXPECT_GT(sum.stale, 100);
     EXPECT_GT(sum.resets, 10);
+    EXPECT_GT(sum.orphans, 5);
+    EXPECT_GT(sum.zombies, 50);
+    EXPECT_GT(sum.vanished, 50);
+    EXPECT_GT(sum.hangs, 20);
+    EXPECT_GT(sum.fenced, 20);
+    EXPECT_GT(sum.dropped_links, 100);
+    EXPECT_GT(sum.cancelled, 10);
+    EXPECT_GT(sum.blind, 50);
   }
 }
 
@@ -98,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(All, SimulationOfAMutant,
                          testing::Values(Mutant::kNoDeduplication, Mutant::kNoReclaim,
                                          Mutant::kNoMarks, Mutant::kNamesAnyEpoch,
                                          Mutant::kDropsUnfenced, Mutant::kCutsEarly,
-                                         Mutant::kRestoresNoMarks));
+                                         Mutant::kRestoresNoMarks, Mutant::kKeepsOldLinks,
+                                         Mutant::kNoSilenceLimit, Mutant::kMissingIsDamage));
 
 }  // namespace
 }  // namespace edl::master

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "job/checkpoint_folder.h"
+
 namespace edl::master {
 namespace {
 
@@ -14,13 +16,23 @@ constexpr milliseconds kLookEvery{500};
 
 }  // namespace
 
-SimulatedHands::SimulatedHands(const Plan& plan, SimulatedServers& servers, VirtualTime& time,
-                               SimulationResult& sums, Master master)
-    : plan_(plan), servers_(servers), time_(time), sums_(sums), master_(std::move(master)) {}
+SimulatedHands::SimulatedHands(const Plan& plan, Mutant mutant, SimulatedServers& servers,
+                               VirtualTime& time, SimulationResult& sums, Master master)
+    : plan_(plan),
+      mutant_(mutant),
+      servers_(servers),
+      time_(time),
+      sums_(sums),
+      master_(std::move(master)) {}
 
 // Most messages come soon, and some when nobody expects them any more.
 Duration SimulatedHands::Delay() {
   return time_.Faulty() && time_.Chance() < 0.05 ? time_.Between(500, 10000) : time_.Between(1, 60);
+}
+
+Duration SimulatedHands::DiskTime(int at_most) {
+  const bool is_slow = time_.Faulty() && time_.Chance() < plan_.slow_disk;
+  return is_slow ? time_.Between(5000, 60000) : time_.Between(5, at_most);
 }
 
 void SimulatedHands::Do(const std::vector<ServerCommand>& commands) {
@@ -68,10 +80,12 @@ Result<ServerPtr> SimulatedHands::Greet(size_t index) const {
 
 void SimulatedHands::Carry(const GreetServer& greet, uint64_t life) {
   const Result<ServerPtr> server = Greet(static_cast<size_t>(greet.index));
-  const Result<uint64_t> incarnation =
-      server.ok() ? Result<uint64_t>((*server)->incarnation) : Result<uint64_t>(server.status());
-  Answer(life, [greet, incarnation](Core& core) {
-    core.parameters().OnGreeted(greet.number, incarnation, core.now());
+  const Result<Greeting> greeting =
+      server.ok() ? Result<Greeting>(Greeting{(*server)->incarnation,
+                                              static_cast<uint32_t>((*server)->layout.lanes)})
+                  : Result<Greeting>(server.status());
+  Answer(life, [greet, greeting](Core& core) {
+    core.parameters().OnGreeted(greet.number, greeting, core.now());
   });
 }
 
@@ -88,12 +102,12 @@ void SimulatedHands::OnLane(const AskingPtr& asking, const ServerPtr& server,
   if (asking->open.empty()) End(asking, Ok());
 }
 
-// Who waits for a dead one notices it some time.
+// Who waits for a dead one notices it some time; who waits for one that hangs does not.
 void SimulatedHands::Watch(const AskingPtr& asking) {
   time_.At(seconds(1), [this, asking] {
     if (asking->done == nullptr) return;
-    const bool all_live =
-        std::ranges::all_of(asking->open, [](const ServerPtr& server) { return server->alive; });
+    const bool all_live = std::ranges::none_of(
+        asking->open, [this](const ServerPtr& server) { return servers_.IsLost(*server); });
     if (all_live) {
       Watch(asking);
     } else {
@@ -105,7 +119,13 @@ void SimulatedHands::Watch(const AskingPtr& asking) {
 // --- restore ---
 
 void SimulatedHands::Carry(const RestoreServers& restore, uint64_t life) {
+  // Whoever waits for the one before has given it up.
+  if (const AskingPtr before = restoring_.lock(); before != nullptr && before->life == life) {
+    End(before, Cancelled("another restore was asked for"));
+  }
   auto asking = std::make_shared<Asking>();
+  asking->life = life;
+  restoring_ = asking;
   asking->done = [this, restore, life](const Status& status) {
     Answer(life, [this, restore, status](Core& core) { OnRestored(core, restore, status); });
   };
@@ -131,15 +151,30 @@ void SimulatedHands::RestoreLane(const AskingPtr& asking, const ServerPtr& serve
         std::ranges::any_of(restore.servers, [&](const RestoreServers::Server& asked) {
           return asked.incarnation == server->incarnation;
         });
-    const Status status = is_meant ? Restore(*server->lanes[lane], restore)
-                                   : FailedPrecondition("this is another life of the server");
-    servers_.AtServer(server, time_.Between(5, 500),
-                      [this, asking, server, status] { OnLane(asking, server, status); });
+    if (!is_meant) {
+      return OnLane(asking, server, FailedPrecondition("this is another life of the server"));
+    }
+    // A lane does one thing after the other, and reads to the end what it has begun with.
+    const Time begin = std::max(time_.now(), server->lanes[lane]->restored_at());
+    server->lanes[lane]->set_restored_at(begin + DiskTime(500));
+    server->busy_until = std::max(server->busy_until, server->lanes[lane]->restored_at());
+    servers_.AtServer(server, begin - time_.now(), [this, asking, server, lane, restore] {
+      const Status status = Restore(*server, *server->lanes[lane], restore);
+      const Duration left = server->lanes[lane]->restored_at() - time_.now();
+      servers_.AtServer(server, std::max<Duration>(left, Duration::zero()),
+                        [this, asking, server, status] { OnLane(asking, server, status); });
+    });
   });
 }
 
-Status SimulatedHands::Restore(SimulatedLane& lane, const RestoreServers& restore) {
+Status SimulatedHands::Restore(const SimulatedServers::Server& server, SimulatedLane& lane,
+                               const RestoreServers& restore) {
   if (restore.checkpoint.empty()) return lane.Restore(restore.ps_epoch, {});
+  if (time_.now() < server.blind_until) {
+    ++sums_.blind;
+    if (mutant_ == Mutant::kMissingIsDamage) return DataLoss("part-0 is missing");
+    return Unavailable("part-0 is not there; the master sees the file");
+  }
   const auto found = disk_.find(restore.checkpoint);
   if (found == disk_.end()) return NotFound("there is no checkpoint {}", restore.checkpoint);
   EDL_RETURN_IF_ERROR(lane.Restore(restore.ps_epoch, found->second.parts));
@@ -160,8 +195,13 @@ void SimulatedHands::OnRestored(Core& core, const RestoreServers& restore, const
 
 void SimulatedHands::Carry(const SaveAll& save, uint64_t life) {
   auto asking = std::make_shared<Asking>();
+  asking->number = save.number;
+  asking->life = life;
+  saving_ = asking;
   asking->done = [this, save, life, asking = asking.get()](const Status& status) {
-    if (status.ok()) disk_[save.name].parts = std::move(asking->parts);
+    // Even what was given up has a folder, and parts in it.
+    disk_[save.name].parts = std::move(asking->parts);
+    if (status.code() == Code::kCancelled) ++sums_.cancelled;
     Answer(life, [this, save, status](Core& core) { OnSaved(core, save, status); });
   };
   std::vector<ServerPtr> servers;
@@ -178,13 +218,14 @@ void SimulatedHands::Carry(const SaveAll& save, uint64_t life) {
   for (const ServerPtr& server : servers) {
     for (const auto& lane : server->lanes) {
       servers_.AtServer(server, Delay() + time_.Between(0, 1200), [this, asking, server, &lane] {
+        if (asking->done == nullptr) return;  // its connection is closed
         Result<SimulatedPart> part = lane->Cut();
         if (!part.ok()) return OnLane(asking, server, part.status());
-        servers_.AtServer(server, time_.Between(10, 1500),
-                          [this, asking, server, part = std::move(*part)] {
-                            asking->parts.push_back(part);
-                            OnLane(asking, server, Ok());
-                          });
+        servers_.AtServer(server, DiskTime(1500), [this, asking, server, part = std::move(*part)] {
+          if (asking->done == nullptr) return;
+          asking->parts.push_back(part);
+          OnLane(asking, server, Ok());
+        });
       });
     }
   }
@@ -200,30 +241,54 @@ void SimulatedHands::OnSaved(Core& core, const SaveAll& save, const Status& stat
 
 void SimulatedHands::Carry(const DropCheckpoint& drop, uint64_t) { disk_.erase(drop.name); }
 
+void SimulatedHands::Carry(const CancelSave& cancel, uint64_t life) {
+  const AskingPtr asking = saving_.lock();
+  if (asking == nullptr || asking->number != cancel.number || asking->life != life) return;
+  End(asking, Cancelled("the save was given up"));
+}
+
+void SimulatedHands::Carry(const CollectOrphans& collect, uint64_t) {
+  std::erase_if(disk_, [&](const auto& entry) {
+    const auto name = job::CheckpointName::FromText(entry.first);
+    const bool is_orphan = name && name->ledger == collect.ledger && name->save < collect.below &&
+                           std::ranges::find(collect.keep, entry.first) == collect.keep.end();
+    if (is_orphan) ++sums_.orphans;
+    return is_orphan;
+  });
+}
+
 // --- serve ---
 
 void SimulatedHands::LookAfterAll(uint64_t life) {
   time_.At(kLookEvery, [this, life] {
     if (master_.life() != life || time_.failed()) return;
-    if (serve_.has_value()) {
-      for (size_t i = 0; i < serve_->incarnations.size(); ++i) LookAfter(i, life);
-    }
+    for (size_t i = 0; i < servers_.layout().servers; ++i) LookAfter(i, life);
     LookAfterAll(life);
   });
 }
 
-// Tells the server what it may do, if it does not know yet, and hears how it is.
+// Asks who the server is; tells it what it may do, if it does not know yet, and hears how it is.
 void SimulatedHands::LookAfter(size_t index, uint64_t life) {
   const Result<ServerPtr> server = Greet(index);
   if (!server.ok()) return;
   job::ServerView view{.index = static_cast<int>(index), .incarnation = (*server)->incarnation};
-  const bool is_meant = view.incarnation == serve_->incarnations[index];
+  Answer(life, [view](Core& core) {
+    core.parameters().OnAlive(view.index, view.incarnation, core.now());
+  });
+  const bool is_served = serve_.has_value() && index < serve_->incarnations.size();
+  const bool is_meant = is_served && view.incarnation == serve_->incarnations[index];
+  if (is_served && !is_meant) {
+    Answer(life, [view](Core& core) { core.parameters().OnState(view, core.now()); });
+    return;
+  }
+  if (time_.now() < (*server)->busy_until) return;
+  (*server)->asked_at = time_.now();
   if (is_meant && told_[(*server)->incarnation] != serve_number_) {
     TellServe(*server);
     return;
   }
   for (const auto& lane : (*server)->lanes) view.opens_waiting += lane->opens_waiting();
-  Answer(life, [view](Core& core) { core.parameters().OnState(view); });
+  Answer(life, [view](Core& core) { core.parameters().OnState(view, core.now()); });
 }
 
 void SimulatedHands::TellServe(const ServerPtr& server) {

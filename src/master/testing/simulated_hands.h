@@ -25,7 +25,7 @@ class SimulatedHands {
   };
 
   // All outlive it.
-  SimulatedHands(const Plan& plan, SimulatedServers& servers, VirtualTime& time,
+  SimulatedHands(const Plan& plan, Mutant mutant, SimulatedServers& servers, VirtualTime& time,
                  SimulationResult& sums, Master master);
 
   void Do(const std::vector<ServerCommand>& commands);
@@ -38,6 +38,8 @@ class SimulatedHands {
  private:
   // Lanes that are asked the same: answered when all have answered, or when one cannot.
   struct Asking {
+    uint64_t number = 0;                            // of what was asked
+    uint64_t life = 0;                              // of the master that asked
     std::vector<SimulatedServers::ServerPtr> open;  // once for each lane that has not answered
     std::vector<SimulatedPart> parts;               // Save
     std::function<void(const Status&)> done;        // null when it was called
@@ -49,15 +51,20 @@ class SimulatedHands {
   };
 
   Duration Delay();
+  // How long a lane works on what a quick disk does within `at_most` milliseconds.
+  Duration DiskTime(int at_most);
   void Answer(uint64_t life, std::function<void(Core&)> answer);
   Result<SimulatedServers::ServerPtr> Greet(size_t index) const;
   void Carry(const GreetServer& greet, uint64_t life);
   void Carry(const RestoreServers& restore, uint64_t life);
   void Carry(const SaveAll& save, uint64_t life);
   void Carry(const DropCheckpoint& drop, uint64_t life);
+  void Carry(const CancelSave& cancel, uint64_t life);
+  void Carry(const CollectOrphans& collect, uint64_t life);
   void RestoreLane(const AskingPtr& asking, const SimulatedServers::ServerPtr& server, size_t lane,
                    const RestoreServers& restore);
-  Status Restore(SimulatedLane& lane, const RestoreServers& restore);
+  Status Restore(const SimulatedServers::Server& server, SimulatedLane& lane,
+                 const RestoreServers& restore);
   void OnRestored(Core& core, const RestoreServers& restore, const Status& status);
   void OnSaved(Core& core, const SaveAll& save, const Status& status);
   void End(const AskingPtr& asking, const Status& status);
@@ -74,11 +81,14 @@ class SimulatedHands {
   bool HasOnce(const Checkpoint& checkpoint, size_t batch) const;
 
   const Plan& plan_;
+  const Mutant mutant_;
   SimulatedServers& servers_;
   VirtualTime& time_;
   SimulationResult& sums_;
   const Master master_;
   std::map<std::string, Checkpoint> disk_;
+  std::weak_ptr<Asking> saving_;     // the last save
+  std::weak_ptr<Asking> restoring_;  // the last restore
   int good_since_damage_ = 0;
   std::string durable_;          // the last that had everything
   std::string newest_;           // that was checked

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 // At the old door some things are noticed only after many minutes.
 constexpr seconds kGiveUpAfter{7200};
-constexpr seconds kGiveUpServersAfter{600};
+constexpr seconds kGiveUpServersAfter{1200};
 
 }  // namespace
 
@@ -34,7 +34,9 @@ SimulatedJob::SimulatedJob(uint64_t seed, Mutant mutant)
 void SimulatedJob::AddServers() {
   spec_.own_ps = true;
   spec_.num_ps = plan_.servers;
+  spec_.ps_lanes = plan_.lanes;
   spec_.ps_relaunch_max_num = 1'000'000;
+  spec_.ps_silence_secs = mutant_ == Mutant::kNoSilenceLimit ? 0 : 15;
   spec_.recovery_checkpoint_secs = plan_.recovery_secs;
   spec_.checkpoint_steps = plan_.checkpoint_steps;
   spec_.keep_checkpoint_max = plan_.keep_checkpoints;
@@ -42,17 +44,21 @@ void SimulatedJob::AddServers() {
     if (event.kind == job::ReplicaEvent::Kind::kExited) exits_[event.name] = event;
     Tell(event);
   };
-  const auto resume_with = [this](int servers) {
+  const auto resume_with = [this](const SimulatedServers::Layout& layout) {
     CrashMaster();
-    spec_.num_ps = servers;
+    // What is resumed has ended: workers come anew.
+    const auto workers = workers_;
+    for (const auto& [name, worker] : workers) Exit(worker, job::ExitCause::Kind::kKilled);
+    spec_.num_ps = static_cast<int>(layout.servers);
+    spec_.ps_lanes = static_cast<int64_t>(layout.lanes);
   };
   servers_.emplace(plan_, mutant_, time_, result_,
                    SimulatedServers::Surroundings{tell, resume_with});
-  hands_.emplace(plan_, *servers_, time_, result_,
+  hands_.emplace(plan_, mutant_, *servers_, time_, result_,
                  SimulatedHands::Master{
                      .life = [this] { return core_ == nullptr ? 0 : master_life_; },
                      .run = [this](const std::function<void(Core&)>& work) { AtMaster(work); }});
-  trainer_.emplace(plan_, *servers_, time_);
+  trainer_.emplace(plan_, mutant_, *servers_, time_, result_);
   servers_->BeginMoves();
 }
 

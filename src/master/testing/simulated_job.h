@@ -54,7 +54,10 @@ class SimulatedJob {
     bool training = false;               // is at it
     std::vector<LeasedShard> reported;   // by the open call
     std::map<LeaseId, uint64_t> epochs;  // of the servers, of what was trained
-    size_t buffer = 0;                   // how many it cannot report before the end
+    uint64_t ps_epoch = 0;               // that the master told last
+    std::shared_ptr<SimulatedTrainer::Connections> connections =
+        std::make_shared<SimulatedTrainer::Connections>();
+    size_t buffer = 0;  // how many it cannot report before the end
     bool ended = false;
     bool leaving = false;
     // At the old door: such a call is with the master, by its number; 0: none.

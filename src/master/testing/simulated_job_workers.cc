@@ -234,6 +234,7 @@ void SimulatedJob::OnExchange(const WorkerPtr& worker, uint64_t number,
   CheckNoOrphans(*worker, *reply);
   worker->open_call.reset();
   worker->received = number;
+  worker->ps_epoch = std::max(worker->ps_epoch, reply->ps_epoch);
   if (reply->answer == Answer::kFinished) worker->ended = true;
   if (reply->answer == Answer::kUnknownDataset) Register(worker);
   if (told_end) {
@@ -277,7 +278,9 @@ void SimulatedJob::Push(const WorkerPtr& worker, const LeasedShard& shard) {
   };
   trainer_->Train(
       {.later = [this, worker](Duration time, auto run) { AtWorker(worker, time, run); },
-       .holds = [=](LeaseId lease) { return place(lease) != worker->in_hand.end(); }},
+       .holds = [=](LeaseId lease) { return place(lease) != worker->in_hand.end(); },
+       .ps_epoch = [worker] { return worker->ps_epoch; },
+       .connections = worker->connections},
       shard, [this, worker, shard, place](std::optional<uint64_t> epoch) {
         worker->training = false;
         const auto held = place(shard.lease);

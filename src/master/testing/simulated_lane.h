@@ -61,6 +61,10 @@ class SimulatedLane {
   Status Serve(const ServeAll& serve);
   Result<SimulatedPart> Cut();
 
+  // When it is through with the restores that it was asked for.
+  Time restored_at() const { return restored_at_; }
+  void set_restored_at(Time time) { restored_at_ = time; }
+
   int64_t opens_waiting() const { return serves_ ? static_cast<int64_t>(waiting_opens_) : 0; }
 
  private:
@@ -79,6 +83,7 @@ class SimulatedLane {
   SimulationResult& sums_;
   std::unique_ptr<ps::Marks> marks_;
   std::vector<SimulatedBucket> buckets_;
+  Time restored_at_;
   bool empty_ = true;
   bool serves_ = false;
   bool may_push_ = false;

@@ -8,6 +8,11 @@ namespace {
 
 using std::chrono::seconds;
 
+// After so long keepalive and user timeout find out that a machine is gone (wire/socket.cc).
+constexpr seconds kKeepalive{10};
+// A server that was not asked for so long fences itself (ps).
+constexpr seconds kFence{10};
+
 SimulatedBatches BatchesOf(const DatasetSpec& data) {
   const int64_t per_shard = data.batch_size * data.batches_per_shard;
   return {.per_shard = static_cast<size_t>(data.batches_per_shard),
@@ -43,6 +48,10 @@ void SimulatedServers::Begin(const std::string& name, int index) {
   server->incarnation = ++last_incarnation_;
   server->layout = layout_;
   server->answers_from = time_.now() + time_.Between(20, 1500);
+  server->asked_at = time_.now();
+  if (time_.Faulty() && time_.Chance() < plan_.blind) {
+    server->blind_until = time_.now() + time_.Between(500, 20000);
+  }
   const size_t lanes = layout_.servers * layout_.lanes;
   for (size_t lane = 0; lane < layout_.lanes; ++lane) {
     // A slot that the job has no more gets a server for nothing.
@@ -57,7 +66,7 @@ void SimulatedServers::Begin(const std::string& name, int index) {
 
 void SimulatedServers::Stop(const std::string& name) {
   for (const ServerPtr& server : servers_) {
-    if (server->name != name || server->is_over) continue;
+    if (server->name != name || server->is_over || !server->can_stop) continue;
     Die(server);
     return End(server, time_.Between(1, 100));
   }
@@ -81,22 +90,47 @@ void SimulatedServers::NextFaults(const ServerPtr& server) {
     }
     if (time_.Chance() < plan_.freeze_rate) {
       ++sums_.freezes;
-      server->frozen_until = time_.now() + time_.Between(500, 20000);
-      time_.Note("{} freezes", server->name);
+      Freeze(server);
     }
     NextFaults(server);
   });
 }
 
-// In one of four ways: it is dead at once; nobody notices for a while; it is lost for the backend,
-// as a machine without network is, and goes on for those who reach it; or something starts it anew
-// without a word to the backend.
+// Mostly for some seconds, sometimes for a minute, and sometimes for ever: nobody is told.
+void SimulatedServers::Freeze(const ServerPtr& server) {
+  const double way = time_.Chance();
+  if (way > 0.9) {
+    ++sums_.hangs;
+    server->frozen_until = Time::max();
+  } else {
+    server->frozen_until = time_.now() + time_.Between(500, way > 0.7 ? 60000 : 20000);
+  }
+  time_.Note("{} freezes", server->name);
+}
+
+// In one of five ways: it is dead at once; nobody notices for a while; it is lost for the backend,
+// as a machine without network is, and goes on for those who reach it, perhaps until the end of the
+// job; its machine is gone without a word, to the backend or to those who are connected to it; or
+// something starts it anew without a word to the backend.
 void SimulatedServers::Kill(const ServerPtr& server) {
   const double way = time_.Chance();
   if (way < plan_.zombie) {
     time_.Note("{} is a zombie", server->name);
     End(server, time_.Between(1, 100));
-    time_.At(time_.Between(100, 20000), [this, server] { Die(server); });
+    if (time_.Chance() < 0.5) {
+      ++sums_.zombies;
+    } else {
+      time_.At(time_.Between(100, 20000), [this, server] { Die(server); });
+    }
+    return;
+  }
+  if (time_.Chance() < plan_.vanish) {
+    ++sums_.vanished;
+    server->vanished = true;
+    Die(server);
+    // A cluster finds out by itself, and cannot end what it does not reach; a process can be ended.
+    server->can_stop = time_.Chance() < 0.5;
+    if (!server->can_stop) End(server, time_.Between(30000, 50000));
     return;
   }
   Die(server);
@@ -112,6 +146,7 @@ void SimulatedServers::Die(const ServerPtr& server) {
   if (!server->alive) return;
   time_.Note("{} dies", server->name);
   server->alive = false;
+  server->died_at = time_.now();
   // One that never answered did not take over its slot's address.
   if (time_.now() < server->answers_from) server->answers_from = Time::max();
 }
@@ -136,15 +171,27 @@ void SimulatedServers::BeginMoves() {
 
 void SimulatedServers::Move() {
   ++sums_.moves;
-  layout_.lanes = static_cast<size_t>(time_.Pick(1, 3));
-  const bool resumes = time_.Chance() < 0.4;
-  if (resumes) layout_.servers = static_cast<size_t>(time_.Pick(1, 3));
+  // The number of lanes is the job's: only --resume changes it.
+  const bool resumes = time_.Chance() < 0.6;
+  if (resumes) {
+    layout_.lanes = static_cast<size_t>(time_.Pick(1, 3));
+    layout_.servers = static_cast<size_t>(time_.Pick(1, 3));
+  }
   time_.Note("buckets move to {} servers with {} lanes", layout_.servers, layout_.lanes);
   const std::vector<ServerPtr> all = servers_;
   for (const ServerPtr& server : all) {
     if (!server->is_over) Kill(server);
   }
-  if (resumes) surroundings_.resume_with(static_cast<int>(layout_.servers));
+  if (resumes) surroundings_.resume_with(layout_);
+}
+
+bool SimulatedServers::IsLost(const Server& server) const {
+  if (server.alive) return false;
+  return !server.vanished || time_.now() - server.died_at >= kKeepalive;
+}
+
+bool SimulatedServers::IsFenced(const Server& server) const {
+  return plan_.fences && time_.now() - server.asked_at > kFence;
 }
 
 SimulatedServers::ServerPtr SimulatedServers::Find(size_t index) const {
@@ -159,6 +206,7 @@ void SimulatedServers::AtServer(const ServerPtr& server, Duration later,
                                 std::function<void()> run) {
   time_.At(later, [this, server, run = std::move(run)] {
     if (!server->alive || time_.failed()) return;
+    if (server->frozen_until == Time::max()) return;
     if (time_.now() < server->frozen_until) {
       AtServer(server, server->frozen_until - time_.now(), run);
       return;

@@ -32,10 +32,16 @@ class SimulatedServers {
     int index = 0;
     uint64_t incarnation = 0;
     Layout layout;
-    bool alive = true;     // answers those who reach it
-    bool is_over = false;  // for the backend
+    bool alive = true;      // answers those who reach it
+    bool is_over = false;   // for the backend
+    bool vanished = false;  // its machine is gone: its connections end by no word of it
+    bool can_stop = true;   // by the backend, which else has to find out by itself
+    Time died_at;
     Time answers_from;
     Time frozen_until;
+    Time asked_at;     // by the master, how it is
+    Time blind_until;  // it does not see the checkpoints
+    Time busy_until;   // its lanes are being restored
     std::vector<std::unique_ptr<SimulatedLane>> lanes;
   };
   using ServerPtr = std::shared_ptr<Server>;  // the simulation's and its pending events'
@@ -44,8 +50,8 @@ class SimulatedServers {
   struct Surroundings {
     // The backend tells that one came or went.
     std::function<void(const job::ReplicaEvent&)> tell;
-    // The job is resumed with another number of servers.
-    std::function<void(int)> resume_with;
+    // The job is resumed with another number of servers and lanes.
+    std::function<void(const Layout&)> resume_with;
   };
 
   // All outlive it.
@@ -68,6 +74,11 @@ class SimulatedServers {
 
   const Layout& layout() const { return layout_; }
   const SimulatedBatches& batches() const { return batches_; }
+  // The other end of a connection knows that there is nobody any more: by the end of the process,
+  // or, if the machine is gone, by keepalive.
+  bool IsLost(const Server& server) const;
+  // It serves nobody until the master asks it again.
+  bool IsFenced(const Server& server) const;
   // Who answers at a server's address; null: nobody.
   ServerPtr Find(size_t index) const;
   // Runs when the message arrives and the server is able to: never if it is dead.
@@ -80,6 +91,7 @@ class SimulatedServers {
   void Kill(const ServerPtr& server);
   void End(const ServerPtr& server, Duration noticed_after);
   void Die(const ServerPtr& server);
+  void Freeze(const ServerPtr& server);
   void Move();
 
   const Plan& plan_;

@@ -9,7 +9,10 @@ namespace {
 using std::chrono::milliseconds;
 using Pushed = wire::PushAnswer::Outcome;
 
-constexpr milliseconds kResend{1500};
+// How often a worker looks at its connections.
+constexpr milliseconds kLook{300};
+constexpr milliseconds kFirstBackoff{100};
+constexpr milliseconds kMostBackoff{2000};
 
 }  // namespace
 
@@ -25,6 +28,11 @@ void SimulatedTrainer::Train(Worker worker, const LeasedShard& shard, OnTrained 
   training->batches = static_cast<uint64_t>((shard.end - shard.start + plan_.data.batch_size - 1) /
                                             plan_.data.batch_size);
   training->on_trained = std::move(on_trained);
+  Connections& connections = *training->worker.connections;
+  if (connections.lanes.empty()) {
+    connections.layout = servers_.layout();
+    connections.lanes.resize(connections.layout.servers * connections.layout.lanes);
+  }
   Tick(training);
   Begin(training);
 }
@@ -39,47 +47,73 @@ void SimulatedTrainer::Begin(const TrainingPtr& training) {
   if (training->on_trained == nullptr) return;
   if (!training->worker.holds(training->shard.lease)) return End(training, std::nullopt);
   ++training->attempt;
-  training->layout = servers_.layout();
-  training->links.clear();
+  training->talks.assign(training->worker.connections->lanes.size(), {});
   training->sent = 0;
   training->computing = false;
-  for (size_t server = 0; server < training->layout.servers; ++server) {
-    for (size_t lane = 0; lane < training->layout.lanes; ++lane) {
-      training->links.push_back({.server = server, .lane = lane});
+  for (size_t place = 0; place < training->talks.size(); ++place) {
+    if (training->connection(place).to == nullptr) {
+      Reconnect(training, place);
+    } else {
+      SendOpen(training, place);
     }
   }
-  for (size_t link = 0; link < training->links.size(); ++link) Resend(training, link);
 }
 
-// What was not answered for a while is sent again, to whoever answers then.
 void SimulatedTrainer::Tick(const TrainingPtr& training) {
-  training->worker.later(kResend, [this, training, attempt = training->attempt] {
+  training->worker.later(kLook, [this, training] {
     if (training->on_trained == nullptr) return;
     if (!training->worker.holds(training->shard.lease)) return End(training, std::nullopt);
+    for (size_t place = 0; place < training->talks.size(); ++place) {
+      Connection& connection = training->connection(place);
+      if (connection.to != nullptr) {
+        const bool is_fenced = servers_.IsFenced(*connection.to) && connection.to->alive &&
+                               time_.now() >= connection.to->frozen_until;
+        if (is_fenced) ++sums_.fenced;
+        const bool is_broken = connection.lost_at && *connection.lost_at <= time_.now();
+        if (is_broken || is_fenced || servers_.IsLost(*connection.to)) Drop(connection);
+      }
+      if (connection.to == nullptr) Reconnect(training, place);
+    }
     Tick(training);
-    if (training->attempt != attempt) return;
-    if (training->layout != servers_.layout()) return Begin(training);
-    for (size_t link = 0; link < training->links.size(); ++link) Resend(training, link);
   });
 }
 
-void SimulatedTrainer::Resend(const TrainingPtr& training, size_t number) {
-  Link& link = training->links[number];
-  const ServerPtr answers = servers_.Find(link.server);
-  // A connection lasts as long as the process at its other end.
-  const bool is_dead = link.to == nullptr || !link.to->alive || time_.Chance() < 0.2;
-  if (is_dead) link.to = answers;
-  if (!link.opened.has_value()) return SendOpen(training, number);
-  for (uint64_t batch = link.acknowledged; batch < training->sent; ++batch) {
-    SendPush(training, number, batch);
+void SimulatedTrainer::Drop(Connection& connection) {
+  connection.to = nullptr;
+  connection.lost_at.reset();
+  connection.dial_at = time_.now() + connection.backoff;
+  connection.backoff = std::min(2 * connection.backoff, kMostBackoff);
+}
+
+void SimulatedTrainer::Reconnect(const TrainingPtr& training, size_t place) {
+  Connection& connection = training->connection(place);
+  if (time_.now() < connection.dial_at) return;
+  const SimulatedServers::Layout& layout = training->worker.connections->layout;
+  const ServerPtr server = servers_.Find(place / layout.lanes);
+  // A lane that is another than the caller believes is not spoken to.
+  if (server == nullptr || server->layout != layout) return;
+  connection.to = server;
+  connection.number = ++last_connection_;
+  connection.last = time_.now();
+  connection.lost_at.reset();
+  SendUnanswered(training, place);
+}
+
+void SimulatedTrainer::SendUnanswered(const TrainingPtr& training, size_t place) {
+  const Talk& talk = training->talks[place];
+  if (!talk.opened.has_value()) return SendOpen(training, place);
+  for (uint64_t batch = talk.acknowledged; batch < training->sent; ++batch) {
+    SendPush(training, place, batch);
   }
 }
 
 void SimulatedTrainer::Replay(const TrainingPtr& training) {
   const Duration later = time_.Between(100, 30000);
-  for (const Link& link : training->links) {
-    if (link.to == nullptr) continue;
-    servers_.AtServer(link.to, later, [training, to = link.to, lane = link.lane] {
+  const size_t lanes = training->worker.connections->layout.lanes;
+  for (size_t place = 0; place < training->talks.size(); ++place) {
+    const ServerPtr to = training->connection(place).to;
+    if (to == nullptr) continue;
+    servers_.AtServer(to, later, [training, to, lane = place % lanes] {
       const uint64_t lease = training->shard.lease.value();
       to->lanes[lane]->Open(lease, training->key, [](const Result<wire::OpenAnswer>&) {});
       for (uint64_t batch = 0; batch < training->batches; ++batch) {
@@ -89,51 +123,78 @@ void SimulatedTrainer::Replay(const TrainingPtr& training) {
   }
 }
 
-void SimulatedTrainer::Send(const TrainingPtr& training, size_t number,
+void SimulatedTrainer::Break(Connection& connection) {
+  if (connection.lost_at.has_value()) return;
+  const bool is_silent = time_.Chance() < 0.2;
+  connection.lost_at =
+      time_.now() + (is_silent ? time_.Between(9000, 11000) : time_.Between(1, 60));
+}
+
+void SimulatedTrainer::Send(const TrainingPtr& training, size_t place,
                             const std::function<void(SimulatedLane&)>& handle) {
-  Link& link = training->links[number];
-  // A lane that is another than the caller believes is not spoken to.
-  if (link.to == nullptr || link.to->layout != training->layout) return;
-  const auto deliver = [this, to = link.to, lane = link.lane, handle](Duration later) {
-    servers_.AtServer(to, later, [to, lane, handle] { handle(*to->lanes[lane]); });
+  Connection& connection = training->connection(place);
+  if (connection.to == nullptr || connection.lost_at.has_value()) return;
+  const size_t lane = place % training->worker.connections->layout.lanes;
+  const auto deliver = [this, training, place, number = connection.number, to = connection.to, lane,
+                        handle](Duration later) {
+    servers_.AtServer(to, later, [this, training, place, number, to, lane, handle] {
+      if (!servers_.IsFenced(*to)) return handle(*to->lanes[lane]);
+      // It closes the connection.
+      Connection& asked = training->connection(place);
+      if (asked.number == number && !asked.lost_at.has_value()) asked.lost_at = time_.now();
+    });
   };
-  const Duration delay = time_.Between(1, 60);
-  if (!time_.Lose()) {
-    link.last = std::max(link.last, time_.now() + delay);
-    deliver(link.last - time_.now());
-  }
+  if (time_.Lose()) return Break(connection);
+  connection.last = std::max(connection.last, time_.now() + time_.Between(1, 60));
+  deliver(connection.last - time_.now());
   if (time_.Faulty() && time_.Chance() < plan_.repeat) deliver(time_.Between(1, 20000));
 }
 
-void SimulatedTrainer::Answer(const TrainingPtr& training, uint64_t attempt,
-                              std::function<void()> handle) {
-  if (time_.Lose()) return;
-  training->worker.later(time_.Between(1, 40), [training, attempt, handle = std::move(handle)] {
-    if (training->attempt == attempt) handle();
-  });
+void SimulatedTrainer::Answer(const TrainingPtr& training, size_t place, uint64_t connection,
+                              uint64_t attempt, std::function<void()> handle) {
+  Connection& now = training->connection(place);
+  if (now.number != connection || now.to == nullptr || now.lost_at.has_value()) return;
+  if (time_.Lose()) return Break(now);
+  training->worker.later(time_.Between(1, 40),
+                         [training, place, connection, attempt, handle = std::move(handle)] {
+                           const Connection& then = training->connection(place);
+                           const bool is_same = then.number == connection && then.to != nullptr;
+                           if (is_same && training->attempt == attempt) handle();
+                         });
 }
 
-void SimulatedTrainer::SendOpen(const TrainingPtr& training, size_t link) {
-  Send(training, link, [this, training, link, attempt = training->attempt](SimulatedLane& lane) {
-    lane.Open(training->shard.lease.value(), training->key,
-              [this, training, link, attempt](const Result<wire::OpenAnswer>& answer) {
-                Answer(training, attempt,
-                       [this, training, link, answer] { OnOpened(training, link, answer); });
-              });
-  });
+void SimulatedTrainer::SendOpen(const TrainingPtr& training, size_t place) {
+  const uint64_t connection = training->connection(place).number;
+  Send(training, place,
+       [this, training, place, connection, attempt = training->attempt](SimulatedLane& lane) {
+         lane.Open(
+             training->shard.lease.value(), training->key,
+             [this, training, place, connection, attempt](const Result<wire::OpenAnswer>& answer) {
+               Answer(training, place, connection, attempt,
+                      [this, training, place, answer] { OnOpened(training, place, answer); });
+             });
+       });
 }
 
-void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t link,
+void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t place,
                                 const Result<wire::OpenAnswer>& answer) {
   if (!answer.ok()) return End(training, std::nullopt);
-  if (training->links[link].opened.has_value()) return;  // said twice
-  training->links[link].opened = *answer;
-  const bool all = std::ranges::all_of(training->links,
-                                       [](const Link& some) { return some.opened.has_value(); });
+  Talk& talk = training->talks[place];
+  if (talk.opened.has_value()) return;  // said twice
+  // Not told the epoch yet, or given up: whoever has the slot's address now is asked.
+  const bool is_old = answer->ps_epoch < training->worker.ps_epoch();
+  if (is_old && mutant_ != Mutant::kKeepsOldLinks) {
+    ++sums_.dropped_links;
+    return Drop(training->connection(place));
+  }
+  training->connection(place).backoff = kFirstBackoff;
+  talk.opened = *answer;
+  const bool all = std::ranges::all_of(training->talks,
+                                       [](const Talk& some) { return some.opened.has_value(); });
   if (!all) return;
   uint64_t mark = training->batches;
-  for (const Link& some : training->links) mark = std::min(mark, some.opened->mark);
-  for (Link& some : training->links) some.acknowledged = mark;
+  for (const Talk& some : training->talks) mark = std::min(mark, some.opened->mark);
+  for (Talk& some : training->talks) some.acknowledged = mark;
   training->sent = mark;
   PushMore(training);
 }
@@ -141,9 +202,9 @@ void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t link,
 void SimulatedTrainer::PushMore(const TrainingPtr& training) {
   uint64_t acknowledged = training->batches;
   uint64_t epoch = UINT64_MAX;
-  for (const Link& link : training->links) {
-    acknowledged = std::min(acknowledged, link.acknowledged);
-    epoch = std::min(epoch, link.opened->ps_epoch);
+  for (const Talk& talk : training->talks) {
+    acknowledged = std::min(acknowledged, talk.acknowledged);
+    epoch = std::min(epoch, talk.opened->ps_epoch);
   }
   if (acknowledged == training->batches) return End(training, epoch);
   const bool may_send = training->sent < training->batches &&
@@ -154,31 +215,36 @@ void SimulatedTrainer::PushMore(const TrainingPtr& training) {
     if (training->attempt != attempt) return;
     training->computing = false;
     const uint64_t batch = training->sent++;
-    for (size_t link = 0; link < training->links.size(); ++link) SendPush(training, link, batch);
+    for (size_t place = 0; place < training->talks.size(); ++place) {
+      SendPush(training, place, batch);
+    }
     PushMore(training);
   });
 }
 
-void SimulatedTrainer::SendPush(const TrainingPtr& training, size_t link, uint64_t batch) {
-  Send(training, link,
-       [this, training, link, batch, attempt = training->attempt](SimulatedLane& lane) {
-         lane.Push(training->shard.lease.value(), training->key, batch,
-                   [this, training, link, batch, attempt](const wire::PushAnswer& answer) {
-                     Answer(training, attempt, [this, training, link, batch, answer] {
-                       OnPushed(training, link, batch, answer);
-                     });
-                   });
-       });
+void SimulatedTrainer::SendPush(const TrainingPtr& training, size_t place, uint64_t batch) {
+  const uint64_t connection = training->connection(place).number;
+  Send(
+      training, place,
+      [this, training, place, batch, connection, attempt = training->attempt](SimulatedLane& lane) {
+        lane.Push(
+            training->shard.lease.value(), training->key, batch,
+            [this, training, place, batch, connection, attempt](const wire::PushAnswer& answer) {
+              Answer(training, place, connection, attempt, [this, training, place, batch, answer] {
+                OnPushed(training, place, batch, answer);
+              });
+            });
+      });
 }
 
-void SimulatedTrainer::OnPushed(const TrainingPtr& training, size_t number, uint64_t batch,
+void SimulatedTrainer::OnPushed(const TrainingPtr& training, size_t place, uint64_t batch,
                                 const wire::PushAnswer& answer) {
-  Link& link = training->links[number];
+  Talk& talk = training->talks[place];
   switch (answer.outcome) {
     case Pushed::kApplied:
     case Pushed::kAlready:
-      link.answered |= uint64_t{1} << batch;
-      while ((link.answered >> link.acknowledged & 1) != 0) ++link.acknowledged;
+      talk.answered |= uint64_t{1} << batch;
+      while ((talk.answered >> talk.acknowledged & 1) != 0) ++talk.acknowledged;
       PushMore(training);
       return;
     case Pushed::kStale:

@@ -22,6 +22,14 @@ struct SimulationResult {
   int voids = 0;           // saved, and of no use any more
   int failed_saves = 0;    // for another reason
   int fallbacks = 0;       // to the checkpoint before
+  int orphans = 0;         // what was left of saves, removed
+  int zombies = 0;         // given up, and answer until the end of the job
+  int vanished = 0;        // without a word to anybody
+  int hangs = 0;           // for ever
+  int fenced = 0;          // connections that a fenced server closed
+  int dropped_links = 0;   // connections to servers of an older epoch, dropped by workers
+  int cancelled = 0;       // saves
+  int blind = 0;           // restores by a server that did not see the checkpoint
   int reopened = 0;        // leases of shards that had been done
   int told_to_reopen = 0;  // reports of shards
   int partly_applied = 0;  // batches, to some buckets of a lane
@@ -49,6 +57,9 @@ enum class Mutant {
   kDropsUnfenced,    // marks are dropped, and leases below the floor are still good
   kCutsEarly,        // a lane saves what it had before the save began
   kRestoresNoMarks,  // a restored lane does not know what it has
+  kKeepsOldLinks,    // a worker goes on with a server of an older epoch than the master's
+  kNoSilenceLimit,   // a server that does not answer is waited for
+  kMissingIsDamage,  // what a server does not see is taken for damaged
 };
 SimulationResult SimulateMutant(uint64_t seed, Mutant mutant);
 

@@ -27,6 +27,10 @@ void AddServers(std::mt19937_64 random, Plan& plan) {
   plan.damage = real(0.5);
   plan.reset_rate = pick(0, 3) == 0 ? 0.03 : 0.0;
   plan.zombie = real(0.6);
+  plan.vanish = real(0.4);
+  plan.blind = real(0.3);
+  plan.slow_disk = real(0.1);
+  plan.fences = pick(0, 1) == 1;
 }
 
 }  // namespace

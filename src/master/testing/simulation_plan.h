@@ -34,6 +34,10 @@ struct Plan {
   double damage = 0;      // of a checkpoint
   double reset_rate = 0;  // of the dataset, per second
   double zombie = 0;      // of a server that died: it still answers
+  double vanish = 0;      // of a server that died: nobody is told, its connections stay
+  double blind = 0;       // of a new server: for a while it does not see the checkpoints
+  double slow_disk = 0;   // of a save or restore of a lane: it takes up to a minute
+  bool fences = true;     // servers that the master does not ask serve nobody
 };
 
 Plan MakePlan(std::mt19937_64& random);
