@@ -37,6 +37,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--slow-ms", type=float, default=0, help="more, that worker 0 needs")
     parser.add_argument("--lose", type=float, default=0,
                         help="the share of servers' answers at which a connection breaks")
+    parser.add_argument("--transport", default="auto", help="auto or tcp")
     parser.add_argument("--ballast", type=int, default=0,
                         help="dimension of a second table that is only pulled: saves take longer")
     parser.add_argument("--tell", action="store_true", help="say when reports go and were heard")
@@ -69,7 +70,7 @@ def put_relays_before_servers(lose: float) -> list:
 def main() -> None:
     args = parse_args()
     relays = put_relays_before_servers(args.lose) if args.lose else []
-    client = job_client(transport="tcp" if relays else "auto")
+    client = job_client(transport="tcp" if relays else args.transport)
     ballast = [{"name": "ballast", "dim": args.ballast}] if args.ballast else []
     client.declare(tables=[TABLE, *ballast], tensors=[counter()])
     is_slow = os.environ["ELASTICDL_REPLICA_INDEX"] == "0"
