@@ -13,11 +13,11 @@ void Marks::SettleOne(Shard& shard) {
 
 Result<uint64_t> Marks::Open(uint64_t lease, const wire::ShardKey& shard) {
   if (lease < floor_) {
-    return FailedPrecondition("lease {} is over: the lowest that is open is {}", lease, floor_);
+    return Aborted("lease {} is over: the lowest that is open is {}", lease, floor_);
   }
   Shard& found = shards_[shard];
   if (lease < found.lease) {
-    return FailedPrecondition("lease {} is over: its shard has lease {} now", lease, found.lease);
+    return Aborted("lease {} is over: its shard has lease {} now", lease, found.lease);
   }
   found.lease = lease;
   return found.mark;

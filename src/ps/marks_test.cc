@@ -60,7 +60,7 @@ TEST(Marks, FenceTheHolderOfAnOlderLease) {
   EXPECT_EQ(Opened(marks, kLease + 1), 1U);
 
   EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
-  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kAborted);
   EXPECT_EQ(marks.Count(kLease + 1, kShard, 1).outcome, Outcome::kApplied);
 }
 
@@ -73,7 +73,7 @@ TEST(Marks, FenceWhatIsBelowTheFloorAlsoOfForgottenShards) {
   marks.Drop(Covering(kShard));
 
   EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
-  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kAborted);
   EXPECT_EQ(marks.shards(), 0U);
 }
 
@@ -132,7 +132,7 @@ TEST(Marks, ComeBackAsTheyWereSavedWhateverTheLanes) {
       two.Entries(),
       ElementsAre(Marks::Entry{.first = 0, .end = 2, .shard = kShard, .lease = kLease, .mark = 1}));
   EXPECT_EQ(one.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
-  EXPECT_EQ(one.Open(kLease - 1, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(one.Open(kLease - 1, kShard).status().code(), Code::kAborted);
   EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);
 }
 

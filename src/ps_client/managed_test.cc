@@ -224,7 +224,7 @@ TEST_F(ManagedTest, FencesWhoeverComesAfterTheMarksOfItsShardWereDropped) {
             Ok());
 
   EXPECT_EQ(Push(*client, 1, 1)->outcome, PushResult::Outcome::kFenced);
-  EXPECT_EQ(client->Open(1, kShard).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(client->Open(1, kShard).status().code(), Code::kAborted);
 }
 
 }  // namespace
