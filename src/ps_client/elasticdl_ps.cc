@@ -1,6 +1,8 @@
 #include "ps_client/elasticdl_ps.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <random>
 #include <span>
@@ -31,6 +33,21 @@ thread_local std::string t_last_error;
 int CodeOf(const Status& status) {
   if (!status.ok()) t_last_error = status.message();
   return static_cast<int>(status.code());
+}
+
+Status CheckPointer(const void* pointer, const char* what) {
+  if (pointer != nullptr) return edl::Ok();
+  return edl::InvalidArgument("{} is NULL", what);
+}
+
+// Of an argument that is an array.
+Status CheckArray(const void* array, size_t count, const char* what) {
+  return count == 0 ? edl::Ok() : CheckPointer(array, what);
+}
+
+Status CheckRate(float rate) {
+  if (std::isfinite(rate)) return edl::Ok();
+  return edl::InvalidArgument("the learning rate is {}; it must be finite", rate);
 }
 
 Result<edl::ps_client::ServerAddress> ParseServer(std::string_view text) {
@@ -71,8 +88,10 @@ Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
       return edl::InvalidArgument("there is no transport {}", from.transport);
   }
   if (from.patience > 0) {
-    options.patience =
-        std::chrono::duration_cast<edl::Duration>(std::chrono::duration<double>(from.patience));
+    // Infinity, too: the client takes whatever is longer than a century for that.
+    constexpr double kLongestSeconds = 5e9;
+    options.patience = std::chrono::duration_cast<edl::Duration>(
+        std::chrono::duration<double>(std::min(from.patience, kLongestSeconds)));
   }
   return options;
 }
@@ -147,12 +166,15 @@ Status edl_ps::Pull(int unknown, std::span<const edl_ps_rows> tables,
   keys.reserve(tables.size());
   for (const edl_ps_rows& table : tables) {
     EDL_RETURN_IF_ERROR(CheckTable(table.table, table.count));
+    EDL_RETURN_IF_ERROR(CheckArray(table.ids, table.count, "ids"));
+    EDL_RETURN_IF_ERROR(CheckArray(table.rows, table.count, "rows"));
     keys.push_back(KeysOf(table.ids, table.count));
     rows.emplace_back(keys.back().ids().size() * dims[table.table]);
     spec.tables.push_back({.table = table.table, .keys = &keys.back(), .rows = rows.back().data()});
   }
   for (const edl_ps_tensor& tensor : values) {
     EDL_RETURN_IF_ERROR(CheckTensor(tensor.tensor));
+    EDL_RETURN_IF_ERROR(CheckPointer(tensor.values, "values"));
     spec.tensors.push_back({.tensor = tensor.tensor, .values = tensor.values});
   }
   EDL_RETURN_IF_ERROR(client->WaitPull(client->StartPull(spec)));
@@ -172,6 +194,9 @@ Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
   keys.reserve(tables.size());
   for (const edl_ps_row_gradients& table : tables) {
     EDL_RETURN_IF_ERROR(CheckTable(table.table, table.count));
+    EDL_RETURN_IF_ERROR(CheckArray(table.ids, table.count, "ids"));
+    EDL_RETURN_IF_ERROR(CheckArray(table.gradients, table.count, "gradients"));
+    EDL_RETURN_IF_ERROR(CheckRate(table.learning_rate));
     const size_t dim = dims[table.table];
     keys.push_back(KeysOf(table.ids, table.count));
     sums.emplace_back(keys.back().ids().size() * dim);
@@ -183,6 +208,8 @@ Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
   }
   for (const edl_ps_tensor_gradient& tensor : values) {
     EDL_RETURN_IF_ERROR(CheckTensor(tensor.tensor));
+    EDL_RETURN_IF_ERROR(CheckPointer(tensor.gradient, "gradient"));
+    EDL_RETURN_IF_ERROR(CheckRate(tensor.learning_rate));
     spec.tensors.push_back({.tensor = tensor.tensor,
                             .gradients = tensor.gradient,
                             .learning_rate = tensor.learning_rate});
@@ -212,58 +239,94 @@ Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
 }
 
 int edl_ps_connect(const edl_ps_options* options, edl_ps** client) {
-  auto parsed = OptionsOf(*options);
-  if (!parsed.ok()) return CodeOf(parsed.status());
-  auto made = std::make_unique<edl_ps>();
-  auto connected = edl::ps_client::Client::Connect(*std::move(parsed), made->clock);
-  if (!connected.ok()) return CodeOf(connected.status());
-  made->client = *std::move(connected);
-  *client = made.release();
-  return 0;
+  const auto connect = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(options, "options"));
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_ASSIGN_OR_RETURN(ClientOptions parsed, OptionsOf(*options));
+    auto made = std::make_unique<edl_ps>();
+    EDL_ASSIGN_OR_RETURN(made->client,
+                         edl::ps_client::Client::Connect(std::move(parsed), made->clock));
+    *client = made.release();
+    return edl::Ok();
+  };
+  return CodeOf(connect());
 }
 
 int edl_ps_declare(edl_ps* client, const char* json) {
-  auto parameters = ParseParameters(json);
-  if (!parameters.ok()) return CodeOf(parameters.status());
-  const Status declared = client->client->Declare(*parameters);
-  if (!declared.ok()) return CodeOf(declared);
-  client->dims = parameters->table_dims;
-  client->tensors = parameters->tensors.size();
-  return 0;
+  const auto declare = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_RETURN_IF_ERROR(CheckPointer(json, "json"));
+    EDL_ASSIGN_OR_RETURN(const Parameters parameters, ParseParameters(json));
+    EDL_RETURN_IF_ERROR(client->client->Declare(parameters));
+    client->dims = parameters.table_dims;
+    client->tensors = parameters.tensors.size();
+    return edl::Ok();
+  };
+  return CodeOf(declare());
 }
 
 int edl_ps_put(edl_ps* client, const edl_ps_tensor* tensors, size_t count) {
-  std::vector<edl::ps_client::TensorPush> values;
-  for (const edl_ps_tensor& tensor : std::span(tensors, count)) {
-    const Status known = client->CheckTensor(tensor.tensor);
-    if (!known.ok()) return CodeOf(known);
-    values.push_back({.tensor = tensor.tensor, .gradients = tensor.values});
-  }
-  return CodeOf(client->client->Put(values).status());
+  const auto put = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_RETURN_IF_ERROR(CheckArray(tensors, count, "tensors"));
+    std::vector<edl::ps_client::TensorPush> values;
+    for (const edl_ps_tensor& tensor : std::span(tensors, count)) {
+      EDL_RETURN_IF_ERROR(client->CheckTensor(tensor.tensor));
+      EDL_RETURN_IF_ERROR(CheckPointer(tensor.values, "values"));
+      values.push_back({.tensor = tensor.tensor, .gradients = tensor.values});
+    }
+    return client->client->Put(values).status();
+  };
+  return CodeOf(put());
 }
 
 int edl_ps_pull(edl_ps* client, int unknown, const edl_ps_rows* tables, size_t table_count,
                 const edl_ps_tensor* tensors, size_t tensor_count) {
-  return CodeOf(client->Pull(unknown, {tables, table_count}, {tensors, tensor_count}));
+  const auto pull = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_RETURN_IF_ERROR(CheckArray(tables, table_count, "tables"));
+    EDL_RETURN_IF_ERROR(CheckArray(tensors, tensor_count, "tensors"));
+    return client->Pull(unknown, {tables, table_count}, {tensors, tensor_count});
+  };
+  return CodeOf(pull());
 }
 
 int edl_ps_push(edl_ps* client, const edl_ps_row_gradients* tables, size_t table_count,
                 const edl_ps_tensor_gradient* tensors, size_t tensor_count, int* refused) {
-  const Result<bool> pushed = client->Push({tables, table_count}, {tensors, tensor_count});
-  if (!pushed.ok()) return CodeOf(pushed.status());
-  if (refused != nullptr) *refused = *pushed ? 1 : 0;
-  return 0;
+  const auto push = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_RETURN_IF_ERROR(CheckArray(tables, table_count, "tables"));
+    EDL_RETURN_IF_ERROR(CheckArray(tensors, tensor_count, "tensors"));
+    EDL_ASSIGN_OR_RETURN(const bool is_refused,
+                         client->Push({tables, table_count}, {tensors, tensor_count}));
+    if (refused != nullptr) *refused = is_refused ? 1 : 0;
+    return edl::Ok();
+  };
+  return CodeOf(push());
 }
 
-int edl_ps_flush(edl_ps* client) { return CodeOf(client->client->Flush()); }
+int edl_ps_flush(edl_ps* client) {
+  const Status given = CheckPointer(client, "client");
+  return CodeOf(given.ok() ? client->client->Flush() : given);
+}
 
 int edl_ps_save(edl_ps* client, const char* folder) {
-  return CodeOf(client->client->Save(folder).status());
+  const auto save = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_RETURN_IF_ERROR(CheckPointer(folder, "folder"));
+    return client->client->Save(folder).status();
+  };
+  return CodeOf(save());
 }
 
 int edl_ps_restore(edl_ps* client, const char* folder) {
-  client->is_open = false;
-  return CodeOf(client->client->Restore(folder).status());
+  const auto restore = [&]() -> Status {
+    EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
+    EDL_RETURN_IF_ERROR(CheckPointer(folder, "folder"));
+    client->is_open = false;
+    return client->client->Restore(folder).status();
+  };
+  return CodeOf(restore());
 }
 
 const char* edl_ps_last_error(void) {  // NOLINT: as in the header

@@ -36,7 +36,7 @@ typedef struct edl_ps_options {
   const char* token;   /* NULL: none */
   const char* caller;  /* who this is, in messages of the server; may be NULL */
   int transport;       /* EDL_PS_AUTO: shared memory where that works */
-  double patience;     /* seconds that a server may be away before calls fail; 0: ten minutes */
+  double patience;     /* seconds without any answer before calls fail; 0: ten minutes */
 } edl_ps_options;
 
 /* Waits for the servers. `*client` is set only when it returns 0. */
@@ -86,10 +86,11 @@ typedef struct edl_ps_tensor_gradient {
 } edl_ps_tensor_gradient;
 
 /* Trains with a batch, once, also when a connection is lost in the middle. `*refused` becomes 1
- * when a gradient is NaN or infinite, and the batch changed nothing; it may be NULL. 10 (ABORTED):
- * a server was started anew and lacks batches of this client; the next push goes on with what the
- * servers have. 11 (OUT_OF_RANGE), in synchronous rounds alone: the parameters that were pulled are
- * too old; pull, compute the batch again, and push that. */
+ * when a gradient is NaN or infinite, and the batch changed nothing; it may be NULL. 10 (ABORTED),
+ * of pulls, too: a server was started anew and lacks what this client trained; it is told once.
+ * Restore then, or go on with what the servers have. 11 (OUT_OF_RANGE), in synchronous rounds
+ * alone: the parameters that were pulled are too old; pull, compute the batch again, and push it.
+ */
 EDL_PS_API int edl_ps_push(edl_ps* client, const edl_ps_row_gradients* tables, size_t table_count,
                            const edl_ps_tensor_gradient* tensors, size_t tensor_count,
                            int* refused);

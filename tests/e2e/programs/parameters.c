@@ -56,6 +56,35 @@ static void check_refusals(edl_ps* client) {
   CHECK(edl_ps_put(client, &unknown, 1) == INVALID_ARGUMENT);
 }
 
+static void check_null_arguments(edl_ps* client) {
+  edl_ps* none = NULL;
+  edl_ps_options options = {.servers = "127.0.0.1:1"};
+  edl_ps_rows rows = {.table = 0, .count = 3, .ids = NULL, .rows = NULL};
+  edl_ps_tensor tensor = {.tensor = 0, .values = NULL};
+  edl_ps_row_gradients gradients = {.table = 0, .count = 3, .ids = kIds, .gradients = NULL};
+  CHECK(edl_ps_connect(NULL, &none) == INVALID_ARGUMENT);
+  CHECK(edl_ps_connect(&options, NULL) == INVALID_ARGUMENT);
+  CHECK(edl_ps_declare(NULL, kDeclaration) == INVALID_ARGUMENT);
+  CHECK(edl_ps_declare(client, NULL) == INVALID_ARGUMENT);
+  CHECK(strcmp(edl_ps_last_error(), "json is NULL") == 0);
+  CHECK(edl_ps_put(client, NULL, 1) == INVALID_ARGUMENT);
+  CHECK(edl_ps_put(client, &tensor, 1) == INVALID_ARGUMENT);
+  CHECK(edl_ps_pull(client, EDL_PS_TELL, NULL, 1, NULL, 0) == INVALID_ARGUMENT);
+  CHECK(edl_ps_pull(client, EDL_PS_TELL, &rows, 1, NULL, 0) == INVALID_ARGUMENT);
+  CHECK(edl_ps_push(client, &gradients, 1, NULL, 0, NULL) == INVALID_ARGUMENT);
+  CHECK(edl_ps_save(client, NULL) == INVALID_ARGUMENT);
+  CHECK(edl_ps_restore(client, NULL) == INVALID_ARGUMENT);
+  CHECK(edl_ps_flush(NULL) == INVALID_ARGUMENT);
+  edl_ps_close(NULL);
+}
+
+static void check_rates(edl_ps* client) {
+  float one[3 * DIM] = {1, 1, 1, 1, 1, 1};
+  edl_ps_row_gradients rows = {
+      .table = 0, .count = 3, .ids = kIds, .gradients = one, .learning_rate = (float)1e39};
+  CHECK(edl_ps_push(client, &rows, 1, NULL, 0, NULL) == INVALID_ARGUMENT);
+}
+
 static void train(edl_ps* client, const char* checkpoint) {
   edl_ps_tensor tensor = {.tensor = 0, .values = values};
   int refused = -1;
@@ -79,12 +108,15 @@ int main(int argc, char** argv) {
   edl_ps_options options = {.servers = argv[1], .transport = atoi(argv[3]), .patience = 30};
   CHECK(edl_ps_connect(&options, &client) == 0);
   check_refusals(client);
+  check_null_arguments(client);
   if (argc > 4) {
     CHECK(edl_ps_restore(client, argv[2]) == 0);
     CHECK(edl_ps_declare(client, kDeclaration) == 0);
     check_values(client, -2, 4);
   } else {
     CHECK(edl_ps_declare(client, kDeclaration) == 0);
+    check_null_arguments(client);
+    check_rates(client);
     train(client, argv[2]);
   }
   edl_ps_close(client);
