@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <poll.h>
@@ -24,6 +25,24 @@ Status CheckTime(const AskOptions& options, const Clock& clock, Time begin) {
 
 std::string NameOf(const LinkOptions& to) { return fmt::format("{}:{}", to.host, to.port); }
 
+// Whether the servers that owe an answer can still be reached, and are still the same.
+Status CheckServers(const std::vector<std::unique_ptr<Link>>& links,
+                    const std::vector<Request>& requests, const AskOptions& options,
+                    const Clock& clock) {
+  std::set<std::pair<std::string, uint16_t>> asked;
+  for (size_t i = 0; i < links.size(); ++i) {
+    const LinkOptions& to = links[i]->options();
+    if (requests[i].done || !asked.emplace(to.host, to.port).second) continue;
+    const Result<wire::Welcome> welcome = AskWho(
+        to, {.dial = options.dial, .patience = options.silence, .stop = options.stop}, clock);
+    if (!welcome.ok()) return welcome.status().Within(NameOf(to));
+    if (links[i]->greeted() && welcome->incarnation != links[i]->welcome().incarnation) {
+      return Unavailable("{} was started anew before it answered", NameOf(to));
+    }
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Question>& questions,
@@ -39,6 +58,7 @@ Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Qu
     links[i]->Send(requests[i]);
   }
   const auto is_done = [](const Request& request) { return request.done; };
+  Time checked = begin;
   while (!std::ranges::all_of(requests, is_done)) {
     std::vector<pollfd> waiting;
     std::vector<Link*> woken;
@@ -51,6 +71,10 @@ Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Qu
     }
     if (waiting.empty()) break;
     EDL_RETURN_IF_ERROR(CheckTime(options, clock, begin));
+    if (options.silence.has_value() && clock.Now() - checked >= *options.silence) {
+      EDL_RETURN_IF_ERROR(CheckServers(links, requests, options, clock));
+      checked = clock.Now();
+    }
     poll(waiting.data(), waiting.size(), kLookEveryMs);
     for (Link* const link : woken) link->Woken();
   }

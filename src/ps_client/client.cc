@@ -18,10 +18,15 @@ namespace {
 using wire::MessageType;
 using Outcome = PushResult::Outcome;
 
-// Between two attempts to reach a server.
+// Between two attempts to reach a server, until all have answered once.
 constexpr Duration kPause = std::chrono::milliseconds(100);
 // For one of them.
 constexpr Duration kAttempt = std::chrono::seconds(1);
+// Before a lane that serves an epoch that is over is dialled again: doubled up to the longest.
+constexpr Duration kShortestReopen = std::chrono::milliseconds(100);
+constexpr int kMostReopenDoublings = 4;
+// As good as infinite, and no sum with it overflows.
+constexpr Duration kLongestPatience = std::chrono::hours(24 * 365 * 100);
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -42,11 +47,6 @@ int Badness(Outcome outcome) {
       return 4;
   }
   return 4;
-}
-
-bool IsLoss(const Status& status) {
-  return status.code() == Code::kUnavailable || status.code() == Code::kDataLoss ||
-         status.code() == Code::kDeadlineExceeded;
 }
 
 // NaN and infinity are what they are also when multiplied by 0; other numbers are 0 then.
@@ -71,32 +71,21 @@ int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-// How long to wait for what may never come: who may be stopped looks now and then.
-int LongestWait(const ClientOptions& options) {
-  return options.stop != nullptr ? Milliseconds(kPause) : -1;
-}
-
-// Asks a server who it is, once.
-Result<wire::Welcome> AskOnce(const ClientOptions& options, const ServerAddress& server,
-                              bool shared_memory, const Clock& clock, Duration patience) {
-  return AskWho({.host = server.host,
-                 .port = server.port,
-                 .token = options.token,
-                 .caller = options.caller,
-                 .shared_memory = shared_memory,
-                 .limits = options.limits},
-                {.dial = std::min<Duration>(kAttempt, options.patience),
-                 .patience = patience,
-                 .stop = options.stop},
-                clock);
-}
-
-// For as long as patience lasts.
+// Asks a server who it is, until the deadline.
 Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress& server,
-                               const Clock& clock) {
-  const Time deadline = clock.Now() + options.patience;
+                               Time deadline, const Clock& clock) {
   while (true) {
-    Result<wire::Welcome> welcome = AskOnce(options, server, false, clock, deadline - clock.Now());
+    Result<wire::Welcome> welcome =
+        AskWho({.host = server.host,
+                .port = server.port,
+                .token = options.token,
+                .caller = options.caller,
+                .shared_memory = options.transport == Transport::kSharedMemory,
+                .limits = options.limits},
+               {.dial = std::min<Duration>(kAttempt, options.patience),
+                .patience = std::min<Duration>(deadline - clock.Now(), options.silence),
+                .stop = options.stop},
+               clock);
     if (welcome.ok()) return welcome;
     if (!IsLoss(welcome.status()) || clock.Now() > deadline) {
       return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));
@@ -106,74 +95,108 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
   }
 }
 
-// Whether the server that gave the welcome can be reached through shared memory too. The
-// incarnation says that it is the same: another machine's server may have the same port.
-bool HasSharedMemory(const ClientOptions& options, const ServerAddress& server,
-                     const wire::Welcome& welcome, const Clock& clock) {
-  const Result<wire::Welcome> other = AskOnce(options, server, true, clock, kAttempt);
-  return other.ok() && other->incarnation == welcome.incarnation;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clock& clock) {
-  using Transport = ClientOptions::Transport;
   if (options.servers.empty()) return InvalidArgument("no parameter server is named");
+  options.patience = std::min<Duration>(options.patience, kLongestPatience);
+  const Time deadline = clock.Now() + options.patience;
   size_t lanes_each = 0;
-  std::vector<bool> shared;
+  std::vector<uint64_t> incarnations;
   for (size_t index = 0; index < options.servers.size(); ++index) {
     const ServerAddress& server = options.servers[index];
-    EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, AwaitWho(options, server, clock));
+    EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, AwaitWho(options, server, deadline, clock));
     if (index == 0) lanes_each = welcome.lanes;
     if (welcome.servers != options.servers.size() || welcome.index != index ||
         welcome.lanes != lanes_each || lanes_each == 0) {
       return FailedPrecondition(
-          "{}:{} is server {} of {} with {} lanes, and not server {} of {} with {}", server.host,
-          server.port, welcome.index, welcome.servers, welcome.lanes, index, options.servers.size(),
-          lanes_each);
+          "{}:{} is server {} of {} with {} lanes, and not server {} of {} with {}; start all "
+          "servers with the same --servers and --lanes, and name them in the order of --index",
+          server.host, server.port, welcome.index, welcome.servers, welcome.lanes, index,
+          options.servers.size(), lanes_each);
     }
-    shared.push_back(options.transport == Transport::kSharedMemory ||
-                     (options.transport == Transport::kAuto &&
-                      HasSharedMemory(options, server, welcome, clock)));
+    incarnations.push_back(welcome.incarnation);
   }
-  return std::unique_ptr<Client>(new Client(std::move(options), clock, lanes_each, shared));
+  EDL_ASSIGN_OR_RETURN(ReadySet ready, ReadySet::Make());
+  return std::unique_ptr<Client>(
+      new Client(std::move(options), clock, lanes_each, std::move(incarnations), std::move(ready)));
 }
 
 Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each,
-               const std::vector<bool>& shared)
+               std::vector<uint64_t> incarnations, ReadySet ready)
     : options_(std::move(options)),
       clock_(clock),
       lanes_each_(lanes_each),
       placement_(lanes_each * options_.servers.size()),
       versions_(placement_.lanes(), wire::Push::kNoVersion),
-      incarnations_(options_.servers.size()) {
+      ready_(std::move(ready)),
+      incarnations_(std::move(incarnations)),
+      restarted_(options_.servers.size()) {
   for (size_t place = 0; place < placement_.lanes(); ++place) {
     const ServerAddress& server = options_.servers[place / lanes_each];
-    lanes_.push_back(std::make_unique<Lane>(
-        Lane{.link = Link({.host = server.host,
-                           .port = server.port,
-                           .token = options_.token,
-                           .caller = options_.caller,
-                           .lane = static_cast<uint32_t>(place % lanes_each),
-                           .place = static_cast<uint32_t>(place),
-                           .lanes = static_cast<uint32_t>(placement_.lanes()),
-                           .shared_memory = shared[place / lanes_each],
-                           .limits = options_.limits}),
-             .lost_since = std::nullopt,
-             .next_attempt = {}}));
+    const uint64_t incarnation = incarnations_[place / lanes_each];
+    lanes_.push_back(std::make_unique<LaneChannel>(
+        ChannelOptions{.link = {.host = server.host,
+                                .port = server.port,
+                                .token = options_.token,
+                                .caller = options_.caller,
+                                .lane = static_cast<uint32_t>(place % lanes_each),
+                                .place = static_cast<uint32_t>(place),
+                                .lanes = static_cast<uint32_t>(placement_.lanes()),
+                                .limits = options_.limits},
+                       .transport = options_.transport,
+                       .timeout = options_.patience,
+                       .silence = options_.silence,
+                       .incarnation = options_.follows_restarts ? 0 : incarnation},
+        place, ready_, clock_));
   }
 }
 
-Client::Operation Client::MakeOperation(MessageType type) const {
-  Operation operation;
-  operation.requests.resize(placement_.lanes());
-  for (Request& request : operation.requests) request.type = type;
-  return operation;
+size_t Client::servers_through_shared_memory() const {
+  size_t count = 0;
+  for (size_t server = 0; server < options_.servers.size(); ++server) {
+    const auto first = lanes_.begin() + static_cast<ptrdiff_t>(server * lanes_each_);
+    count += std::any_of(first, first + static_cast<ptrdiff_t>(lanes_each_),
+                         [](const auto& lane) { return lane->uses_shared_memory(); })
+                 ? 1
+                 : 0;
+  }
+  return count;
+}
+
+Request& Client::Add(Operation& operation, size_t lane, MessageType type) {
+  operation.requests.push_back({.lane = lane, .request = {.type = type}});
+  return operation.requests.back().request;
+}
+
+Status Client::CheckSizes(const Operation& operation) const {
+  for (const auto& [lane, request] : operation.requests) {
+    const size_t bytes = wire::AlignedUp(request.meta.size()) +
+                         std::max(request.tensors.bytes(), request.rooms.bytes());
+    if (bytes > options_.limits.body_bytes) {
+      return ResourceExhausted(
+          "lane {} of {}: a message of {} bytes, and a frame takes {}; use fewer ids at once, or "
+          "spread the parameters over more servers or lanes",
+          lane, lanes_.size(), bytes, options_.limits.body_bytes);
+    }
+    if (request.meta.size() > options_.limits.meta_bytes) {
+      return ResourceExhausted(
+          "a message names too many tables and tensors: {} bytes, and {} are the limit",
+          request.meta.size(), options_.limits.meta_bytes);
+    }
+  }
+  return Ok();
 }
 
 Client::Ticket Client::Start(std::unique_ptr<Operation> operation) {
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane]->link.Send(operation->requests[lane]);
+  operation->failure = CheckSizes(*operation);
+  if (operation->failure.ok()) {
+    operation->remaining = operation->requests.size();
+    for (auto& [lane, request] : operation->requests) {
+      request.remaining = &operation->remaining;
+      lanes_[lane]->Send(request);
+    }
+    next_move_ = Time{};
   }
   operations_[++last_ticket_] = std::move(operation);
   Move();
@@ -189,8 +212,8 @@ Result<std::unique_ptr<Client::Operation>> Client::Wait(Ticket ticket) {
   const auto found = operations_.find(ticket);
   std::unique_ptr<Operation> operation = std::move(found->second);
   operations_.erase(found);
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const Request& request = operation->requests[lane];
+  EDL_RETURN_IF_ERROR(operation->failure);
+  for (const auto& [lane, request] : operation->requests) {
     if (!request.status.ok()) return request.status;
     incarnations_[lane / lanes_each_] = request.incarnation;
   }
@@ -200,145 +223,227 @@ Result<std::unique_ptr<Client::Operation>> Client::Wait(Ticket ticket) {
 bool Client::IsDone(Ticket ticket) const {
   const auto found = operations_.find(ticket);
   CHECK(found != operations_.end(), "nobody started operation {}, or it was waited for", ticket);
-  return std::ranges::all_of(found->second->requests,
-                             [](const Request& request) { return request.done; });
+  return found->second->remaining == 0;
 }
 
 void Client::Move() {
-  for (const auto& lane : lanes_) {
-    // Who stopped us may have freed where answers belong.
+  for (const size_t lane : ready_.Take()) {
     if (IsStopped(options_)) return;
-    if (!lane->link.idle() || lane->link.connected()) Pump(*lane);
+    lanes_[lane]->Woken();
+    MoveLane(lane);
   }
-}
-
-void Client::Pump(Lane& lane) {
-  Status status;
-  if (!lane.link.connected()) {
-    if (clock_.Now() < lane.next_attempt) return;
-    status = lane.link.Connect(kAttempt);
-    lane.next_attempt = clock_.Now() + kPause;
-  }
-  if (status.ok()) status = lane.link.Pump();
-  if (status.ok()) {
-    lane.lost_since.reset();
-    return;
-  }
-  const LinkOptions& to = lane.link.options();
-  if (!lane.lost_since.has_value()) {
-    lane.lost_since = clock_.Now();
-    // What else is wrong is told to who asked.
-    if (IsLoss(status)) {
-      LOG_WARNING("lost lane {} of server {}:{}: {}", to.lane, to.host, to.port, status.message());
+  if (clock_.Now() >= next_move_) {
+    const Time now = clock_.Now();
+    next_move_ = Time::max();
+    for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+      // Whoever stopped this client may have freed the memory that answers belong to.
+      if (IsStopped(options_)) return;
+      if (lanes_[lane]->next_move() <= now) MoveLane(lane);
+      next_move_ = std::min(next_move_, lanes_[lane]->next_move());
     }
   }
-  if (IsLoss(status) && clock_.Now() - *lane.lost_since < options_.patience) return;
-  lane.link.GiveUp(
-      std::move(status).Within(fmt::format("lane {} of server {}:{}", to.lane, to.host, to.port)));
+  ReviewOpens();
+}
+
+void Client::MoveLane(size_t lane) {
+  LaneChannel& channel = *lanes_[lane];
+  const uint64_t before = channel.restarts();
+  channel.Move();
+  next_move_ = std::min(next_move_, channel.next_move());
+  if (channel.restarts() == before) return;
+  // Each lane of a server finds that out; it is one restart.
+  uint64_t& known = restarted_[lane / lanes_each_];
+  if (known != channel.expected() && options_.restarts != nullptr) options_.restarts->fetch_add(1);
+  known = channel.expected();
 }
 
 void Client::WaitToMove(int wake) {
-  std::vector<pollfd> waiting;
-  std::vector<Link*> links;
-  int timeout = wake >= 0 ? -1 : LongestWait(options_);
-  for (const auto& lane : lanes_) {
-    Link& link = lane->link;
-    if (link.idle()) continue;
-    if (link.connected()) {
-      waiting.push_back({.fd = link.fd(), .events = link.events(), .revents = 0});
-      links.push_back(&link);
-    } else {
-      timeout = Milliseconds(kPause);  // until it is dialled again
-    }
-  }
-  waiting.push_back({.fd = wake, .events = POLLIN, .revents = 0});  // poll skips -1
-  poll(waiting.data(), waiting.size(), timeout);
-  for (size_t i = 0; i < links.size(); ++i) {
-    if (waiting[i].revents != 0) links[i]->Woken();
-  }
+  const Duration left = std::max<Duration>(next_move_ - clock_.Now(), Duration::zero());
+  // Who may be stopped looks now and then, unless somebody will wake it.
+  const Duration longest = wake < 0 && options_.stop != nullptr ? kPause : std::chrono::minutes(1);
+  const auto timeout =
+      std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(left, longest));
+  std::array<pollfd, 2> waiting = {pollfd{.fd = ready_.fd(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = wake, .events = POLLIN, .revents = 0}};
+  poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count()));  // it skips -1
 }
 
-void Client::AddBlocks(const Parameters::Tensor& tensor, size_t lane, const float* values,
-                       Tensors& tensors) const {
-  for (size_t block = 0; block < wire::BlocksOf(tensor.size); ++block) {
-    if (placement_.LaneOf(wire::BucketOfBlock(tensor.name, block)) != lane) continue;
-    tensors.Continue(values + block * wire::kBlockValues,
-                     wire::ValuesOfBlock(tensor.size, block) * sizeof(float));
+void Client::AddTensor(size_t tensor, size_t lane, const float* values, Tensors& tensors) const {
+  for (const TensorLayout::Range& range : layouts_[tensor].RangesOf(lane)) {
+    tensors.Continue(values + range.begin, range.count * sizeof(float));
   }
   tensors.End();
 }
 
 Status Client::Declare(Parameters parameters) {
-  for (const auto& lane : lanes_) lane->link.Declare(parameters.text);
+  const size_t bytes = wire::Encode(wire::Declare{.text = parameters.text}).size();
+  if (bytes > options_.limits.meta_bytes) {
+    return ResourceExhausted(
+        "a declaration of {} bytes, and {} are the limit; declare fewer tables, or use shorter "
+        "names",
+        bytes, options_.limits.meta_bytes);
+  }
+  for (const auto& lane : lanes_) lane->Declare(parameters.text);
+  layouts_.clear();
+  for (const Parameters::Tensor& tensor : parameters.tensors) {
+    layouts_.emplace_back(tensor.name, tensor.size, placement_);
+  }
   parameters_ = std::move(parameters);
   // Answered like any other request; an empty one comes back once the declaration was taken.
-  auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kPull));
-  for (Request& request : operation->requests) request.meta = wire::Encode(wire::Pull{});
+  auto operation = std::make_unique<Operation>();
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    Add(*operation, lane, MessageType::kPull).meta = wire::Encode(wire::Pull{});
+  }
   return Wait(Start(std::move(operation))).status();
 }
 
 Result<size_t> Client::Put(const std::vector<TensorPush>& tensors) {
-  auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kPut));
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    Request& request = operation->requests[lane];
-    wire::Put put;
-    for (const TensorPush& tensor : tensors) {
-      put.tensors.push_back(static_cast<uint32_t>(tensor.tensor));
-      AddBlocks(parameters_.tensors[tensor.tensor], lane, tensor.gradients, request.tensors);
-    }
-    request.meta = wire::Encode(put);
-  }
-  EDL_ASSIGN_OR_RETURN(operation, Wait(Start(std::move(operation))));
   size_t taken = 0;
-  for (const Request& request : operation->requests) {
-    wire::PutAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
-    taken += answer.taken;
+  size_t next = 0;
+  // As many tensors at a time as a frame takes, and at least one.
+  while (next < tensors.size()) {
+    const size_t first = next;
+    std::vector<size_t> bytes(lanes_.size());
+    const auto fits = [&](const TensorPush& tensor) {
+      bool all_fit = true;
+      for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+        bytes[lane] += wire::AlignedUp(layouts_[tensor.tensor].CountOf(lane) * sizeof(float));
+        all_fit = all_fit && bytes[lane] <= MostTensorBytes();
+      }
+      return all_fit;
+    };
+    while (next < tensors.size() && (fits(tensors[next]) || next == first)) ++next;
+    auto operation = std::make_unique<Operation>();
+    for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+      Request& request = Add(*operation, lane, MessageType::kPut);
+      wire::Put put;
+      for (size_t i = first; i < next; ++i) {
+        put.tensors.push_back(static_cast<uint32_t>(tensors[i].tensor));
+        AddTensor(tensors[i].tensor, lane, tensors[i].gradients, request.tensors);
+      }
+      request.meta = wire::Encode(put);
+    }
+    EDL_ASSIGN_OR_RETURN(operation, Wait(Start(std::move(operation))));
+    for (const auto& [lane, request] : operation->requests) {
+      wire::PutAnswer answer;
+      EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+      taken += answer.taken;
+    }
   }
   return taken;
 }
 
-Client::Ticket Client::StartPull(const PullSpec& spec) {
-  auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kPull));
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    Request& request = operation->requests[lane];
-    wire::Pull pull{.unknown = spec.unknown};
-    for (const TablePull& table : spec.tables) {
-      const size_t begin = table.keys->BeginOf(lane);
-      const size_t count = table.keys->SizeOf(lane);
-      const size_t dim = parameters_.table_dims[table.table];
-      pull.tables.push_back(
-          {.table = static_cast<uint32_t>(table.table), .ids = static_cast<uint32_t>(count)});
-      request.tensors.Add(table.keys->ids().data() + begin, count * sizeof(int64_t));
-      request.rooms.Add(table.rows + begin * dim, count * dim * sizeof(float));
-    }
-    for (const TensorPull& tensor : spec.tensors) {
-      pull.tensors.push_back(static_cast<uint32_t>(tensor.tensor));
-      AddBlocks(parameters_.tensors[tensor.tensor], lane, tensor.values, request.rooms);
-    }
-    request.meta = wire::Encode(pull);
+size_t Client::MostTensorBytes() const {
+  // Room for the names of the tables and tensors of a message.
+  return options_.limits.body_bytes -
+         std::min<uint64_t>(options_.limits.body_bytes / 2, options_.limits.meta_bytes);
+}
+
+// Tensors that do not fit one answer are pulled by several requests.
+void Client::AddPulls(const PullSpec& spec, size_t lane, Operation& operation) const {
+  Request* request = &Add(operation, lane, MessageType::kPull);
+  wire::Pull pull{.unknown = spec.unknown};
+  for (const TablePull& table : spec.tables) {
+    const size_t begin = table.keys->BeginOf(lane);
+    const size_t count = table.keys->SizeOf(lane);
+    const size_t dim = parameters_.table_dims[table.table];
+    pull.tables.push_back(
+        {.table = static_cast<uint32_t>(table.table), .ids = static_cast<uint32_t>(count)});
+    request->tensors.Add(table.keys->ids().data() + begin, count * sizeof(int64_t));
+    request->rooms.Add(table.rows + begin * dim, count * dim * sizeof(float));
   }
+  for (const TensorPull& tensor : spec.tensors) {
+    const size_t bytes = layouts_[tensor.tensor].CountOf(lane) * sizeof(float);
+    if (request->rooms.bytes() > 0 && request->rooms.bytes() + bytes > MostTensorBytes()) {
+      request->meta = wire::Encode(pull);
+      pull = {.unknown = spec.unknown, .tables = {}, .tensors = {}};
+      request = &Add(operation, lane, MessageType::kPull);
+    }
+    pull.tensors.push_back(static_cast<uint32_t>(tensor.tensor));
+    AddTensor(tensor.tensor, lane, tensor.values, request->rooms);
+  }
+  request->meta = wire::Encode(pull);
+}
+
+Client::Ticket Client::StartPull(const PullSpec& spec) {
+  auto operation = std::make_unique<Operation>();
+  operation->makes_rows = spec.unknown == wire::Pull::Unknown::kMake;
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) AddPulls(spec, lane, *operation);
   return Start(std::move(operation));
 }
 
-Status Client::WaitPull(Ticket ticket) {
+Status Client::WaitPull(Ticket ticket, Versions* versions) {
   EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+  Versions pulled(lanes_.size(), wire::Push::kNoVersion);
+  for (const auto& [lane, request] : operation->requests) {
     wire::PullAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(operation->requests[lane].answer), answer));
-    versions_[lane] = answer.version;
+    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    pulled[lane] = std::min(pulled[lane], answer.version);
   }
+  // An evaluation's pull says nothing of the parameters that a batch was computed with.
+  if (operation->makes_rows) versions_ = pulled;
+  if (versions != nullptr) *versions = std::move(pulled);
   return Ok();
 }
 
-Result<Client::Opened> Client::Open(uint64_t lease, const wire::ShardKey& shard) {
-  auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kOpen));
-  for (Request& request : operation->requests) {
-    request.meta = wire::Encode(wire::Open{.lease = lease, .shard = shard});
+Client::Ticket Client::StartOpen(uint64_t lease, const wire::ShardKey& shard,
+                                 uint64_t at_least_epoch) {
+  auto operation = std::make_unique<Operation>();
+  operation->at_least_epoch = at_least_epoch;
+  operation->since = clock_.Now();
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    Add(*operation, lane, MessageType::kOpen).meta =
+        wire::Encode(wire::Open{.lease = lease, .shard = shard});
   }
-  EDL_ASSIGN_OR_RETURN(operation, Wait(Start(std::move(operation))));
+  if (at_least_epoch > 0) opens_.push_back(last_ticket_ + 1);
+  return Start(std::move(operation));
+}
+
+void Client::ReviewOpens() {
+  for (size_t i = 0; i < opens_.size();) {
+    const auto found = operations_.find(opens_[i]);
+    if (found != operations_.end()) ReviewOpen(*found->second);
+    if (found != operations_.end() && found->second->remaining > 0) {
+      ++i;
+    } else {
+      opens_.erase(opens_.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+}
+
+void Client::ReviewOpen(Operation& operation) {
+  bool is_late = false;
+  for (auto& [lane, request] : operation.requests) {
+    wire::OpenAnswer answer;
+    if (!request.done || !request.status.ok() ||
+        !wire::Decode(Bytes(request.answer), answer).ok() ||
+        answer.ps_epoch >= operation.at_least_epoch) {
+      continue;
+    }
+    const LinkOptions& to = lanes_[lane]->to();
+    const Status why =
+        Unavailable("lane {} of server {}:{} serves epoch {}, and epoch {} has begun", to.lane,
+                    to.host, to.port, answer.ps_epoch, operation.at_least_epoch);
+    if (clock_.Now() - operation.since >= options_.patience) {
+      request.status = why;
+      continue;
+    }
+    if (!is_late) ++operation.rounds;
+    is_late = true;
+    lanes_[lane]->Drop(
+        kShortestReopen * (1 << std::min(operation.rounds - 1, kMostReopenDoublings)), why);
+    request.done = false;
+    request.answer.clear();
+    ++operation.remaining;
+    lanes_[lane]->Send(request);
+    next_move_ = std::min(next_move_, lanes_[lane]->next_move());
+  }
+}
+
+Result<Client::Opened> Client::WaitOpen(Ticket ticket) {
+  EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
   Opened lowest{.mark = UINT64_MAX, .ps_epoch = UINT64_MAX};
-  for (const Request& request : operation->requests) {
+  for (const auto& [lane, request] : operation->requests) {
     wire::OpenAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
     lowest.mark = std::min(lowest.mark, answer.mark);
@@ -363,15 +468,16 @@ bool Client::AreNumbers(const PushSpec& spec) const {
 }
 
 Client::Ticket Client::StartPush(const PushSpec& spec) {
-  auto operation = std::make_unique<Operation>(MakeOperation(MessageType::kPush));
+  auto operation = std::make_unique<Operation>();
   operation->refused = !AreNumbers(spec);
+  const Versions& versions = spec.versions != nullptr ? *spec.versions : versions_;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    Request& request = operation->requests[lane];
+    Request& request = Add(*operation, lane, MessageType::kPush);
     wire::Push push{.lease = spec.lease,
                     .shard = spec.shard,
                     .batch = spec.batch,
                     .refused = operation->refused,
-                    .version = versions_[lane]};
+                    .version = versions[lane]};
     if (!operation->refused) {
       for (const TablePush& table : spec.tables) {
         const size_t begin = table.keys->BeginOf(lane);
@@ -386,7 +492,7 @@ Client::Ticket Client::StartPush(const PushSpec& spec) {
       for (const TensorPush& tensor : spec.tensors) {
         push.tensors.push_back({.tensor = static_cast<uint32_t>(tensor.tensor),
                                 .learning_rate = tensor.learning_rate});
-        AddBlocks(parameters_.tensors[tensor.tensor], lane, tensor.gradients, request.tensors);
+        AddTensor(tensor.tensor, lane, tensor.gradients, request.tensors);
       }
     }
     request.meta = wire::Encode(push);
@@ -397,7 +503,7 @@ Client::Ticket Client::StartPush(const PushSpec& spec) {
 Result<PushResult> Client::WaitPush(Ticket ticket) {
   EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
   PushResult result{.mark = UINT64_MAX, .refused = operation->refused};
-  for (const Request& request : operation->requests) {
+  for (const auto& [lane, request] : operation->requests) {
     wire::PushAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
     const bool is_worse = Badness(answer.outcome) > Badness(result.outcome);
@@ -411,11 +517,15 @@ Result<std::vector<LaneAnswer>> Client::AskAll(MessageType type,
                                                const std::vector<std::string>& metas) {
   std::vector<Question> questions;
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    LinkOptions to = lanes_[i]->link.options();
-    to.shared_memory = false;
-    questions.push_back({.to = std::move(to), .meta = metas[i]});
+    questions.push_back({.to = lanes_[i]->to(), .meta = metas[i]});
   }
-  return Ask(type, questions, {.dial = kAttempt, .patience = {}, .stop = options_.stop}, clock_);
+  // However long they take, as long as the servers can be reached.
+  return Ask(type, questions,
+             {.dial = kAttempt,
+              .patience = {},
+              .silence = std::min(options_.silence, options_.patience),
+              .stop = options_.stop},
+             clock_);
 }
 
 Status Client::Flush() {
@@ -425,7 +535,7 @@ Status Client::Flush() {
 Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return Unavailable("making {}: {}", folder.string(), error.message());
+  if (error) return StatusFromErrno(error.value(), fmt::format("making {}", folder.string()));
   EDL_ASSIGN_OR_RETURN(const bool is_checkpoint, job::HasManifest(folder));
   if (is_checkpoint) {
     return AlreadyExists("{} holds a checkpoint already", folder.string());
@@ -463,12 +573,23 @@ Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
   }
   EDL_ASSIGN_OR_RETURN(const auto answers, AskAll(MessageType::kRestore, metas));
   uint64_t rows = 0;
-  for (const LaneAnswer& lane : answers) {
+  std::vector<uint64_t> incarnations(options_.servers.size());
+  for (size_t place = 0; place < answers.size(); ++place) {
     wire::RestoreAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(lane.meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place].meta), answer));
     rows += answer.rows;
+    incarnations[place / lanes_each_] = answers[place].incarnation;
   }
+  Expect(incarnations);
   return rows;
+}
+
+void Client::Expect(const std::vector<uint64_t>& incarnations) {
+  incarnations_ = incarnations;
+  if (options_.follows_restarts) return;
+  for (size_t place = 0; place < lanes_.size(); ++place) {
+    lanes_[place]->Expect(incarnations[place / lanes_each_]);
+  }
 }
 
 }  // namespace edl::ps_client

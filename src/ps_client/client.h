@@ -3,16 +3,18 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "ps_client/ask.h"
 #include "ps_client/keys.h"
-#include "ps_client/link.h"
+#include "ps_client/lane_channel.h"
+#include "ps_client/ready_set.h"
+#include "ps_client/tensor_layout.h"
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -30,11 +32,18 @@ struct ClientOptions {
   std::vector<ServerAddress> servers;  // all of the job, in the order of their indices
   std::string token;
   std::string caller = "a client";
-  // kAuto: shared memory with each server that can be reached so, else TCP.
-  enum class Transport { kTcp, kSharedMemory, kAuto };
+  using Transport = ps_client::Transport;
   Transport transport = Transport::kTcp;
-  // How long a server may be away before waiting for it fails.
+  // A request fails when the server that owes its answer brings nothing for so long, whether it
+  // cannot be reached, does not answer or keeps the request waiting.
   Duration patience = std::chrono::minutes(10);
+  // A server that owes an answer and is silent for so long is asked on a second connection.
+  Duration silence = std::chrono::seconds(10);
+  // True: a server that was started anew is as good as the one before, because a master restores
+  // it. False: it lacks what this client trained, and requests to it fail with Aborted once.
+  bool follows_restarts = false;
+  // Counts the servers that were found to be started anew. Outlives the client.
+  std::atomic<uint64_t>* restarts = nullptr;
   wire::FrameLimits limits;
   // Outlives the client. Once it is true all that waits fails with Cancelled within a moment, and
   // the client can only be destroyed.
@@ -69,6 +78,9 @@ struct PullSpec {
   std::vector<TensorPull> tensors;
 };
 
+// The version of each lane when parameters were pulled; a lane counts its pushes.
+using Versions = std::vector<uint64_t>;
+
 struct TablePush {
   size_t table = 0;
   const Keys* keys = nullptr;
@@ -86,6 +98,9 @@ struct PushSpec {
   uint64_t batch = 0;
   std::vector<TablePush> tables;
   std::vector<TensorPush> tensors;
+  // Of the parameters that the batch was computed with: what WaitPull told. Null: those of the
+  // last pull that made rows, of whichever batch.
+  const Versions* versions = nullptr;
 };
 
 struct PushResult {
@@ -97,8 +112,12 @@ struct PushResult {
 };
 
 // Pulls and pushes parameters of all servers of a job. Operations are started, many at a time, and
-// waited for in any order; what is under way moves in calls of this object alone. A server that is
-// away is waited for and told again what it did not answer.
+// waited for in any order; they move only in calls of this object. A server that is away is waited
+// for, `patience` at most, and asked again what it did not answer (LaneChannel).
+//
+// Operations fail with: Unavailable, DeadlineExceeded: a server brought nothing for `patience`.
+// Aborted: a server was started anew (ClientOptions::follows_restarts). ResourceExhausted: a lane's
+// share is larger than a frame may be. Others are a server's refusals.
 //
 // Confined.
 class Client {
@@ -116,7 +135,8 @@ class Client {
   Result<size_t> Put(const std::vector<TensorPush>& tensors);
 
   Ticket StartPull(const PullSpec& spec);
-  Status WaitPull(Ticket ticket);
+  // Sets `versions`, unless it is null, to those of the parameters that were pulled.
+  Status WaitPull(Ticket ticket, Versions* versions = nullptr);
 
   // Opens a shard at all lanes.
   struct Opened {
@@ -124,14 +144,19 @@ class Client {
     // The lowest of all lanes: what a report of the shard names. 0: they have no master.
     uint64_t ps_epoch = 0;
   };
-  Result<Opened> Open(uint64_t lease, const wire::ShardKey& shard);
-  // Batches of a shard are started in order, each computed with what was last waited for in
-  // WaitPull. One whose gradients are not all numbers is counted and
+  // A lane that serves an epoch below `at_least_epoch` was replaced by its master and does not know
+  // it: it is dialled again, with backoff, until its successor answers. Aborted: the lease is over.
+  Ticket StartOpen(uint64_t lease, const wire::ShardKey& shard, uint64_t at_least_epoch = 0);
+  Result<Opened> WaitOpen(Ticket ticket);
+  Result<Opened> Open(uint64_t lease, const wire::ShardKey& shard, uint64_t at_least_epoch = 0) {
+    return WaitOpen(StartOpen(lease, shard, at_least_epoch));
+  }
+  // Batches of a shard are started in order. One whose gradients are not all numbers is counted and
   // changes nothing.
   Ticket StartPush(const PushSpec& spec);
   Result<PushResult> WaitPush(Ticket ticket);
 
-  // For who has other things to wait for. Moves what is under way as far as it goes at once.
+  // For callers that wait for other things, too. Moves what is under way as far as it goes at once.
   void Move();
   // Whether the operation, which was not waited for, can be without waiting.
   bool IsDone(Ticket ticket) const;
@@ -149,42 +174,58 @@ class Client {
   };
   Result<SaveResult> Save(const std::filesystem::path& folder);
   // Gives servers that have nothing yet the parameters of a checkpoint, saved by any number of
-  // them. Tells how many rows. DataLoss: it is damaged, and the servers are to be started anew.
+  // them. Tells how many rows. DataLoss: the checkpoint is damaged.
   Result<uint64_t> Restore(const std::filesystem::path& folder);
+  // These servers have what this client trained, as far as anybody has: they are no error any more
+  // (ClientOptions::follows_restarts). Restore does it by itself.
+  void Expect(const std::vector<uint64_t>& incarnations);
 
   const wire::Placement& placement() const { return placement_; }
   // Of each server, as it was when it answered last.
   const std::vector<uint64_t>& incarnations() const { return incarnations_; }
+  // Servers that are reached through shared memory now, by at least one lane.
+  size_t servers_through_shared_memory() const;
 
  private:
-  // One request to each lane.
-  struct Operation {
-    std::vector<Request> requests;
-    bool refused = false;
+  struct LaneRequest {
+    size_t lane = 0;
+    Request request;
   };
-  // A lane's connection, and since when it is lost.
-  struct Lane {
-    Link link;
-    std::optional<Time> lost_since;
-    Time next_attempt;
+  struct Operation {
+    std::deque<LaneRequest> requests;  // at least one to each lane
+    size_t remaining = 0;              // requests that are not done
+    Status failure;                    // why nothing was sent
+    bool refused = false;
+    bool makes_rows = false;
+    // Of an Open.
+    uint64_t at_least_epoch = 0;
+    Time since{};
+    int rounds = 0;
   };
 
   // Asks every lane on a connection of its own, and waits for all.
   Result<std::vector<LaneAnswer>> AskAll(wire::MessageType type,
                                          const std::vector<std::string>& metas);
 
-  // `shared` says of each server whether it is reached through shared memory.
   Client(ClientOptions options, const Clock& clock, size_t lanes_each,
-         const std::vector<bool>& shared);
+         std::vector<uint64_t> incarnations, ReadySet ready);
 
-  Operation MakeOperation(wire::MessageType type) const;
+  // Adds a request to a lane.
+  static Request& Add(Operation& operation, size_t lane, wire::MessageType type);
   Ticket Start(std::unique_ptr<Operation> operation);
+  // Finds what no lane would take.
+  Status CheckSizes(const Operation& operation) const;
   // Until all of its requests are answered. The first refusal.
   Result<std::unique_ptr<Operation>> Wait(Ticket ticket);
-  void Pump(Lane& lane);
-  // Adds the blocks of a tensor that belong to a lane.
-  void AddBlocks(const Parameters::Tensor& tensor, size_t lane, const float* values,
-                 Tensors& tensors) const;
+  void MoveLane(size_t lane);
+  // Asks lanes again that answered an Open with an epoch that is over.
+  void ReviewOpens();
+  void ReviewOpen(Operation& operation);
+  // Adds the part of a tensor that belongs to a lane.
+  void AddTensor(size_t tensor, size_t lane, const float* values, Tensors& tensors) const;
+  void AddPulls(const PullSpec& spec, size_t lane, Operation& operation) const;
+  // That a message may carry, beside its meta part.
+  size_t MostTensorBytes() const;
   bool AreNumbers(const PushSpec& spec) const;
 
   const ClientOptions options_;
@@ -192,11 +233,16 @@ class Client {
   const size_t lanes_each_;
   const wire::Placement placement_;
   Parameters parameters_;
-  std::vector<uint64_t> versions_;  // of each lane, when it was last pulled from
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<TensorLayout> layouts_;  // of the tensors
+  Versions versions_;                  // of the last pull that made rows
+  ReadySet ready_;
+  std::vector<std::unique_ptr<LaneChannel>> lanes_;
+  Time next_move_ = Time::max();  // no lane has to be moved before it, unless it is ready
   std::map<Ticket, std::unique_ptr<Operation>> operations_;
+  std::vector<Ticket> opens_;  // that name an epoch
   Ticket last_ticket_ = 0;
   std::vector<uint64_t> incarnations_;
+  std::vector<uint64_t> restarted_;  // the incarnation of each server that was counted
 };
 
 }  // namespace edl::ps_client

@@ -223,7 +223,14 @@ TEST_P(ClientTest, CountsABatchThatHoldsNoNumbersAndChangesNothing) {
 
 TEST_P(ClientTest, WaitsForAServerThatIsAwayAndAsksAgain) {
   Servers servers(1, 1);
-  const auto client = Connect(servers);
+  auto connected = Client::Connect({.servers = servers.addresses(),
+                                    .token = "secret",
+                                    .transport = GetParam(),
+                                    .follows_restarts = true},
+                                   clock_);
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  const std::unique_ptr<Client> client = *std::move(connected);
+  ASSERT_EQ(client->Declare(SomeParameters()), Ok());
   const uint16_t port = servers[0].port();
   const std::vector<float> before = Pull(*client, {1, 2});
   ASSERT_TRUE(client->Open(kLease, kShard).ok());

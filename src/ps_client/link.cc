@@ -60,16 +60,21 @@ void Tensors::End() {
   bytes_ += padding;
 }
 
-Status Link::Connect(Duration patience) {
-  Lose();
+Status Link::Connect(Duration timeout) {
   std::unique_ptr<wire::Stream> stream;
   if (options_.shared_memory) {
     EDL_ASSIGN_OR_RETURN(stream, wire::ConnectRing(wire::RingName(options_.port)));
   } else {
     EDL_ASSIGN_OR_RETURN(FileDescriptor socket,
-                         wire::ConnectTcp(options_.host, options_.port, patience));
+                         wire::ConnectTcp(options_.host, options_.port, timeout));
     stream = std::make_unique<wire::SocketStream>(std::move(socket));
   }
+  Attach(std::move(stream));
+  return Ok();
+}
+
+void Link::Attach(std::unique_ptr<wire::Stream> stream) {
+  Lose();
   stream_ = std::move(stream);
   if (declares_) {
     declare_.done = false;
@@ -82,7 +87,20 @@ Status Link::Connect(Duration patience) {
                                                     .place = options_.place,
                                                     .lanes = options_.lanes})};
   queue_.push_front(&hello_);
-  return Ok();
+}
+
+void Link::Adopt(Link& greeted) {
+  CHECK(greeted.greeted() && greeted.idle(), "a stream is adopted before it was greeted");
+  Lose();
+  stream_ = std::move(greeted.stream_);
+  welcome_ = greeted.welcome_;
+  hello_.done = true;
+  hello_.status = Ok();
+  next_number_ = awaited_number_ = greeted.next_number_;
+  if (declares_) {
+    declare_.done = false;
+    queue_.push_front(&declare_);
+  }
 }
 
 void Link::Declare(std::string text) {
@@ -100,28 +118,34 @@ void Link::Lose() {
   sending_.reset();
   receiving_ = {};
   awaited_number_ = next_number_;
+  written_ = 0;
 }
 
 void Link::GiveUp(const Status& why) {
   for (Request* const request : queue_) {
-    request->done = true;
     request->status = why;
+    request->Finish();
   }
   queue_.clear();
+  most_written_ = 0;
   Lose();
 }
 
 short Link::events() const {
-  const bool writes = sending_ != nullptr || sent_ < queue_.size();
-  return stream_->EventsFor(writes ? wire::Stream::Wish::kBoth : wire::Stream::Wish::kRead);
+  return stream_->EventsFor(has_unsent() ? wire::Stream::Wish::kBoth : wire::Stream::Wish::kRead);
 }
 
 Status Link::Pump() {
-  Status moved = Write();
-  if (moved.ok()) moved = Read();
+  const Status written = Write();
+  // Also after a failed write: a lane that refuses the stream says why before it closes, and what
+  // it said can still be read.
+  Status moved = Read();
+  if (!written.ok()) {
+    const bool is_refusal = !moved.ok() && moved.code() != Code::kUnavailable;
+    return is_refusal ? moved : written;
+  }
   // An answer may have made room for more.
   if (moved.ok()) moved = Write();
-  if (!moved.ok()) Lose();
   return moved;
 }
 
@@ -156,6 +180,12 @@ Status Link::Write() {
     while (!sending_->left.empty()) {
       EDL_ASSIGN_OR_RETURN(const size_t written, stream_->Write(FirstOf(sending_->left)));
       if (written == 0) return Ok();
+      traffic_ += written;
+      if (!IsOwn(queue_[sent_ - 1])) written_ += written;
+      if (written_ > most_written_) {
+        progress_ += written_ - most_written_;
+        most_written_ = written_;
+      }
       Advance(sending_->left, written);
     }
     sending_.reset();
@@ -171,6 +201,8 @@ Status Link::Read() {
     while (!receiving_.left.empty()) {
       EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(FirstOf(receiving_.left)));
       if (got == 0) return Ok();
+      traffic_ += got;
+      if (!queue_.empty() && !IsOwn(queue_.front())) progress_ += got;
       Advance(receiving_.left, got);
     }
     if (!receiving_.has_header) {
@@ -227,7 +259,11 @@ Status Link::FinishReceiving() {
   if (is_refusal && header.request == 0) return wire::DecodeRefusal(meta);
   Request& request = *queue_.front();
   if (is_refusal) {
-    request.status = wire::DecodeRefusal(meta);
+    Status why = wire::DecodeRefusal(meta);
+    // Not now and not here: a server that its master no longer reaches, for example. The request
+    // is sent again on the next connection.
+    if (why.code() == Code::kUnavailable) return why;
+    request.status = std::move(why);
   } else if (header.type != wire::AnswerTo(static_cast<uint8_t>(request.type))) {
     return DataLoss("an answer of type {} to a request of type {}", header.type,
                     static_cast<int>(request.type));
@@ -236,9 +272,10 @@ Status Link::FinishReceiving() {
   } else {
     request.answer.assign(reinterpret_cast<const char*>(meta.data()), meta.size());
   }
-  request.done = true;
   request.incarnation = welcome_.incarnation;
+  if (!IsOwn(&request)) written_ = most_written_ = 0;
   queue_.pop_front();
+  request.Finish();
   --sent_;
   ++awaited_number_;
   if (&request == &hello_) {

@@ -43,11 +43,19 @@ struct Request {
   Tensors tensors;
   Tensors rooms;  // where the tensor part of the answer belongs; it must be as long
 
+  // Counted down when the request is done; outlives it. Null: nobody counts.
+  size_t* remaining = nullptr;
+
   // From here on written by the link.
   bool done = false;
   Status status;             // other than Ok: the refusal
   std::string answer;        // its meta part
   uint64_t incarnation = 0;  // of the server that gave it
+
+  void Finish() {
+    done = true;
+    if (remaining != nullptr) --*remaining;
+  }
 };
 
 struct LinkOptions {
@@ -62,35 +70,54 @@ struct LinkOptions {
   wire::FrameLimits limits;
 };
 
-// A client's connection to one lane: sends requests and receives their answers, in order. When it
-// is lost it can be made again, and all that was not answered is sent once more; who pushes marks
-// its batches, so nothing is applied twice by it. Never blocks, but for Connect. Confined.
+// A client's connection to one lane: sends requests and receives their answers, in order. When the
+// connection is lost, Connect or Adopt makes another one, and every request without an answer is
+// sent again. Batches are counted by the lane, so no batch is applied twice. Confined.
 class Link {
  public:
   explicit Link(LinkOptions options) : options_(std::move(options)) {}
 
-  // Dials, and has all that is not answered sent again. Fails like wire::ConnectTcp.
-  Status Connect(Duration patience);
+  // Blocks until it is connected. Fails like wire::ConnectTcp.
+  Status Connect(Duration timeout);
+  // Goes on with this stream: says Hello, then sends all requests without an answer.
+  void Attach(std::unique_ptr<wire::Stream> stream);
+  // Takes over the stream of another link to the same lane, which has only said Hello and was
+  // welcomed.
+  void Adopt(Link& greeted);
+  // Closes the connection. Requests without an answer stay.
+  void Lose();
   bool connected() const { return stream_ != nullptr; }
-  // What will be said on each new connection before all else, and on this one now.
+  // Sends this declaration first on each new connection, and on the present one now.
   void Declare(std::string text);
 
-  // It stays the caller's, at its place, until it is done or given up.
+  // The request stays the caller's, at its place, until it is done or given up.
   void Send(Request& request) { queue_.push_back(&request); }
-  // Forgets all that is not answered; it fails with `why`.
+  // Fails all requests without an answer with `why`, and closes the connection.
   void GiveUp(const Status& why);
 
-  // Sends and receives what it can without waiting. Unavailable, DataLoss: the connection was lost.
-  // Others: the lane will not have us, and another attempt is in vain.
+  // Sends and receives what it can without waiting. Unavailable, DataLoss: the connection is lost;
+  // the caller closes it with Lose(). Others: the lane refuses this client, and another attempt is
+  // in vain.
   Status Pump();
+  // True: no request waits for its answer.
   bool idle() const { return queue_.empty(); }
+  // True: something is left to be sent.
+  bool has_unsent() const { return sending_ != nullptr || sent_ < queue_.size(); }
   // What to poll for.
   int fd() const { return stream_->fd(); }
   short events() const;
   void Woken() { stream_->Woken(); }
   const LinkOptions& options() const { return options_; }
+  // True once the lane has answered the Hello of this connection.
+  bool greeted() const { return stream_ != nullptr && hello_.done && hello_.status.ok(); }
   // What the lane said of its server, once it has answered.
   const wire::Welcome& welcome() const { return welcome_; }
+
+  // Bytes that came or went, ever. It grows while the peer takes or sends anything.
+  uint64_t traffic() const { return traffic_; }
+  // The same for the caller's requests alone: neither Hello and Declare count, nor what is sent
+  // again after a loss. It stands still while a server is only dialled again and again.
+  uint64_t progress() const { return progress_; }
 
  private:
   // The request that is being sent.
@@ -108,7 +135,7 @@ class Link {
     std::vector<iovec> left;
   };
 
-  void Lose();
+  bool IsOwn(const Request* request) const { return request == &hello_ || request == &declare_; }
   Status Write();
   void BeginSending(const Request& request);
   Status Read();
@@ -127,6 +154,11 @@ class Link {
   Request declare_;
   bool declares_ = false;
   wire::Welcome welcome_;
+  uint64_t traffic_ = 0;
+  uint64_t progress_ = 0;
+  // Bytes of requests that were sent since the last answer, on this connection and at most.
+  uint64_t written_ = 0;
+  uint64_t most_written_ = 0;
 };
 
 }  // namespace edl::ps_client

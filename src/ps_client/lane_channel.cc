@@ -1,0 +1,277 @@
+#include "ps_client/lane_channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace edl::ps_client {
+namespace {
+
+// For a TCP connection to be made.
+constexpr Duration kDialLimit = std::chrono::seconds(3);
+// For shared memory to answer, beside a TCP connection that has.
+constexpr Duration kUpgradeLimit = std::chrono::seconds(1);
+// So often in a row a silent connection is found to lead to a server that lives; then the new
+// connection takes its place.
+constexpr int kMostChecks = 3;
+// A lane that is slow is given more time to answer Hello with each attempt, up to this.
+constexpr Duration kLongestHello = std::chrono::seconds(60);
+// Between attempts: none before the first, then doubled from the shortest to the longest.
+constexpr Duration kShortestPause = std::chrono::milliseconds(50);
+constexpr int kMostDoublings = 5;
+
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// A sum that does not overflow: a timeout may be as good as infinite.
+Time After(Time time, Duration duration) {
+  return duration > Time::max() - time ? Time::max() : time + duration;
+}
+
+}  // namespace
+
+bool IsLoss(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kDataLoss ||
+         status.code() == Code::kDeadlineExceeded;
+}
+
+LaneChannel::LaneChannel(ChannelOptions options, size_t lane, const ReadySet& set,
+                         const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      link_(options_.link),
+      link_watch_(set, lane),
+      attempt_watch_(set, lane),
+      random_(std::random_device()()) {
+  options_.silence = std::min(options_.silence, options_.timeout);
+}
+
+std::string LaneChannel::Name() const {
+  return fmt::format("lane {} of server {}:{}", to().lane, to().host, to().port);
+}
+
+void LaneChannel::Send(Request& request) {
+  const Time now = clock_.Now();
+  if (link_.idle()) heard_at_ = progress_at_ = now;
+  link_.Send(request);
+  next_move_ = now;
+}
+
+void LaneChannel::Drop(Duration pause, const Status& why) {
+  EndAttempt();
+  link_watch_.Clear();
+  link_.Lose();
+  last_failure_ = why;
+  next_attempt_ = clock_.Now() + pause;
+  next_move_ = std::min(next_move_, next_attempt_);
+}
+
+void LaneChannel::Woken() {
+  if (link_.connected()) link_.Woken();
+  if (attempt_ != nullptr) attempt_->Woken();
+}
+
+void LaneChannel::Move() {
+  const Time now = clock_.Now();
+  if (const Status status = Step(now); !status.ok()) OnFailure(status, now);
+  NoteProgress(now);
+  CheckTimeout(now);
+  Plan(now);
+}
+
+Status LaneChannel::Step(Time now) {
+  if (!link_.connected()) {
+    if (link_.idle()) {
+      EndAttempt();
+      greeted_.reset();
+      return Ok();
+    }
+    if (attempt_ == nullptr) {
+      if (now < next_attempt_) return Ok();
+      EDL_RETURN_IF_ERROR(
+          StartAttempt(Purpose::kConnect, options_.transport == Transport::kSharedMemory, now));
+    }
+    EDL_RETURN_IF_ERROR(MoveAttempt(now));
+    if (!link_.connected()) return Ok();
+  }
+  EDL_RETURN_IF_ERROR(link_.Pump());
+  NoteProgress(now);
+  if (link_.idle()) {
+    if (attempt_ != nullptr) EndAttempt();
+    return Ok();
+  }
+  if (attempt_ == nullptr && now - heard_at_ >= options_.silence) {
+    EDL_RETURN_IF_ERROR(StartAttempt(Purpose::kCheck, is_ring_, now));
+  }
+  return attempt_ == nullptr ? Ok() : MoveAttempt(now);
+}
+
+Status LaneChannel::StartAttempt(Purpose purpose, bool ring, Time now) {
+  LinkOptions to = options_.link;
+  to.shared_memory = ring;
+  purpose_ = purpose;
+  EDL_ASSIGN_OR_RETURN(attempt_, Attempt::Start(to, attempts_++, now));
+  return Ok();
+}
+
+Duration LaneChannel::AttemptLimit() const {
+  if (!attempt_->dialled()) return kDialLimit;
+  if (purpose_ == Purpose::kUpgrade) return kUpgradeLimit;
+  return std::min(options_.silence * (1 << std::min(failures_, 3)),
+                  std::max(options_.silence, kLongestHello));
+}
+
+Status LaneChannel::MoveAttempt(Time now) {
+  // While it dials, the attempt may close the descriptor that is watched.
+  if (!attempt_->dialled()) attempt_watch_.Clear();
+  Result<bool> welcomed = attempt_->Move();
+  if (welcomed.ok() && !*welcomed && now - attempt_->since() >= AttemptLimit()) {
+    welcomed = DeadlineExceeded("no answer to {} for {:.1f} s",
+                                attempt_->dialled() ? "Hello" : "a connection",
+                                Seconds(now - attempt_->since()));
+  }
+  if (welcomed.ok()) return *welcomed ? OnWelcome(now) : Ok();
+  EndAttempt();
+  if (purpose_ == Purpose::kUpgrade) {
+    Use(*std::exchange(greeted_, nullptr), false, now);
+    return link_.Pump();
+  }
+  if (purpose_ == Purpose::kCheck && IsLoss(welcomed.status())) {
+    return DeadlineExceeded("no answer for {:.1f} s, and none on a new connection: {}",
+                            Seconds(now - heard_at_), welcomed.status().message());
+  }
+  return welcomed.status();
+}
+
+Status LaneChannel::OnWelcome(Time now) {
+  attempt_watch_.Clear();
+  std::unique_ptr<Attempt> attempt = std::exchange(attempt_, nullptr);
+  const uint64_t incarnation = attempt->link().welcome().incarnation;
+  switch (purpose_) {
+    case Purpose::kCheck:
+      if (incarnation != link_.welcome().incarnation) {
+        return Unavailable("another server has its address now");
+      }
+      heard_at_ = now;
+      // Something between may have lost the connection, and answers in the server's place: a proxy
+      // acknowledges what it does not forward.
+      if (++checks_ == kMostChecks) Use(*attempt, is_ring_, now);
+      return checks_ == 0 ? link_.Pump() : Ok();
+    case Purpose::kUpgrade:
+      // Another machine's server may have the same port.
+      if (incarnation == greeted_->link().welcome().incarnation) {
+        greeted_.reset();
+        Use(*attempt, true, now);
+      } else {
+        Use(*std::exchange(greeted_, nullptr), false, now);
+      }
+      return Ok();
+    case Purpose::kConnect:
+      break;
+  }
+  if (options_.incarnation != 0 && incarnation != options_.incarnation) {
+    options_.incarnation = incarnation;
+    ++restarts_;
+    return Aborted(
+        "the server was started anew and lacks what this client trained: restore a checkpoint, or "
+        "go on with what the servers have");
+  }
+  if (options_.transport == Transport::kAuto && StartAttempt(Purpose::kUpgrade, true, now).ok()) {
+    greeted_ = std::move(attempt);
+    return MoveAttempt(now);
+  }
+  Use(*attempt, attempt->link().options().shared_memory, now);
+  return Ok();
+}
+
+void LaneChannel::Use(Attempt& attempt, bool is_ring, Time now) {
+  link_watch_.Clear();
+  link_.Adopt(attempt.link());
+  is_ring_ = is_ring;
+  heard_at_ = now;
+  last_failure_ = Ok();
+  checks_ = 0;
+}
+
+void LaneChannel::EndAttempt() {
+  attempt_watch_.Clear();
+  attempt_.reset();
+}
+
+void LaneChannel::OnFailure(const Status& why, Time now) {
+  EndAttempt();
+  greeted_.reset();
+  link_watch_.Clear();
+  link_.Lose();
+  last_failure_ = why;
+  if (!IsLoss(why)) {
+    GiveUp(why);
+    return;
+  }
+  if (!lost_since_.has_value()) {
+    lost_since_ = now;
+    LOG_WARNING("lost {}: {}", Name(), why.message());
+  }
+  next_attempt_ = now + Backoff();
+  ++failures_;
+}
+
+Duration LaneChannel::Backoff() {
+  if (failures_ == 0) return Duration::zero();
+  const Duration pause = kShortestPause * (1 << std::min(failures_ - 1, kMostDoublings));
+  // Spread, so that the clients of a restarted server do not come all at once.
+  return pause / 2 +
+         Duration(static_cast<int64_t>(random_() % static_cast<uint64_t>(pause.count())));
+}
+
+void LaneChannel::NoteProgress(Time now) {
+  if (link_.traffic() != traffic_) {
+    traffic_ = link_.traffic();
+    heard_at_ = now;
+    checks_ = 0;
+  }
+  if (link_.progress() == progress_) return;
+  progress_ = link_.progress();
+  progress_at_ = now;
+  failures_ = 0;
+  last_failure_ = Ok();
+  if (!lost_since_.has_value()) return;
+  LOG_INFO("{} answers again after {:.1f} s", Name(), Seconds(now - *lost_since_));
+  lost_since_.reset();
+}
+
+void LaneChannel::CheckTimeout(Time now) {
+  if (link_.idle() || now - progress_at_ < options_.timeout) return;
+  const double seconds = Seconds(now - progress_at_);
+  if (last_failure_.ok()) {
+    GiveUp(DeadlineExceeded("no answer for {:.1f} s", seconds));
+  } else {
+    GiveUp(Status(last_failure_.code(),
+                  fmt::format("no answer for {:.1f} s: {}", seconds, last_failure_.message())));
+  }
+}
+
+void LaneChannel::GiveUp(Status why) {
+  EndAttempt();
+  greeted_.reset();
+  link_watch_.Clear();
+  link_.GiveUp(std::move(why).Within(Name()));
+  next_attempt_ = Time{};
+}
+
+void LaneChannel::Plan(Time) {
+  if (link_.connected()) link_watch_.Set(link_.fd(), link_.events());
+  if (attempt_ != nullptr) attempt_watch_.Set(attempt_->fd(), attempt_->events());
+  next_move_ = Time::max();
+  if (link_.idle()) return;
+  next_move_ = After(progress_at_, options_.timeout);
+  if (attempt_ != nullptr) {
+    next_move_ = std::min(next_move_, After(attempt_->since(), AttemptLimit()));
+  } else if (link_.connected()) {
+    next_move_ = std::min(next_move_, After(heard_at_, options_.silence));
+  } else {
+    next_move_ = std::min(next_move_, next_attempt_);
+  }
+}
+
+}  // namespace edl::ps_client

@@ -1,0 +1,256 @@
+// Servers that hang, vanish without a word, keep requests waiting or come back as another process.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ps_client/ask.h"
+#include "ps_client/client.h"
+#include "ps_client/testing/relay.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "job/shard_set.h"
+#include "ps/server.h"
+
+namespace edl::ps_client {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr wire::ShardKey kShard{.ledger = 5, .dataset = 1, .generation = 1};
+
+class LivenessTest : public testing::Test {
+ protected:
+  std::unique_ptr<ps::Server> StartServer(uint64_t incarnation, uint16_t port = 0,
+                                          bool managed = false) {
+    auto server = ps::Server::Start({.host = "127.0.0.1",
+                                     .port = port,
+                                     .lanes = 2,
+                                     .incarnation = incarnation,
+                                     .managed = managed},
+                                    system_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+  std::unique_ptr<Client> Connect(uint16_t port, Transport transport = Transport::kTcp,
+                                  bool follows_restarts = false, Duration patience = seconds(60)) {
+    auto client = Client::Connect({.servers = {{"127.0.0.1", port}},
+                                   .transport = transport,
+                                   .patience = patience,
+                                   .follows_restarts = follows_restarts},
+                                  clock_);
+    EXPECT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ(
+        (*client)->Declare({.text = R"({"tables": [{"name": "t", "dim": 1}]})", .table_dims = {1}}),
+        Ok());
+    return *std::move(client);
+  }
+  // Lets time pass, a second at a time, until the operation is done. How many seconds that took.
+  int SecondsUntilDone(Client& client, Client::Ticket ticket, int at_most) {
+    int passed = 0;
+    for (; passed < at_most; ++passed) {
+      // What is on its way in real time has some.
+      for (int i = 0; i < 15 && !client.IsDone(ticket); ++i) {
+        client.Move();
+        if (!client.IsDone(ticket)) poll(nullptr, 0, 1);
+      }
+      if (client.IsDone(ticket)) break;
+      clock_.Advance(seconds(1));
+    }
+    return passed;
+  }
+  Status Serve(uint16_t port, uint64_t incarnation, uint64_t epoch) {
+    const LinkOptions to{.host = "127.0.0.1", .port = port, .caller = "a test"};
+    std::vector<Question> questions;
+    for (const LinkOptions& lane :
+         LanesOf(to, {.incarnation = incarnation, .lanes = 2, .servers = 1, .index = 0})) {
+      questions.push_back(
+          {.to = lane,
+           .meta = wire::Encode(wire::Serve{.incarnation = incarnation,
+                                            .ps_epoch = epoch,
+                                            .may_push = true,
+                                            .covered = job::ShardSet{.ledger = 5}.ToJson()})});
+    }
+    return Ask(wire::MessageType::kServe, questions, {.patience = seconds(30)}, system_).status();
+  }
+
+  const SystemClock system_{};
+  FakeClock clock_;
+};
+
+TEST_F(LivenessTest, AConnectionThatWasCutWithoutAWordIsReplaced) {
+  const auto server = StartServer(1);
+  Relay relay(server->port());
+  const auto client = Connect(relay.port(), Transport::kTcp, false, seconds(1000));
+  relay.CutExisting();
+
+  const Client::Ticket pull = client->StartPull({});
+
+  EXPECT_LT(SecondsUntilDone(*client, pull, 500), 500);
+  EXPECT_EQ(client->WaitPull(pull), Ok());
+}
+
+TEST_F(LivenessTest, AServerThatHangsFailsRequestsAfterTheTimeout) {
+  const auto server = StartServer(1);
+  Relay relay(server->port());
+  const auto client = Connect(relay.port());
+  relay.CutAll(true);
+
+  const Client::Ticket pull = client->StartPull({});
+  const int passed = SecondsUntilDone(*client, pull, 100);
+
+  EXPECT_GE(passed, 59);
+  EXPECT_LE(passed, 62);
+  const Status pulled = client->WaitPull(pull);
+  EXPECT_EQ(pulled.code(), Code::kDeadlineExceeded) << pulled;
+  EXPECT_THAT(pulled.message(), HasSubstr(std::to_string(relay.port())));
+}
+
+TEST_F(LivenessTest, AServerThatHangsForAWhileAnswersInTheEnd) {
+  const auto server = StartServer(1);
+  Relay relay(server->port());
+  const auto client = Connect(relay.port(), Transport::kTcp, false, seconds(1000));
+  relay.CutAll(true);
+  const Client::Ticket open = client->StartOpen(1, kShard);
+  SecondsUntilDone(*client, open, 25);
+  ASSERT_FALSE(client->IsDone(open));
+
+  relay.CutAll(false);
+
+  SecondsUntilDone(*client, open, 500);
+  const auto opened = client->WaitOpen(open);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->mark, 0U);
+}
+
+TEST_F(LivenessTest, AServerThatKeepsARequestWaitingIsNotTakenForLost) {
+  const auto server = StartServer(1, 0, true);
+  auto connected = Client::Connect(
+      {.servers = {{"127.0.0.1", server->port()}}, .patience = std::chrono::hours(100)}, clock_);
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  Client& client = **connected;
+  const Client::Ticket pull = client.StartPull({});
+  SecondsUntilDone(client, pull, 60);
+  ASSERT_FALSE(client.IsDone(pull));
+
+  ASSERT_EQ(Serve(server->port(), 1, 1), Ok());
+
+  EXPECT_LT(SecondsUntilDone(client, pull, 500), 500);
+  EXPECT_EQ(client.WaitPull(pull), Ok());
+}
+
+// On TCP and on shared memory: what ends is noticed although nothing is read meanwhile.
+TEST_F(LivenessTest, AConnectionWhoseRequestWaitsEndsWithItsClient) {
+  for (const Transport transport : {Transport::kTcp, Transport::kSharedMemory}) {
+    const auto server = StartServer(1, 0, true);
+    auto client = std::move(*Client::Connect(
+        {.servers = {{"127.0.0.1", server->port()}}, .transport = transport}, system_));
+    const Client::Ticket pull = client->StartPull({});
+    while (server->State()[1].requests_waiting == 0 || server->State()[0].requests_waiting == 0) {
+      client->Move();
+    }
+    ASSERT_FALSE(client->IsDone(pull));
+
+    client.reset();
+
+    while (server->State()[0].connections + server->State()[1].connections > 0) {
+      poll(nullptr, 0, 1);
+    }
+  }
+}
+
+TEST_F(LivenessTest, ARestartedServerIsAnErrorBeforeItsRowsAreRead) {
+  auto server = StartServer(1);
+  const uint16_t port = server->port();
+  const auto client = Connect(port);
+  ASSERT_EQ(client->WaitPull(client->StartPull({})), Ok());
+  server.reset();
+  server = StartServer(2, port);
+  Keys keys(client->placement());
+  keys.Assign(std::vector<int64_t>{1, 2, 3});
+  std::vector<float> rows(3);
+  const PullSpec spec{.tables = {{.keys = &keys, .rows = rows.data()}}};
+
+  const Status pulled = client->WaitPull(client->StartPull(spec));
+
+  EXPECT_EQ(pulled.code(), Code::kAborted) << pulled;
+  EXPECT_THAT(pulled.message(), HasSubstr("started anew"));
+  EXPECT_EQ(server->State()[0].rows + server->State()[1].rows, 0U);
+  EXPECT_EQ(client->WaitPull(client->StartPull(spec)), Ok()) << "told once";
+  EXPECT_EQ(client->incarnations()[0], 2U);
+}
+
+TEST_F(LivenessTest, ARestartedServerThatThisClientRestoredIsNoError) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / fmt::format("liveness-{}", getpid());
+  auto server = StartServer(1);
+  const uint16_t port = server->port();
+  const auto client = Connect(port);
+  const auto saved = client->Save(folder);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  server.reset();
+  server = StartServer(2, port);
+
+  const auto restored = client->Restore(folder);
+
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(client->WaitPull(client->StartPull({})), Ok());
+}
+
+TEST_F(LivenessTest, ARestartedServerIsAsGoodWhereAMasterRestoresIt) {
+  auto server = StartServer(1);
+  const uint16_t port = server->port();
+  const auto client = Connect(port, Transport::kTcp, true);
+  server.reset();
+  server = StartServer(2, port);
+  EXPECT_EQ(client->WaitPull(client->StartPull({})), Ok());
+}
+
+TEST_F(LivenessTest, AServersSuccessorOnAnotherMachineIsReachedByTcp) {
+  auto server = StartServer(1);
+  const uint16_t port = server->port();
+  const auto client = Connect(port, Transport::kAuto, true);
+  EXPECT_EQ(client->servers_through_shared_memory(), 1U);
+  server.reset();
+  server = StartServer(2);
+  // Nobody listens on the Unix name of this port any more.
+  const Relay relay(server->port(), port);
+
+  EXPECT_EQ(client->WaitPull(client->StartPull({})), Ok());
+
+  EXPECT_EQ(client->incarnations()[0], 2U);
+  EXPECT_EQ(client->servers_through_shared_memory(), 0U);
+}
+
+TEST_F(LivenessTest, AServersSuccessorOnThisMachineIsReachedBySharedMemoryAgain) {
+  auto server = StartServer(1);
+  const uint16_t port = server->port();
+  const auto client = Connect(port, Transport::kAuto, true);
+  server.reset();
+  server = StartServer(2, port);
+  EXPECT_EQ(client->WaitPull(client->StartPull({})), Ok());
+  EXPECT_EQ(client->servers_through_shared_memory(), 1U);
+}
+
+TEST_F(LivenessTest, AskFailsWhenTheServerHangs) {
+  const auto server = StartServer(1);
+  Relay relay(server->port());
+  const LinkOptions to{.host = "127.0.0.1",
+                       .port = relay.port(),
+                       .caller = "a test",
+                       .lane = 0,
+                       .place = 0,
+                       .lanes = 2};
+  relay.CutAll(true);
+  const auto answers = Ask(wire::MessageType::kState, {{.to = to, .meta = ""}},
+                           {.silence = std::chrono::milliseconds(300)}, system_);
+  EXPECT_EQ(answers.status().code(), Code::kDeadlineExceeded) << answers.status();
+}
+
+}  // namespace
+}  // namespace edl::ps_client
