@@ -1,25 +1,47 @@
 """Trains the shards of a job with parameters on its servers, every batch once."""
 
+from __future__ import annotations
+
 import collections
 import json
+import math
 import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from elasticai_api.common.master_client import build_master_client
 from elasticai_api.common.messages import Answer
-from elasticai_api.common.shard import DatasetSpec, Report
+from elasticai_api.common.shard import DatasetSpec, Report, Shard
 from elasticai_api.common.shard import Outcome as ShardOutcome
 from elasticai_api.util.log_utils import default_logger as logger
-from elasticdl.parameter_client import Outcome, ParameterClient, ParameterError, ShardKey
+from elasticdl.parameter_client import (
+    OpenedShard,
+    Outcome,
+    ParameterClient,
+    ParameterError,
+    PendingPush,
+    ShardKey,
+)
 
 _DONE = (Outcome.APPLIED, Outcome.REFUSED)
+# Before a shard is opened again that could not be reported; doubled up to the longest.
+_SHORTEST_REOPEN_S = 0.05
+_LONGEST_REOPEN_S = 2.0
+
+# From the indices of a batch's records to the arguments of `ParameterClient.push`.
+Train = Callable[[Sequence[int]], dict[str, Any]]
 
 
-def job_client(**options):
-    """A `ParameterClient` of the servers of the job that this process is a replica of."""
+def job_client(**options: Any) -> ParameterClient:
+    """A `ParameterClient` of the servers of the job that this process is a replica of. It waits for
+    servers as long as it takes, because the master replaces those that are lost."""
     servers = os.environ.get("ELASTICDL_PS_ADDRS")
     if not servers:
         raise RuntimeError("this process is no replica of a job with parameter servers: start it "
                            "with `elasticdl train --ps_program=elasticdl --num_ps_pods=N ...`")
+    options.setdefault("patience", math.inf)
+    options.setdefault("managed", True)
     options.setdefault("consistency", json.loads(os.environ.get("ELASTICDL_CONSISTENCY", "{}")))
     return ParameterClient(servers, token_file=os.environ.get("ELASTICDL_TOKEN_FILE"), **options)
 
@@ -30,11 +52,15 @@ class ShardTrainer:
     Whatever dies meanwhile (this process, a server, the master), each batch changes the parameters
     once: a shard that was begun goes on at the first batch that a server lacks, and one whose
     pushes a server has lost is trained again where they are lacking.
+
+    A trainer is used by one thread at a time. Several threads of a process may train, each with a
+    trainer of its own; they may share a `ParameterClient`, and get different shards.
     """
 
-    def __init__(self, client, dataset, *, size, batch_size, epochs=1, batches_per_shard=0,
-                 shuffle_records=False, shuffle_shards=False, in_flight=1, max_ahead=None,
-                 master=None):
+    def __init__(self, client: ParameterClient, dataset: str, *, size: int, batch_size: int,
+                 epochs: int = 1, batches_per_shard: int = 0, shuffle_records: bool = False,
+                 shuffle_shards: bool = False, in_flight: int = 1, max_ahead: int | None = None,
+                 master: Any = None) -> None:
         """client: a `ParameterClient` that has declared its parameters.
         dataset, size, batch_size, epochs, batches_per_shard, shuffle_...: what is trained, as the
             first worker registers it; the others get that.
@@ -53,23 +79,33 @@ class ShardTrainer:
         self._max_ahead = max_ahead
         self._trained = 0
         self._is_awaited = False  # others wait for this one
+        self._ps_epoch = 0  # of the job's parameter servers, as the master told it last
         self._master = master or build_master_client()
         self._spec = self._master.register_dataset(DatasetSpec(
             name=dataset, size=size, batch_size=batch_size, batches_per_shard=batches_per_shard,
             epochs=epochs, shuffle_records=shuffle_records, shuffle_shards=shuffle_shards))
 
-    def run(self, train):
+    def run(self, train: Train) -> None:
         """Trains until the data has ended. `train(records)` gets the indices of a batch's records
         and returns the arguments of `ParameterClient.push`: a dict with `tables`, `tensors` and
         `learning_rate`. It may be called again with the same records, and has to return then what
         it makes of the parameters as they are then."""
-        reports, held = [], {}
+        reports: list[Report] = []
+        held: dict[int, Shard] = {}
+        pause = _SHORTEST_REOPEN_S
         while True:
             answered = self._exchange(reports)
+            self._ps_epoch = max(self._ps_epoch, answered.ps_epoch)
             for report in reports:
                 if report.lease not in answered.reopen:
                     held.pop(report.lease, None)
             reports = []
+            if answered.reopen:
+                # The servers are being replaced: this would go round without a pause.
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_REOPEN_S)
+            else:
+                pause = _SHORTEST_REOPEN_S
             for shard in answered.shards:
                 held[shard.lease] = shard
             if not held and self._is_awaited:
@@ -79,25 +115,28 @@ class ShardTrainer:
                 return
             if answered.answer == Answer.UNKNOWN_DATASET:
                 self._master.register_dataset(self._spec)
-            for lease, shard in list(held.items()):
-                opened = self._train(shard, train)
-                if opened is None:
-                    del held[lease]
-                else:
-                    reports.append(Report(lease, ShardOutcome.DONE, ps_epoch=opened.ps_epoch))
+            for shard in held.values():
+                reports.append(self._report_of(shard, self._train(shard, train)))
 
-    def _exchange(self, reports):
+    def _report_of(self, shard: Shard, opened: OpenedShard | None) -> Report:
+        if opened is not None:
+            return Report(shard.lease, ShardOutcome.DONE, ps_epoch=opened.ps_epoch)
+        # The servers took it for another's. If the master does not agree, it gets the shard back;
+        # otherwise the report is about a lease that is over, and has no effect.
+        return Report(shard.lease, ShardOutcome.GIVEN_BACK)
+
+    def _exchange(self, reports: Iterable[Report]) -> Any:
         if self._is_awaited:  # who has to wait here is no longer awaited
             return self._master.exchange(reports, self._spec.name, wait_s=0)
         return self._master.exchange(reports, self._spec.name)
 
-    def _keep_pace(self):
+    def _keep_pace(self) -> None:
         if self._max_ahead:
             self._master.pace(self._trained, self._max_ahead)
             self._is_awaited = True
         self._trained += 1
 
-    def _train(self, shard, train):
+    def _train(self, shard: Shard, train: Train) -> OpenedShard | None:
         """Pushes what servers lack of a shard. What they said when it was opened; None: it is
         another's by now."""
         key = ShardKey(shard.ledger, shard.dataset_id, shard.generation, shard.epoch,
@@ -108,9 +147,9 @@ class ShardTrainer:
             if not self._master.holds(shard.lease):
                 return None
             try:
-                opened = self._client.open_shard(shard.lease, key)
+                opened = self._client.open_shard(shard.lease, key, self._ps_epoch)
             except ParameterError as error:
-                if error.code != "FAILED_PRECONDITION":
+                if error.code != "ABORTED":  # the lease is over
                     raise
                 logger.info("shard %d of epoch %d went to another: %s", shard.ordinal, shard.epoch,
                             error)
@@ -127,9 +166,10 @@ class ShardTrainer:
             if outcome is Outcome.FENCED:
                 return None
 
-    def _push(self, shard, key, records, batches, train):
+    def _push(self, shard: Shard, key: ShardKey, records: Sequence[int], batches: range,
+              train: Train) -> Outcome:
         """Pushes batches in order; the first outcome that is none of _DONE ends it."""
-        waiting = collections.deque()
+        waiting: collections.deque[PendingPush] = collections.deque()
         outcome = Outcome.APPLIED
         for batch in batches:
             if len(waiting) == self._in_flight:

@@ -1,8 +1,10 @@
 #include "elasticdl/native/client.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "elasticdl/native/status.h"
@@ -54,15 +56,20 @@ T DoInterruptibly(std::atomic<bool>& stop, const std::function<Result<T>()>& act
 }
 
 ClientOptions OptionsOf(const std::vector<Client::Server>& servers, std::string token,
-                        std::string caller, const std::string& transport, double patience_seconds) {
+                        std::string caller, const std::string& transport, double patience_seconds,
+                        bool follows_restarts) {
   using Transport = ClientOptions::Transport;
-  ClientOptions options{.token = std::move(token),
-                        .caller = std::move(caller),
-                        .transport = transport == "tcp"   ? Transport::kTcp
-                                     : transport == "shm" ? Transport::kSharedMemory
-                                                          : Transport::kAuto,
-                        .patience = std::chrono::duration_cast<Duration>(
-                            std::chrono::duration<double>(patience_seconds))};
+  // Infinity, too: the client takes whatever is longer than a century for that.
+  constexpr double kLongestSeconds = 5e9;
+  ClientOptions options{
+      .token = std::move(token),
+      .caller = std::move(caller),
+      .transport = transport == "tcp"   ? Transport::kTcp
+                   : transport == "shm" ? Transport::kSharedMemory
+                                        : Transport::kAuto,
+      .patience = std::chrono::duration_cast<Duration>(
+          std::chrono::duration<double>(std::min(patience_seconds, kLongestSeconds))),
+      .follows_restarts = follows_restarts};
   for (const auto& [host, port] : servers) options.servers.push_back({.host = host, .port = port});
   return options;
 }
@@ -101,6 +108,20 @@ struct PushTable {
 
 }  // namespace
 
+void SameProcess::Check() const {
+  if (!IsForked()) return;
+  throw std::runtime_error(
+      "this ParameterClient was made before a fork: make another one in the child process");
+}
+
+PulledVersions PulledVersions::Oldest(const PulledVersions& other) const {
+  ps_client::Versions oldest = versions_;
+  for (size_t lane = 0; lane < std::min(oldest.size(), other.versions_.size()); ++lane) {
+    oldest[lane] = std::min(oldest[lane], other.versions_[lane]);
+  }
+  return PulledVersions(std::move(oldest));
+}
+
 struct PushState {
   uint64_t lease = 0;
   wire::ShardKey shard;
@@ -108,14 +129,23 @@ struct PushState {
   std::vector<PushTable> tables;
   std::vector<ps_client::TensorPush> tensors;
   std::vector<wire::Buffer> copies;  // of gradients of tensors, where they could change meanwhile
+  std::optional<ps_client::Versions> versions;
+  bool opens = false;
+  Ticket open = 0;
   ps_client::PushResult result;
 
   std::tuple<int, uint64_t, bool> Told() const {
     return {static_cast<int>(result.outcome), result.mark, result.refused};
   }
 
-  Ticket Start(ps_client::Client& client) const {
-    ps_client::PushSpec spec{.lease = lease, .shard = shard, .batch = batch, .tensors = tensors};
+  Ticket Start(ps_client::Client& client) {
+    // A lane answers in order, so the shard is open when the push comes.
+    if (opens) open = client.StartOpen(lease, shard);
+    ps_client::PushSpec spec{.lease = lease,
+                             .shard = shard,
+                             .batch = batch,
+                             .tensors = tensors,
+                             .versions = versions.has_value() ? &*versions : nullptr};
     for (const PushTable& table : tables) {
       spec.tables.push_back({.table = table.number,
                              .keys = &table.keys,
@@ -124,9 +154,19 @@ struct PushState {
     }
     return client.StartPush(spec);
   }
+
+  Status Finish(ps_client::Client& client, Ticket ticket) {
+    const Status opened = opens ? client.WaitOpen(open).status() : Ok();
+    const auto pushed = client.WaitPush(ticket);
+    EDL_RETURN_IF_ERROR(opened);
+    EDL_RETURN_IF_ERROR(pushed.status());
+    result = *pushed;
+    return Ok();
+  }
 };
 
 std::pair<nb::list, nb::list> Prefetch::Take() {
+  process_.Check();
   if (!WaitUnlessSignalled(*pending_)) throw nb::python_error();
   OrRaise(pending_->status());
   if (taken_) RaiseValueError("these rows were taken already");
@@ -146,18 +186,20 @@ std::pair<nb::list, nb::list> Prefetch::Take() {
 }
 
 std::tuple<int, uint64_t, bool> PendingPush::Result() {
+  process_.Check();
   if (!WaitUnlessSignalled(*pending_)) throw nb::python_error();
   OrRaise(pending_->status());
   return state_->Told();
 }
 
 Client::Client(std::vector<Server> servers, std::string token, std::string caller,
-               const std::string& transport, double patience_seconds)
+               const std::string& transport, double patience_seconds, bool follows_restarts)
     : arrays_(std::make_shared<std::atomic<int64_t>>(0)),
-      options_(
-          OptionsOf(servers, std::move(token), std::move(caller), transport, patience_seconds)) {
+      options_(OptionsOf(servers, std::move(token), std::move(caller), transport, patience_seconds,
+                         follows_restarts)) {
   ClientOptions options = options_;
   options.stop = &stop_;
+  options.restarts = &restarts_;
   auto client = DoInterruptibly<std::unique_ptr<ps_client::Client>>(
       stop_, [&] { return ps_client::Client::Connect(options, clock_); });
   placement_ = client->placement();
@@ -167,12 +209,18 @@ Client::Client(std::vector<Server> servers, std::string token, std::string calle
 Client::~Client() { Close(); }
 
 void Client::Close() {
+  if (process_.IsForked()) {
+    // Its thread is the parent's, and so are its connections: nothing is closed or waited for.
+    (void)thread_.release();  // NOLINT: leaked on purpose
+    return;
+  }
   const nb::gil_scoped_release released;
   thread_->Stop();
 }
 
 template <typename Used>
 void Client::Wait(const std::shared_ptr<Pending>& pending, const Used& used) {
+  process_.Check();
   std::erase_if(left_behind_, [](const auto& left) { return left.first->WaitFor({}); });
   if (!WaitUnlessSignalled(*pending)) {
     left_behind_.emplace_back(pending, std::make_shared<Used>(used));
@@ -193,6 +241,7 @@ size_t Client::SizeOf(size_t tensor) const {
 
 void Client::Declare(std::string text, std::vector<size_t> dims,
                      const std::vector<std::pair<std::string, size_t>>& tensors) {
+  process_.Check();
   ps_client::Parameters parameters{.text = std::move(text), .table_dims = dims};
   std::vector<size_t> sizes;
   for (const auto& [name, size] : tensors) {
@@ -206,6 +255,7 @@ void Client::Declare(std::string text, std::vector<size_t> dims,
 }
 
 size_t Client::Put(const std::vector<Value>& values) {
+  process_.Check();
   std::vector<ps_client::TensorPush> tensors;
   for (const auto& [tensor, value] : values) {
     if (value.size() != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
@@ -259,11 +309,12 @@ std::shared_ptr<Pending> Client::BeginPull(std::shared_ptr<Prefetch::Wanted> wan
           table.places = CopyOf(table.keys.places());
           table.unique = CopyOf(table.keys.ids());
         }
-        return client.WaitPull(ticket);
+        return client.WaitPull(ticket, &wanted->versions);
       });
 }
 
-nb::list Client::Pull(const std::vector<TableIds>& tables, bool create) {
+std::pair<nb::list, PulledVersions> Client::Pull(const std::vector<TableIds>& tables, bool create) {
+  process_.Check();
   const auto wanted = WantedOf(tables, {});
   {
     const nb::gil_scoped_release released;
@@ -287,11 +338,12 @@ nb::list Client::Pull(const std::vector<TableIds>& tables, bool create) {
     shape.push_back(wanted->tables[i].dim);
     all.append(ArrayOfFloats(std::move(spread[i]), shape, arrays_));
   }
-  return all;
+  return {std::move(all), PulledVersions(wanted->versions)};
 }
 
 std::unique_ptr<Prefetch> Client::StartPull(const std::vector<TableIds>& tables,
                                             const std::vector<TensorShape>& tensors, bool create) {
+  process_.Check();
   auto wanted = WantedOf(tables, tensors);
   {
     const nb::gil_scoped_release released;
@@ -305,27 +357,40 @@ std::unique_ptr<Prefetch> Client::StartPull(const std::vector<TableIds>& tables,
   return std::make_unique<Prefetch>(std::move(wanted), std::move(pending), arrays_);
 }
 
-nb::list Client::PullTensors(const std::vector<TensorShape>& tensors) {
+std::pair<nb::list, PulledVersions> Client::PullTensors(const std::vector<TensorShape>& tensors) {
+  process_.Check();
   auto wanted = WantedOf({}, tensors);
   auto pending = BeginPull(wanted, true);
-  return Prefetch(std::move(wanted), std::move(pending), arrays_).Take().second;
+  Prefetch prefetch(std::move(wanted), std::move(pending), arrays_);
+  nb::list taken = prefetch.Take().second;
+  return {std::move(taken), prefetch.versions()};
 }
 
-std::pair<uint64_t, uint64_t> Client::Open(uint64_t lease, const Shard& shard) {
+std::pair<uint64_t, uint64_t> Client::Open(uint64_t lease, const Shard& shard,
+                                           uint64_t at_least_epoch) {
+  process_.Check();
   // Of this call and of the thread.
   const auto opened = std::make_shared<ps_client::Client::Opened>();
-  Wait(thread_->Call([lease, key = KeyOf(shard), opened](ps_client::Client& client) -> Status {
-    EDL_ASSIGN_OR_RETURN(*opened, client.Open(lease, key));
-    return Ok();
-  }));
+  Wait(thread_->Start(
+      [lease, key = KeyOf(shard), at_least_epoch](ps_client::Client& client) {
+        return client.StartOpen(lease, key, at_least_epoch);
+      },
+      [opened](ps_client::Client& client, Ticket ticket) -> Status {
+        EDL_ASSIGN_OR_RETURN(*opened, client.WaitOpen(ticket));
+        return Ok();
+      }));
   return {opened->mark, opened->ps_epoch};
 }
 
 std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,
                                                const std::vector<TableGradient>& tables,
-                                               const std::vector<TensorGradient>& tensors) const {
+                                               const std::vector<TensorGradient>& tensors,
+                                               const PulledVersions* versions, bool opens) const {
+  process_.Check();
   auto state =
       std::make_shared<PushState>(PushState{.lease = lease, .shard = KeyOf(shard), .batch = batch});
+  if (versions != nullptr) state->versions = versions->versions();
+  state->opens = opens;
   std::vector<size_t> dims;
   for (const auto& [table, ids, gradients, rate] : tables) {
     dims.push_back(DimOf(table));
@@ -356,25 +421,25 @@ std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shar
 }
 
 std::shared_ptr<Pending> Client::BeginPush(std::shared_ptr<PushState> state) {
-  return thread_->Start([state](ps_client::Client& client) { return state->Start(client); },
-                        [state](ps_client::Client& client, Ticket ticket) -> Status {
-                          EDL_ASSIGN_OR_RETURN(state->result, client.WaitPush(ticket));
-                          return Ok();
-                        });
+  return thread_->Start(
+      [state](ps_client::Client& client) { return state->Start(client); },
+      [state](ps_client::Client& client, Ticket ticket) { return state->Finish(client, ticket); });
 }
 
 std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard, uint64_t batch,
                                              const std::vector<TableGradient>& tables,
-                                             const std::vector<TensorGradient>& tensors) {
-  const auto state = PushStateOf(lease, shard, batch, tables, tensors);
+                                             const std::vector<TensorGradient>& tensors,
+                                             const PulledVersions* versions, bool opens) {
+  const auto state = PushStateOf(lease, shard, batch, tables, tensors, versions, opens);
   Wait(BeginPush(state), tensors);
   return state->Told();
 }
 
 std::unique_ptr<PendingPush> Client::StartPush(uint64_t lease, const Shard& shard, uint64_t batch,
                                                const std::vector<TableGradient>& tables,
-                                               const std::vector<TensorGradient>& tensors) {
-  auto state = PushStateOf(lease, shard, batch, tables, tensors);
+                                               const std::vector<TensorGradient>& tensors,
+                                               const PulledVersions* versions, bool opens) {
+  auto state = PushStateOf(lease, shard, batch, tables, tensors, versions, opens);
   {
     const nb::gil_scoped_release released;
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -388,6 +453,7 @@ std::unique_ptr<PendingPush> Client::StartPush(uint64_t lease, const Shard& shar
 }
 
 void Client::Flush() {
+  process_.Check();
   std::atomic<bool> stop = false;
   ClientOptions options = options_;
   options.stop = &stop;
@@ -399,6 +465,7 @@ void Client::Flush() {
 }
 
 std::tuple<uint64_t, double, double> Client::Save(const std::string& folder) {
+  process_.Check();
   // On connections of its own: pulls and pushes of other threads go on.
   std::atomic<bool> stop = false;
   ClientOptions options = options_;
@@ -412,13 +479,21 @@ std::tuple<uint64_t, double, double> Client::Save(const std::string& folder) {
 }
 
 uint64_t Client::Restore(const std::string& folder) {
+  process_.Check();
   std::atomic<bool> stop = false;
   ClientOptions options = options_;
   options.stop = &stop;
-  return DoInterruptibly<uint64_t>(stop, [&]() -> Result<uint64_t> {
+  using Restored = std::pair<uint64_t, std::vector<uint64_t>>;
+  const auto restored = DoInterruptibly<Restored>(stop, [&]() -> Result<Restored> {
     EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
-    return client->Restore(folder);
+    EDL_ASSIGN_OR_RETURN(const uint64_t rows, client->Restore(folder));
+    return Restored(rows, client->incarnations());
   });
+  Wait(thread_->Call([incarnations = restored.second](ps_client::Client& client) {
+    client.Expect(incarnations);
+    return Ok();
+  }));
+  return restored.first;
 }
 
 }  // namespace edl::native

@@ -12,10 +12,36 @@
 #include "ps_client/client.h"
 #include "ps_client/client_thread.h"
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
 namespace edl::native {
+
+// Throws RuntimeError in a process that was forked after the object was made: the thread that
+// serves it exists only in the parent, and a wait would have no end. REQUIRES: the GIL.
+class SameProcess {
+ public:
+  SameProcess() : process_(getpid()) {}
+  bool IsForked() const { return getpid() != process_; }
+  void Check() const;
+
+ private:
+  const pid_t process_;
+};
+
+// How old parameters are that were pulled: the version of each lane. Immutable.
+class PulledVersions {
+ public:
+  explicit PulledVersions(ps_client::Versions versions) : versions_(std::move(versions)) {}
+
+  // Of parameters that came by two pulls: the older version of each lane.
+  PulledVersions Oldest(const PulledVersions& other) const;
+  const ps_client::Versions& versions() const { return versions_; }
+
+ private:
+  const ps_client::Versions versions_;
+};
 
 // What a batch needs, on its way or here. Thread-safe, with the GIL.
 class Prefetch {
@@ -41,6 +67,7 @@ class Prefetch {
   struct Wanted {
     std::vector<Table> tables;
     std::vector<Tensor> tensors;
+    ps_client::Versions versions;
   };
 
   // `wanted` is owned by this and by the thread that pulls it.
@@ -52,11 +79,14 @@ class Prefetch {
   // Waits. For each table (rows, places of the given ids among them, their ids), and the tensors;
   // once.
   std::pair<nanobind::list, nanobind::list> Take();
+  // REQUIRES: Take() has returned.
+  PulledVersions versions() const { return PulledVersions(wanted_->versions); }
 
  private:
   const std::shared_ptr<Wanted> wanted_;
   const std::shared_ptr<ps_client::Pending> pending_;
   const ArrayCount arrays_;
+  const SameProcess process_;
   bool taken_ = false;
 };
 
@@ -77,6 +107,7 @@ class PendingPush {
  private:
   const std::shared_ptr<PushState> state_;
   const std::shared_ptr<ps_client::Pending> pending_;
+  const SameProcess process_;
 };
 
 // ps_client::Client for Python. What comes in was checked by elasticdl/parameter_client.py, which
@@ -89,7 +120,7 @@ class Client {
   using Server = std::pair<std::string, uint16_t>;
   // Connects. "auto", "tcp" or "shm".
   Client(std::vector<Server> servers, std::string token, std::string caller,
-         const std::string& transport, double patience_seconds);
+         const std::string& transport, double patience_seconds, bool follows_restarts);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -105,26 +136,30 @@ class Client {
   using TableIds = std::pair<size_t, Ids>;
   // Tensors by number, with the shape in which they come.
   using TensorShape = std::pair<size_t, std::vector<size_t>>;
-  nanobind::list Pull(const std::vector<TableIds>& tables, bool create);
+  // The rows of each table, and how old they are.
+  std::pair<nanobind::list, PulledVersions> Pull(const std::vector<TableIds>& tables, bool create);
   std::unique_ptr<Prefetch> StartPull(const std::vector<TableIds>& tables,
                                       const std::vector<TensorShape>& tensors, bool create);
-  nanobind::list PullTensors(const std::vector<TensorShape>& tensors);
+  std::pair<nanobind::list, PulledVersions> PullTensors(const std::vector<TensorShape>& tensors);
 
   // Ledger, dataset, generation, epoch, ordinal.
   using Shard = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
   // The first batch that a bucket lacks, and the epoch of the servers.
-  std::pair<uint64_t, uint64_t> Open(uint64_t lease, const Shard& shard);
+  std::pair<uint64_t, uint64_t> Open(uint64_t lease, const Shard& shard, uint64_t at_least_epoch);
   // Table, ids, a gradient for each, learning rate.
   using TableGradient = std::tuple<size_t, Ids, Floats, double>;
   using TensorGradient = std::tuple<size_t, Floats, double>;
-  // Outcome, mark, whether it was refused for what is no number.
+  // Outcome, mark, whether it was refused for what is no number. `versions`: of the parameters that
+  // the batch was computed with; null: of the last pull. `opens`: opens the shard right before.
   std::tuple<int, uint64_t, bool> Push(uint64_t lease, const Shard& shard, uint64_t batch,
                                        const std::vector<TableGradient>& tables,
-                                       const std::vector<TensorGradient>& tensors);
+                                       const std::vector<TensorGradient>& tensors,
+                                       const PulledVersions* versions, bool opens);
   // Takes copies of the gradients.
   std::unique_ptr<PendingPush> StartPush(uint64_t lease, const Shard& shard, uint64_t batch,
                                          const std::vector<TableGradient>& tables,
-                                         const std::vector<TensorGradient>& tensors);
+                                         const std::vector<TensorGradient>& tensors,
+                                         const PulledVersions* versions, bool opens);
 
   void Flush();
   // Bytes, seconds, the longest pause of a lane in seconds.
@@ -133,6 +168,8 @@ class Client {
   void Close();
 
   int64_t live_arrays() const { return *arrays_; }
+  // How many lanes have found their server to be started anew, so far.
+  uint64_t restarts() const { return restarts_; }
 
  private:
   size_t DimOf(size_t table) const;
@@ -144,7 +181,8 @@ class Client {
   // Tensors stay where they lie.
   std::shared_ptr<PushState> PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,
                                          const std::vector<TableGradient>& tables,
-                                         const std::vector<TensorGradient>& tensors) const;
+                                         const std::vector<TensorGradient>& tensors,
+                                         const PulledVersions* versions, bool opens) const;
   std::shared_ptr<ps_client::Pending> BeginPush(std::shared_ptr<PushState> state);
   // Waits for what uses arrays of `used`, which are kept if a signal ends the wait before.
   template <typename Used>
@@ -153,7 +191,9 @@ class Client {
 
   const SystemClock clock_{};
   const ArrayCount arrays_;
+  const SameProcess process_;
   std::atomic<bool> stop_ = false;
+  std::atomic<uint64_t> restarts_ = 0;
   ps_client::ClientOptions options_;
   wire::Placement placement_{1};
   std::unique_ptr<ps_client::ClientThread> thread_;

@@ -14,13 +14,16 @@ NB_MODULE(_native, module) {
   using edl::native::Client;
   using edl::native::PendingPush;
   using edl::native::Prefetch;
+  using edl::native::PulledVersions;
   // A program may end with a client in a global.
   nb::set_leak_warnings(false);
   edl::native::DefineExceptions(module);
 
+  nb::class_<PulledVersions>(module, "PulledVersions").def("oldest", &PulledVersions::Oldest);
   nb::class_<Prefetch>(module, "Prefetch")
       .def("done", &Prefetch::IsDone)
-      .def("take", &Prefetch::Take);
+      .def("take", &Prefetch::Take)
+      .def("versions", &Prefetch::versions);
   nb::class_<PendingPush>(module, "PendingPush")
       .def("done", &PendingPush::IsDone)
       .def("result", &PendingPush::Result);
@@ -28,23 +31,26 @@ NB_MODULE(_native, module) {
   // noconvert: an array of another kind would be copied in silence.
   nb::class_<Client>(module, "Client")
       .def(nb::init<std::vector<Client::Server>, std::string, std::string, const std::string&,
-                    double>(),
+                    double, bool>(),
            nb::arg("servers"), nb::arg("token"), nb::arg("caller"), nb::arg("transport"),
-           nb::arg("patience"))
+           nb::arg("patience"), nb::arg("follows_restarts"))
       .def("declare", &Client::Declare, nb::arg("text"), nb::arg("dims"), nb::arg("tensors"))
       .def("put", &Client::Put, nb::arg("values").noconvert())
       .def("pull", &Client::Pull, nb::arg("tables").noconvert(), nb::arg("create"))
       .def("start_pull", &Client::StartPull, nb::arg("tables").noconvert(), nb::arg("tensors"),
            nb::arg("create"))
       .def("pull_tensors", &Client::PullTensors, nb::arg("tensors"))
-      .def("open", &Client::Open, nb::arg("lease"), nb::arg("shard"))
+      .def("open", &Client::Open, nb::arg("lease"), nb::arg("shard"), nb::arg("at_least_epoch") = 0)
       .def("push", &Client::Push, nb::arg("lease"), nb::arg("shard"), nb::arg("batch"),
-           nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
+           nb::arg("tables").noconvert(), nb::arg("tensors").noconvert(),
+           nb::arg("versions").none() = nb::none(), nb::arg("opens") = false)
       .def("start_push", &Client::StartPush, nb::arg("lease"), nb::arg("shard"), nb::arg("batch"),
-           nb::arg("tables").noconvert(), nb::arg("tensors").noconvert())
+           nb::arg("tables").noconvert(), nb::arg("tensors").noconvert(),
+           nb::arg("versions").none() = nb::none(), nb::arg("opens") = false)
       .def("flush", &Client::Flush)
       .def("save", &Client::Save, nb::arg("folder"))
       .def("restore", &Client::Restore, nb::arg("folder"))
       .def("close", &Client::Close)
-      .def("live_arrays", &Client::live_arrays);
+      .def("live_arrays", &Client::live_arrays)
+      .def("restarts", &Client::restarts);
 }

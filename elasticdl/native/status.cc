@@ -50,7 +50,8 @@ void DefineExceptions(nb::module_& module) {
   define("ParameterConnectionError", PyExc_ConnectionError,
          "UNAVAILABLE: a server was away for longer than the client waits.");
   define("ParameterPermissionError", PyExc_PermissionError,
-         "UNAUTHENTICATED or PERMISSION_DENIED: the token is not the servers'.");
+         "UNAUTHENTICATED: the token is not the servers'. PERMISSION_DENIED: a folder cannot be "
+         "written or read.");
 }
 
 void Raise(const Status& failure) {

@@ -19,6 +19,8 @@ class Relay:
         self._address_of = address_of
         self._random = random.Random(seed)
         self._loses_next = threading.Event()
+        self._passes = threading.Event()
+        self._passes.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -26,7 +28,15 @@ class Relay:
     def lose_next_answer(self) -> None:
         self._loses_next.set()
 
+    def cut(self) -> None:
+        """Forwards nothing from now on, and closes nothing: a network that was cut."""
+        self._passes.clear()
+
+    def mend(self) -> None:
+        self._passes.set()
+
     def close(self) -> None:
+        self._passes.set()
         self._listener.close()
 
     def _accept(self) -> None:
@@ -57,6 +67,7 @@ class Relay:
     def _pump(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                self._passes.wait()
                 if answers and self._loses():
                     self.lost += 1
                     break

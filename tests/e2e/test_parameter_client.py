@@ -415,7 +415,7 @@ def test_a_shard_is_pushed_once_and_fenced(client):
     assert push(7, 1) is Outcome.FENCED
     with pytest.raises(ParameterError) as caught:
         client.open_shard(7, shard)
-    assert caught.value.code == "FAILED_PRECONDITION"
+    assert caught.value.code == "ABORTED"
     np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 0)
 
 

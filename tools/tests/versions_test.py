@@ -26,7 +26,9 @@ class Versions(unittest.TestCase):
             self.assertEqual(found(r'^version = "(.*)"', project), self.version, project)
 
     def test_what_a_program_reads_is_the_packages_version(self):
-        self.assertEqual(found(r'^__version__ = "(.*)"', 'elasticai_api/__init__.py'), self.version)
+        for package in ('elasticai_api', 'elasticdl'):
+            self.assertEqual(found(r'^__version__ = "(.*)"', f'{package}/__init__.py'),
+                             self.version, package)
 
     def test_the_other_name_asks_for_the_same_version(self):
         self.assertEqual(found(r'"elasticai_api==(.*)"', 'elasticdl_api/pyproject.toml'),

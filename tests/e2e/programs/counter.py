@@ -8,6 +8,7 @@ No TensorFlow: it starts fast. Ends with 0 at the end of the data.
 import argparse
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -40,6 +41,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--transport", default="auto", help="auto or tcp")
     parser.add_argument("--ballast", type=int, default=0,
                         help="dimension of a second table that is only pulled: saves take longer")
+    parser.add_argument("--threads", type=int, default=1,
+                        help="trainers in this process, each in a thread of its own")
     parser.add_argument("--tell", action="store_true", help="say when reports go and were heard")
     return parser.parse_args()
 
@@ -93,9 +96,17 @@ def main() -> None:
                 "tensors": {"batches": np.full(1, -1, np.float32)},
                 "learning_rate": 1.0}
 
-    ShardTrainer(client, "records", size=args.size, batch_size=args.batch, epochs=args.epochs,
-                 batches_per_shard=args.shard_batches, in_flight=args.in_flight,
-                 shuffle_shards=True, master=master).run(train)
+    def run() -> None:
+        ShardTrainer(client, "records", size=args.size, batch_size=args.batch, epochs=args.epochs,
+                     batches_per_shard=args.shard_batches, in_flight=args.in_flight,
+                     shuffle_shards=True, master=master).run(train)
+
+    others = [threading.Thread(target=run) for _ in range(args.threads - 1)]
+    for thread in others:
+        thread.start()
+    run()
+    for thread in others:
+        thread.join()
     lost = sum(relay.lost for relay in relays)
     print(f"process {os.getpid()} trained {trained} batches, lost {lost} answers", flush=True)
 

@@ -1,0 +1,101 @@
+"""ShardTrainer against a master and servers that are scripted: what it does with their answers."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from elasticai_api.common.messages import Answer
+from elasticai_api.common.shard import Outcome as ShardOutcome
+from elasticai_api.common.shard import Shard
+from elasticdl import OpenedShard, Outcome, ParameterError, PushResult, ShardTrainer, shard_trainer
+
+SHARD = Shard("data", 0, 4, lease=7, ledger=1)
+
+
+def failure(code):
+    error = ParameterError(code)
+    error.code = code
+    return error
+
+
+class Master:
+    """Leases SHARD, answers reports as it is told, and ends."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.reports = []
+
+    def register_dataset(self, spec):
+        return spec
+
+    def holds(self, lease):
+        return True
+
+    def exchange(self, reports, dataset, at_most=1, wait_s=0.0):
+        self.reports.extend(reports)
+        answer = self.answers.pop(0) if self.answers else {}
+        given = {"answer": Answer.WAIT, "shards": [], "reopen": set(), "ps_epoch": 0, **answer}
+        if not self.answers and not answer:
+            given["answer"] = Answer.FINISHED
+        return SimpleNamespace(**given)
+
+
+class Client:
+    def __init__(self, *opened):
+        self.opened = list(opened)
+        self.opens = []
+
+    def open_shard(self, lease, shard, at_least=0):
+        self.opens.append((lease, at_least))
+        answer = self.opened.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def push_async(self, **given):
+        return SimpleNamespace(result=lambda: PushResult(Outcome.APPLIED, 1))
+
+
+def run(client, master):
+    ShardTrainer(client, "data", size=4, batch_size=2, master=master).run(
+        lambda records: {"learning_rate": 1.0})
+
+
+def test_the_epoch_that_the_master_told_is_asked_of_the_servers(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(shard_trainer.time, "sleep", pauses.append)
+    master = Master({"shards": [SHARD], "ps_epoch": 1}, {"reopen": {7}, "ps_epoch": 2},
+                    {"reopen": {7}, "ps_epoch": 2})
+    client = Client(OpenedShard(0, 1), OpenedShard(2, 2), OpenedShard(2, 2))
+
+    run(client, master)
+
+    assert client.opens == [(7, 1), (7, 2), (7, 2)]
+    assert [report.ps_epoch for report in master.reports] == [1, 2, 2]
+    assert len(pauses) == 2 and pauses[0] < pauses[1], "it never goes round without a pause"
+
+
+def test_a_shard_whose_lease_is_over_at_the_servers_is_given_back():
+    master = Master({"shards": [SHARD]})
+    run(Client(failure("ABORTED")), master)
+    assert [(report.lease, report.outcome) for report in master.reports] == [
+        (7, ShardOutcome.GIVEN_BACK)]
+
+
+@pytest.mark.parametrize("code", ["FAILED_PRECONDITION", "UNAUTHENTICATED", "INVALID_ARGUMENT"])
+def test_another_failure_is_raised(code):
+    master = Master({"shards": [SHARD]})
+    with pytest.raises(ParameterError, match=code):
+        run(Client(failure(code)), master)
+    assert master.reports == []
+
+
+def test_a_client_of_a_job_waits_without_a_limit(monkeypatch):
+    monkeypatch.setenv("ELASTICDL_PS_ADDRS", "127.0.0.1:1")
+    monkeypatch.delenv("ELASTICDL_TOKEN_FILE", raising=False)
+    monkeypatch.setattr(shard_trainer, "ParameterClient",
+                        lambda servers, **options: SimpleNamespace(**options))
+    assert shard_trainer.job_client().patience == math.inf
+    assert shard_trainer.job_client().managed
+    assert shard_trainer.job_client(patience=5).patience == 5
