@@ -23,8 +23,8 @@ std::string Cased(std::string_view text, int (*to_case)(int)) {
 
 Result<std::string> CheckBool(const FlagSpec& spec, std::string_view value) {
   const std::string lower = Cased(value, std::tolower);
-  if (IsOneOf(lower, {"true", "yes", "t", "y"})) return std::string("true");
-  if (IsOneOf(lower, {"false", "no", "f", "n"})) return std::string("false");
+  if (IsOneOf(lower, {"true", "yes", "on", "t", "y", "1"})) return std::string("true");
+  if (IsOneOf(lower, {"false", "no", "off", "f", "n", "0"})) return std::string("false");
   return InvalidArgument("--{}={} is neither true nor false; write --{}=true or --{}=false",
                          spec.name, value, spec.name, spec.name);
 }
@@ -279,7 +279,13 @@ Status FlagValues::Set(std::string_view name, std::string_view value, FlagSource
   CHECK(spec != nullptr, "there is no flag --{}", name);
   EDL_ASSIGN_OR_RETURN(std::string text, CheckValue(*spec, value));
   Value& current = values_.find(spec->name)->second;
-  if (source >= current.source) current = Value{std::move(text), source};
+  if (source < current.source) return Ok();
+  const bool again = source == current.source && source != FlagSource::kDefault;
+  if (again && text != current.text &&
+      std::find(replaced_.begin(), replaced_.end(), spec->name) == replaced_.end()) {
+    replaced_.push_back(spec->name);
+  }
+  current = Value{std::move(text), source};
   return Ok();
 }
 

@@ -16,7 +16,7 @@ namespace edl {
 enum class FlagType {
   kString,
   kInt,
-  kBool,    // bare: the opposite of the default; else true, yes, t, y or false, no, f, n
+  kBool,    // bare: the opposite of the default; else true, yes, on, t, y, 1 or their opposites
   kSwitch,  // as kBool, but never takes the next argument as its value
 };
 
@@ -88,6 +88,9 @@ class FlagValues {
   // value. REQUIRES: the table has `name`.
   Status Set(std::string_view name, std::string_view value, FlagSource source);
 
+  // Flags whose value was replaced by another one from the same source, once each.
+  const std::vector<std::string>& replaced() const { return replaced_; }
+
   const FlagTable& table() const { return *table_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
   void AddArgument(std::string argument) { arguments_.push_back(std::move(argument)); }
@@ -102,6 +105,7 @@ class FlagValues {
   const FlagTable* table_;
   std::map<std::string, Value, std::less<>> values_;
   std::vector<std::string> arguments_;
+  std::vector<std::string> replaced_;
 };
 
 // Reads arguments as Python's argparse does: --flag value, --flag=value, -f value, unique

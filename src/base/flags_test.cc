@@ -51,6 +51,21 @@ TEST(ParseFlags, LetsTheLastOfSeveralWin) {
   EXPECT_EQ(Parse({"--num_ps_pods=1", "--num_ps_pods=2"})->Int("num_ps_pods"), 2);
 }
 
+TEST(ParseFlags, RemembersWhichFlagsWereGivenTwoValues) {
+  const std::vector<std::string> one = {"num_ps_pods"};
+  EXPECT_EQ(Parse({"--num_ps_pods=1", "--num_ps=2", "--num_ps=3"})->replaced(), one);
+  EXPECT_TRUE(Parse({"--num_ps_pods=1", "--num_ps_pods=1"})->replaced().empty());
+}
+
+TEST(ParseFlags, ReadsBoolsAsNumbersAndSwitches) {
+  for (const char* spelling : {"1", "on", "ON"}) {
+    EXPECT_TRUE(Parse({std::string("--use_async=") + spelling})->Bool("use_async")) << spelling;
+  }
+  for (const char* spelling : {"0", "off"}) {
+    EXPECT_FALSE(Parse({std::string("--task_manager=") + spelling})->Bool("task_manager"));
+  }
+}
+
 TEST(ParseFlags, ResolvesAnAbbreviationThatFitsOneFlag) {
   EXPECT_EQ(Parse({"--num_ps=3"})->Int("num_ps_pods"), 3);
   EXPECT_EQ(Parse({"--dataset=x"})->String("feed"), "x");
@@ -92,8 +107,8 @@ TEST(ParseFlags, ReadsTheOriginalsSpellingsOfABool) {
 }
 
 TEST(ParseFlags, RefusesABoolThatIsNeitherTrueNorFalse) {
-  EXPECT_EQ(ErrorOf({"--use_async=1"}),
-            "--use_async=1 is neither true nor false; write --use_async=true or --use_async=false");
+  EXPECT_EQ(ErrorOf({"--use_async=2"}),
+            "--use_async=2 is neither true nor false; write --use_async=true or --use_async=false");
 }
 
 TEST(ParseFlags, NamesFlagAndValueOfAWrongNumber) {

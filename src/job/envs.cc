@@ -1,6 +1,7 @@
 #include "job/envs.h"
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "job/pairs.h"
@@ -12,11 +13,9 @@ bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// The variable that "NAME=..." sets, white space in front allowed; nothing if it does not begin so.
-std::optional<std::string_view> NameOfPiece(std::string_view piece) {
-  const size_t equals = piece.find('=');
-  if (equals == std::string_view::npos) return std::nullopt;
-  const std::string_view name = Trim(piece.substr(0, equals));
+// `text` as the name of a variable, white space around it allowed; nothing if it is none.
+std::optional<std::string_view> NameIn(std::string_view text) {
+  const std::string_view name = Trim(text);
   if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return std::nullopt;
   // Kubernetes also allows '-' and '.' within names.
   for (const char c : name) {
@@ -25,15 +24,27 @@ std::optional<std::string_view> NameOfPiece(std::string_view piece) {
   return name;
 }
 
+// The variable that "NAME=..." sets; nothing if the piece does not begin so.
+std::optional<std::string_view> NameOfPiece(std::string_view piece) {
+  const size_t equals = piece.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  return NameIn(piece.substr(0, equals));
+}
+
 Result<std::vector<Pair>> ParseText(std::string_view text) {
   std::vector<Pair> pairs;
   size_t begin = 0;
+  bool any_value = false;  // until then a name without '=' is a variable
   while (begin <= text.size()) {
     const size_t comma = std::min(text.find(',', begin), text.size());
     const std::string_view piece = text.substr(begin, comma - begin);
+    const std::string_view bare = any_value ? "" : NameIn(piece).value_or("");
     if (const auto name = NameOfPiece(piece)) {
+      any_value = true;
       pairs.push_back({std::string(*name), std::string(piece.substr(piece.find('=') + 1)),
                        static_cast<size_t>(name->data() - text.data()) + 1});
+    } else if (!bare.empty()) {
+      pairs.push_back({std::string(bare), "", static_cast<size_t>(bare.data() - text.data()) + 1});
     } else if (pairs.empty()) {
       return InvalidArgument("'{}'{} does not begin with NAME=", Trim(piece), At(begin + 1));
     } else {
@@ -59,11 +70,32 @@ Result<std::map<std::string, std::string>> ParseEnvs(std::string_view text) {
       return InvalidArgument("'{}'{} cannot be a variable's name or value", pair.key,
                              At(pair.key_at));
     }
-    if (!envs.emplace(pair.key, pair.value).second) {
-      return InvalidArgument("'{}'{} is there twice", pair.key, At(pair.key_at));
+    if (!envs.insert_or_assign(pair.key, pair.value).second && is_json) {
+      return InvalidArgument("'{}' is there twice", pair.key);
     }
   }
   return envs;
+}
+
+std::vector<std::string> EnvsRemarks(std::string_view text) {
+  text = Trim(text);
+  std::vector<std::string> remarks;
+  if (text.empty() || text.front() == '{') return remarks;
+  const Result<std::vector<Pair>> pairs = ParseText(text);
+  if (!pairs.ok()) return remarks;
+  std::set<std::string> seen;
+  for (const Pair& pair : *pairs) {
+    // Values may be secret: none is shown.
+    const size_t after = pair.key_at - 1 + pair.key.size();
+    if (after >= text.size() || Trim(text.substr(after)).empty() ||
+        Trim(text.substr(after)).front() != '=') {
+      remarks.push_back(fmt::format("{0} has no '=' and is set to an empty value", pair.key));
+    }
+    if (!seen.insert(pair.key).second) {
+      remarks.push_back(fmt::format("{} is there twice; the last value is taken", pair.key));
+    }
+  }
+  return remarks;
 }
 
 std::string RedactEnvs(std::string_view text) {

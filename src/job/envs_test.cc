@@ -7,6 +7,7 @@ namespace edl::job {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 
 TEST(ParseEnvs, LetsValuesHoldCommas) {
@@ -30,12 +31,21 @@ TEST(ParseEnvs, ReadsAJsonObject) {
 }
 
 TEST(ParseEnvs, PointsAtWhatIsWrong) {
-  EXPECT_EQ(ParseEnvs("oops").status().message(),
-            "'oops' at character 1 does not begin with NAME=");
-  EXPECT_EQ(ParseEnvs("A=1,B=2,A=3").status().message(), "'A' at character 9 is there twice");
+  EXPECT_EQ(ParseEnvs("o ops").status().message(),
+            "'o ops' at character 1 does not begin with NAME=");
   EXPECT_EQ(ParseEnvs(R"({"A": 1, "A": 2})").status().message(), "'A' is there twice");
   EXPECT_FALSE(ParseEnvs(R"({"A": [1]})").ok());
   EXPECT_FALSE(ParseEnvs(R"({"A=B": "1"})").ok());
+}
+
+TEST(ParseEnvs, TakesWhatThePublishedClientTakesAndSaysSo) {
+  EXPECT_THAT(*ParseEnvs("A"), ElementsAre(Pair("A", "")));
+  EXPECT_THAT(*ParseEnvs("A,B,C=1"), ElementsAre(Pair("A", ""), Pair("B", ""), Pair("C", "1")));
+  EXPECT_THAT(*ParseEnvs("A=1,B=2,A=3"), ElementsAre(Pair("A", "3"), Pair("B", "2")));
+
+  EXPECT_THAT(EnvsRemarks("A,B=1"), ElementsAre("A has no '=' and is set to an empty value"));
+  EXPECT_THAT(EnvsRemarks("A=1,B=2,A=3"), ElementsAre("A is there twice; the last value is taken"));
+  EXPECT_THAT(EnvsRemarks("A = 1,B=x,y"), IsEmpty());
 }
 
 TEST(RedactEnvs, ShowsNamesOnly) {

@@ -10,6 +10,23 @@ namespace {
 bool IsSmallLetter(char c) { return c >= 'a' && c <= 'z'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+// The nearest name that is allowed; empty: there is none.
+std::string Suggestion(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const bool fits = IsSmallLetter(lower) || (IsDigit(lower) && !out.empty());
+    if (fits) {
+      out += lower;
+    } else if (!out.empty() && out.back() != '-' && static_cast<unsigned char>(c) < 0x80) {
+      out += '-';
+    }
+  }
+  out.resize(std::min(out.size(), kLongestJobName));
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out;
+}
+
 }  // namespace
 
 Status CheckJobName(std::string_view name) {
@@ -18,8 +35,14 @@ Status CheckJobName(std::string_view name) {
   const auto wrong = std::find_if_not(name.begin(), name.end(), fits);
   constexpr std::string_view kRule = "a name has small letters, digits and '-' only";
   if (wrong != name.end()) {
-    return InvalidArgument("--job_name={} has '{}' at character {}; {}", name, *wrong,
-                           wrong - name.begin() + 1, kRule);
+    const auto at = static_cast<size_t>(wrong - name.begin());
+    // All bytes of a UTF-8 character; characters before it are one byte each.
+    size_t end = at + 1;
+    while (end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) ++end;
+    const std::string fixed = Suggestion(name);
+    return InvalidArgument("--job_name={} has '{}' at character {}; {}{}", name,
+                           name.substr(at, end - at), at + 1, kRule,
+                           fixed.empty() ? "" : fmt::format(", for example --job_name={}", fixed));
   }
   if (!IsSmallLetter(name.front())) {
     return InvalidArgument("--job_name={} does not begin with a letter", name);
