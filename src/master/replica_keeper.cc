@@ -49,7 +49,9 @@ Status ReplicaKeeper::Load(Time now) {
     if (current == nullptr || current->row.replica.id < row.replica.id) slot.current = row.name;
     int64_t& next = next_id_[row.replica.role];
     if (row.replica.id >= next) next = row.replica.id + 1;
-    if (current != nullptr) ++relaunches_;
+  }
+  for (const auto& [name, replica] : replicas_) {
+    if (SlotOf(replica).current != name && IsRelaunchAfter(replica)) ++relaunches_;
   }
   return Ok();
 }
@@ -104,9 +106,10 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
   replica.told = true;  // by us, to be
   ledger_.Put(replica.row);
   ledger_.Put(slot.row);
+  const Replica* before = Find(slot.current);
+  if (relaunched && before != nullptr && IsRelaunchAfter(*before)) ++relaunches_;
   slot.current = replica.row.name;
   slot.relaunch_at.reset();
-  if (relaunched) ++relaunches_;
   commands_.emplace_back(LaunchCommand{.name = replica.row.name,
                                        .replica = ref,
                                        .index = slot.row.index,

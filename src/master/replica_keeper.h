@@ -121,6 +121,8 @@ class ReplicaKeeper {
   const Replica* Find(const std::string& name) const;
   const Replica* Find(ReplicaRef replica) const;
   std::vector<ReplicaRef> Running(job::Role role) const;
+  // Replicas that were launched because the one before them in the slot had ended. A slot that
+  // somebody scaled down and up again does not count.
   int64_t relaunches() const { return relaunches_; }
   // Whether a replica runs there.
   bool IsHost(const std::string& host) const { return hosts_.contains(host); }
@@ -152,6 +154,9 @@ class ReplicaKeeper {
   bool FailsTheJob(const Slot& slot) const;
   void SetState(Replica& replica, job::ReplicaState state, const std::string& reason);
   Slot& SlotOf(const Replica& replica);
+  static bool IsRelaunchAfter(const Replica& before) {
+    return before.row.state != job::ReplicaState::kStopped;
+  }
 
   Ledger& ledger_;            // outlives this
   const job::JobSpec& spec_;  // outlives this

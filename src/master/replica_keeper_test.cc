@@ -443,6 +443,22 @@ TEST(ReplicaKeeperScale, RefillsASlotOnlyAfterItsOldProcessIsGone) {
   EXPECT_TRUE(master.TakeLaunches().empty());
 }
 
+TEST(ReplicaKeeperScale, DoesNotCountASlotThatGrowsBackAsARelaunch) {
+  CoreFixture master(WorkersOnly(2));
+  master.StartReplicas();
+  ASSERT_EQ(master.core().Scale(1), Ok());
+  master.Exit(WorkerName(1), Killed());
+
+  ASSERT_EQ(master.core().Scale(2), Ok());
+  master.Running(OnlyLaunch(master).name);
+
+  EXPECT_EQ(master.core().View().relaunches, 0);
+  master.CrashAndReload();
+  EXPECT_EQ(master.core().View().relaunches, 0);
+  master.Exit(WorkerName(0), Killed());
+  EXPECT_EQ(master.core().View().relaunches, 1);
+}
+
 TEST(ReplicaKeeperScale, GrowsBackAfterAShrink) {
   CoreFixture master(TensorFlowJob(2, 0, 0));
   master.StartReplicas();
