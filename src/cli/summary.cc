@@ -19,8 +19,10 @@ std::string Headline(const Look& look, UseColor use_color) {
   const job::JobView& view = look.view;
   std::string out = fmt::format("Job {} {}", view.name,
                                 Colored(look.state(), ColorOf(look), use_color == UseColor::kYes));
-  if (view.started_at > 0 && view.ended_at >= view.started_at) {
-    out += " after " + Span(view.ended_at - view.started_at);
+  if (view.ran_seconds > 0) {
+    out += " after " + Span(view.ran_seconds);
+  } else if (view.started_at > 0 && view.ended_at >= view.started_at) {
+    out += " after " + Span(view.ended_at - view.started_at);  // of a job of an older version
   }
   if (!view.reason.empty() && view.state != job::JobState::kSucceeded) {
     out += ": " + Harmless(view.reason);
@@ -141,7 +143,7 @@ std::string StatusText(const Look& look, double now, UseColor use_color) {
     return Summary(look, use_color) + ReplicaTable(look) + ServerTable(look.view);
   }
   const job::JobView& view = look.view;
-  const double ran = std::max(now - view.started_at, 0.0);
+  const double ran = view.ran_seconds > 0 ? view.ran_seconds : std::max(now - view.started_at, 0.0);
   std::string out = fmt::format("Job {} {} for {}\n", view.name, look.state(),
                                 Span(view.started_at > 0 ? ran : 0));
   if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));

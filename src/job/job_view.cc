@@ -115,6 +115,7 @@ std::string JobView::ToJson() const {
               {"remarks", remarks},
               {"started_at", started_at},
               {"ended_at", ended_at},
+              {"ran_seconds", ran_seconds},
               {"version", version},
               {"relaunches", relaunches},
               {"master_starts", master_starts},
@@ -147,6 +148,7 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     in.at("remarks").get_to(view.remarks);
     in.at("started_at").get_to(view.started_at);
     in.at("ended_at").get_to(view.ended_at);
+    view.ran_seconds = in.value("ran_seconds", 0.0);
     in.at("version").get_to(view.version);
     in.at("relaunches").get_to(view.relaunches);
     in.at("master_starts").get_to(view.master_starts);

@@ -71,6 +71,7 @@ struct JobView {
   std::vector<std::string> remarks;     // what the summary adds: "evaluator did not judge ..."
   double started_at = 0;                // seconds since 1970
   double ended_at = 0;                  // 0: not yet
+  double ran_seconds = 0;               // by the monotonic clock; 0: not known
   int64_t version = 0;                  // distinct completed batches
   int64_t relaunches = 0;
   int64_t master_starts = 0;

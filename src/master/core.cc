@@ -74,6 +74,8 @@ Status Core::Load(Time now, WallTime wall_now) {
 }
 
 Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
+  const auto ran = meta.find("run_time");
+  run_time_.Load(ran == meta.end() ? "" : ran->second, boot_, real_now_, wall_now_);
   auto found = meta.find("job");
   if (found != meta.end()) {
     const auto view = job::JobView::FromJson(found->second);
@@ -183,7 +185,19 @@ std::vector<int64_t> Core::RunningServers() const {
 }
 
 void Core::OnLog(const std::string& replica, std::string_view text) {
+  const int64_t waits = progress_.evaluator_waits();
   if (progress_.Feed(replica, text)) ++view_number_;
+  // A restarted master reads old lines anew and does not know how long ago they were written.
+  if (progress_.evaluator_waits() > waits && master_starts_ == 1) {
+    evaluator_waits_until_ =
+        now_ + std::chrono::duration_cast<Duration>(
+                   std::chrono::duration<double>(std::min(progress_.evaluator_wait_secs(), 1e6)));
+  }
+}
+
+bool Core::EvaluatorComesTooLate() const {
+  return evaluator_waits_until_ >
+         finishing_since_ + std::chrono::seconds(spec_.evaluator_grace_secs);
 }
 
 void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics) {
@@ -211,13 +225,17 @@ void Core::SetState(JobState state) {
   ++view_number_;
   if (job::IsFinal(state)) {
     ended_at_ = Seconds(wall_now_);
+    run_time_.End(real_now_);
     ledger_.PutMeta("ending", "");
   }
   SaveJob();
   LOG_INFO("job {} is {}", spec_.job_name, job::NameOf(state));
 }
 
-void Core::SaveJob() { ledger_.PutMeta("job", View().ToJson()); }
+void Core::SaveJob() {
+  ledger_.PutMeta("job", View().ToJson());
+  ledger_.PutMeta("run_time", run_time_.Save(real_now_, wall_now_));
+}
 
 void Core::End(JobState outcome, std::string reason, std::vector<std::string> last_lines) {
   outcome_ = outcome;
@@ -279,12 +297,16 @@ void Core::DriveEnd() {
   if (state_ == JobState::kFinishing && !ending_) {
     const bool grace_over =
         now_ - finishing_since_ > std::chrono::seconds(spec_.evaluator_grace_secs);
-    if (!EvaluatorIsThrough() && !grace_over) return;
+    if (!EvaluatorIsThrough() && !grace_over && !EvaluatorComesTooLate()) return;
     if (parameters_.enabled() && !ParametersAreSettled()) return;
     if (keeper_.AnyRunning(job::Role::kEvaluator) && !EvaluatorIsThrough()) {
       remarks_.push_back(
-          fmt::format("the evaluator did not judge the last checkpoint (step {}) within {} s",
-                      progress_.checkpoint_step(), spec_.evaluator_grace_secs));
+          fmt::format("the evaluator did not judge the last checkpoint (step {}) within {} s{}",
+                      progress_.checkpoint_step(), spec_.evaluator_grace_secs,
+                      EvaluatorComesTooLate() ? ": it waits longer than that before its next "
+                                                "evaluation (start_delay_secs or throttle_secs of "
+                                                "EvalSpec)"
+                                              : ""));
     }
     int64_t bad = 0;
     for (const auto& [name, dataset] : dispatcher_.datasets()) {
@@ -372,6 +394,7 @@ job::JobView Core::View() const {
   view.remarks = remarks_;
   view.started_at = started_at_;
   view.ended_at = ended_at_;
+  view.ran_seconds = run_time_.Seconds(real_now_);
   view.version = dispatcher_.counters().version;
   view.relaunches = keeper_.relaunches();
   view.master_starts = master_starts_;

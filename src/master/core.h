@@ -18,6 +18,7 @@
 #include "master/parts.h"
 #include "master/progress_log.h"
 #include "master/replica_keeper.h"
+#include "master/run_time.h"
 #include "master/session.h"
 #include "master/sync_board.h"
 #include "master/world.h"
@@ -85,6 +86,9 @@ class Core {
   job::JobView View() const;
   // Whose state this is, for people.
   void set_process_id(int64_t process_id) { process_id_ = process_id; }
+  // Names this boot of the machine, so that the time that a job has run is right after a restart of
+  // the master. Call it before Load.
+  void set_boot(std::string boot) { boot_ = std::move(boot); }
   Result<std::string> LedgerJson();
 
  private:
@@ -99,6 +103,8 @@ class Core {
   void EndTraining();
   void DriveEnd();
   bool EvaluatorIsThrough() const;
+  // Whether it said that it waits beyond the time that it gets at the end.
+  bool EvaluatorComesTooLate() const;
   bool ParametersAreSettled();
   void SaveJob();
   Status LoadJob(const std::map<std::string, std::string>& meta);
@@ -129,9 +135,12 @@ class Core {
   std::vector<std::string> remarks_;
   double started_at_ = 0;
   double ended_at_ = 0;
+  std::string boot_;
+  RunTime run_time_;
   int64_t master_starts_ = 0;
   int64_t process_id_ = 0;
   Time finishing_since_;
+  Time evaluator_waits_until_;  // by its own word
   Time ending_since_;
   uint64_t view_number_ = 0;
   const uint64_t seed_;

@@ -204,6 +204,18 @@ TEST_F(EvaluatorGrace, EndsAfterItsTimeWithARemark) {
   EXPECT_NE(master_.core().View().remarks.front().find("470"), std::string::npos);
 }
 
+TEST_F(EvaluatorGrace, EndsAtOnceWhenTheEvaluatorSaysThatItWaitsLonger) {
+  master_.Log(kEvaluator, "INFO:tensorflow:Waiting 30.0 secs before starting eval.\n");
+  EXPECT_TRUE(master_.TakeStops().empty()) << "it may be in time";
+
+  master_.Log(kEvaluator, "INFO:tensorflow:Waiting 120.0 secs before starting next eval run.\n");
+  master_.LetPass(seconds(1));
+
+  EXPECT_EQ(master_.TakeStops(), (std::vector<std::string>{NameOf(kEvaluator)}));
+  ASSERT_EQ(master_.core().View().remarks.size(), 1u);
+  EXPECT_NE(master_.core().View().remarks.front().find("EvalSpec"), std::string::npos);
+}
+
 TEST_F(EvaluatorGrace, DoesNotEndWithTheMastersLife) {
   master_.CrashAndReload();
   master_.LetPass(seconds(30));

@@ -1,6 +1,7 @@
 #include "master/progress_log.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -63,6 +64,13 @@ bool ProgressLog::FeedLine(std::string_view line) {
     return true;
   }
   if (line.find("INFO:tensorflow:") == std::string_view::npos) return false;
+  if (line.find(" secs before starting ") != std::string_view::npos) {
+    if (const auto wait = RealBehind(line, "Waiting "); wait && std::isfinite(*wait)) {
+      ++evaluator_waits_;
+      evaluator_wait_secs_ = std::max(*wait, 0.0);
+    }
+    return false;
+  }
   const auto loss = RealBehind(line, "loss = ");
   const auto step = NumberBehind(line, "step = ");
   if (loss) metrics_["loss"] = *loss;

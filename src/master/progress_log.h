@@ -21,6 +21,10 @@ class ProgressLog {
   // "accuracy = 0.96, loss = 0.1 (global step 470)"; empty: none yet.
   const std::string& evaluation() const { return evaluation_; }
   const std::map<std::string, double>& metrics() const { return metrics_; }
+  // How often the evaluator said that it waits before an evaluation, and how many seconds the last
+  // time: start_delay_secs or throttle_secs of EvalSpec.
+  int64_t evaluator_waits() const { return evaluator_waits_; }
+  double evaluator_wait_secs() const { return evaluator_wait_secs_; }
   void SetMetric(const std::string& name, double value) { metrics_[name] = value; }
 
   void Restore(int64_t checkpoint_step, int64_t evaluated_step, std::string evaluation);
@@ -33,6 +37,8 @@ class ProgressLog {
   int64_t checkpoint_step_ = -1;
   int64_t evaluated_step_ = -1;
   std::string evaluation_;
+  int64_t evaluator_waits_ = 0;
+  double evaluator_wait_secs_ = 0;
 };
 
 }  // namespace edl::master

@@ -25,6 +25,20 @@ TEST(ProgressLog, KnowsTheLastCheckpointSavedAndJudged) {
   EXPECT_EQ(log.evaluation(), "accuracy = 0.96, global_step = 470, loss = 0.1 (global step 470)");
 }
 
+TEST(ProgressLog, KnowsHowLongTheEvaluatorWaits) {
+  ProgressLog log;
+  EXPECT_EQ(log.evaluator_waits(), 0);
+
+  log.Feed(kEvaluatorLog, "INFO:tensorflow:Waiting 120.000000 secs before starting eval.\n");
+  EXPECT_EQ(log.evaluator_wait_secs(), 120);
+  log.Feed(kEvaluatorLog,
+           "INFO:tensorflow:Waiting 592.5 secs before starting next eval run.\n"
+           "INFO:tensorflow:Waiting nan secs before starting next eval run.\n");
+
+  EXPECT_EQ(log.evaluator_waits(), 2);
+  EXPECT_EQ(log.evaluator_wait_secs(), 592.5);
+}
+
 TEST(ProgressLog, ReadsLinesThatWereSplitAnywhere) {
   constexpr std::string_view kText = "noise\nSaving checkpoints for 12345 into x\nmore noise\n";
 
