@@ -37,7 +37,6 @@ Result<std::unique_ptr<cli::RunningJob>> Start(const fs::path& program,
                           "--job_dir=" + options.job_dir.string()};
   agent.volumes = options.volumes;
   agent.detach = options.detach;
-  agent.ports_dir = options.ports_dir;
   EDL_ASSIGN_OR_RETURN(backend::local::AgentHandle handle, backend::local::StartAgent(agent));
   return std::unique_ptr<cli::RunningJob>(std::make_unique<AgentsJob>(std::move(handle)));
 }
@@ -51,6 +50,11 @@ cli::LocalJobs MakeLocalJobs(fs::path program) {
   };
   jobs.is_running = backend::local::IsAgentRunning;
   jobs.shutdown = backend::local::ShutdownAgent;
+  jobs.find_agent = [](const fs::path& job_dir) -> Result<cli::LocalJobs::Agent> {
+    EDL_ASSIGN_OR_RETURN(const backend::local::AgentProcess agent,
+                         backend::local::FindAgent(job_dir));
+    return cli::LocalJobs::Agent{.process_id = agent.process_id, .stopped = agent.stopped};
+  };
   jobs.read_log = backend::local::ReadLog;
   jobs.read_ledger = [](const fs::path& path) { return master::ReadLedgerJson(path.string()); };
   return jobs;

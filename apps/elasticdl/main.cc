@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -8,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -84,6 +87,43 @@ Result<ProgramEnd> RunHere(Program program) {
   return RunProgram(std::move(program));
 }
 
+// A standard stream that was closed would otherwise become the number of another file, and what is
+// printed would be written there.
+void OpenStandardStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() takes the lowest free number, which is this one.
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) (void)!open("/dev/null", O_RDWR);
+  }
+}
+
+// Servers have a connection for each worker; the usual soft limit is 1,024.
+void RaiseOpenFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The GPUs that the NVIDIA driver has made devices for.
+int CountGpus() {
+  int count = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry("/dev", error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    constexpr std::string_view kPrefix = "nvidia";
+    if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) continue;
+    if (name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos) ++count;
+  }
+  return error ? -1 : count;
+}
+
+cli::Machine ThisMachine() {
+  return {.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+          .cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+          .gpus = CountGpus()};
+}
+
 fs::path Folder() {
   std::error_code error;
   const fs::path folder = fs::current_path(error);
@@ -98,6 +138,7 @@ int RunCommandLine(int argc, char** argv) {
                          .home = Home(),
                          .folder = Folder(),
                          .terminal = MakeTerminal(),
+                         .machine = ThisMachine(),
                          .variable = [](const char* name) { return std::getenv(name); },
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
                          .cluster =
@@ -106,7 +147,8 @@ int RunCommandLine(int argc, char** argv) {
                              },
                          .cluster_context = ClusterContext,
                          .run = RunHere,
-                         .catch_signals = CatchSignals};
+                         .catch_signals = CatchSignals,
+                         .ignore_broken_pipes = [] { std::signal(SIGPIPE, SIG_IGN); }};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return cli::Main(platform, arguments);
 }
@@ -115,16 +157,19 @@ int RunCommandLine(int argc, char** argv) {
 }  // namespace edl::apps
 
 int main(int argc, char** argv) {
+  edl::apps::OpenStandardStreams();
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  if (verb == "master" || verb == "ps" || verb == "supervise") edl::apps::RaiseOpenFileLimit();
   // Not a verb for people: what the agent of a job starts.
-  if (argc > 1 && std::string_view(argv[1]) == "master") {
+  if (verb == "master") {
     return edl::apps::RunMaster(argc - 2, argv + 2);
   }
   // A verb that links what the others do not.
-  if (argc > 1 && std::string_view(argv[1]) == "ps") {
+  if (verb == "ps") {
     return edl::apps::RunPs(argc - 2, argv + 2);
   }
   // Not a verb for people either: what a master's pod starts.
-  if (argc > 1 && std::string_view(argv[1]) == "supervise") {
+  if (verb == "supervise") {
     return edl::apps::Supervise(edl::apps::ThisProgram(argv[0]), {argv + 2, argv + argc});
   }
   return edl::apps::RunCommandLine(argc, argv);

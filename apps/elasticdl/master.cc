@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,10 +12,14 @@
 #include <string>
 #include <vector>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "apps/elasticdl/cluster_master.h"
 #include "apps/elasticdl/server_hands.h"
+#include "backend/local/agent.h"
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
 #include "base/cpus.h"
@@ -54,6 +60,37 @@ std::string ThisProgram() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? "elasticdl" : program.string();
+}
+
+// The id that users of this machine see: the agent gives it to a master in a PID namespace.
+int64_t ProcessId(const std::map<std::string, std::string>& environment) {
+  const auto given = environment.find(backend::local::kHostProcessIdVariable);
+  const int64_t id = given == environment.end() ? 0 : std::atoll(given->second.c_str());
+  return id > 0 ? id : getpid();
+}
+
+// Whether this process can listen on the port of 127.0.0.1 now.
+Status CheckPort(const std::string& port) {
+  const FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!probe.valid()) return Errno("making a socket");
+  const int on = 1;
+  setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::atoi(port.c_str())));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(probe.get(), 1) != 0) {
+    return Errno("the master cannot listen on 127.0.0.1:{}", port);
+  }
+  return Ok();
+}
+
+// A death by a signal is what the agent answers with a new master, which reads the ledger and hears
+// which replicas run.
+void EndToReconnect() {
+  LOG_ERROR("the connection to the agent is lost: this master ends, and the next one connects");
+  kill(getpid(), SIGKILL);
 }
 
 int ExitCodeOf(job::JobState state) {
@@ -116,7 +153,14 @@ class Master {
   // Returns only what keeps it from starting: the process ends with the job.
   Status Run() {
     const std::map<std::string, std::string> environment = Environment();
-    if (setting_.cluster.has_value()) {
+    if (!setting_.cluster.has_value()) {
+      // Before the ledger counts a start of the master: the agent tries again, many times if
+      // needed.
+      if (const Status free = CheckPort(setting_.port); !free.ok()) {
+        LOG_ERROR("{}", free.message());
+        _exit(backend::local::kPortTakenCode);
+      }
+    } else {
       EDL_ASSIGN_OR_RETURN(
           cluster_, ClusterMaster::Make(setting_.job, *setting_.cluster, clock_, environment));
       EDL_RETURN_IF_ERROR(cluster_->AcquireLedger());
@@ -125,12 +169,16 @@ class Master {
                          master::Ledger::Open((setting_.folder / "ledger.sqlite").string()));
     std::unique_ptr<backend::Backend> local;
     if (cluster_ == nullptr) {
-      EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(setting_.folder));
+      EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(
+                                      setting_.folder, {.on_lost = EndToReconnect}));
     }
     backend::Backend& backend = cluster_ != nullptr ? cluster_->backend() : *local;
     std::random_device random;
     master::Core core(ledger, setting_.job, (uint64_t{random()} << 32) | random());
-    core.set_process_id(getpid());
+    core.set_process_id(ProcessId(environment));
+    if (Result<std::string> boot = ReadFile("/proc/sys/kernel/random/boot_id"); boot.ok()) {
+      core.set_boot(*std::move(boot));
+    }
     EDL_RETURN_IF_ERROR(core.Load(clock_.Now(), clock_.WallNow()));
     EDL_RETURN_IF_ERROR(core.Commit());
 

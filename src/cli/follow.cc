@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <memory>
 
 #include <poll.h>
@@ -126,7 +128,10 @@ class Follower {
   Result<job::JobView> Ask() {
     if (master_ == nullptr) {
       EDL_ASSIGN_OR_RETURN(std::string token, folder_.ReadToken());
-      master_ = std::make_unique<client::MasterClient>(job_.master_address(), std::move(token));
+      // The agent chooses another port when the first one was taken before the master could listen.
+      const Result<std::string> address = folder_.ReadAddress();
+      master_ = std::make_unique<client::MasterClient>(
+          address.ok() && !address->empty() ? *address : job_.master_address(), std::move(token));
     }
     Result<job::JobView> view = master_->GetJob(kAskDeadline);
     // A refused connection is not tried again for a while; a new client tries at once.
@@ -138,6 +143,13 @@ class Follower {
     const Result<job::JobView> view = Ask();
     if (!view.ok()) return;  // It is starting, or starting again; the agent watches over it.
     line_.Show(*view);
+    if (platform_.out.good() || told_that_output_ended_) return;
+    told_that_output_ended_ = true;
+    platform_.err << fmt::format(
+        "elasticdl: the output cannot be written any more ({0}); job {1} goes on: see `elasticdl "
+        "status {1}`\n",
+        std::strerror(errno), folder_.name());
+    platform_.err.flush();
   }
 
   // Whether no replica was ever launched: only then is there nothing to lose.
@@ -204,7 +216,8 @@ class Follower {
   Time begin_;
   std::unique_ptr<client::MasterClient> master_;  // once the job's processes are forked
   int signal_ = 0;                                // the first one
-  Time stop_deadline_ = Time::max();              // when a master that was asked must have ended
+  bool told_that_output_ended_ = false;
+  Time stop_deadline_ = Time::max();  // when a master that was asked must have ended
 };
 
 }  // namespace

@@ -42,8 +42,6 @@ class JobStore {
  public:
   explicit JobStore(std::filesystem::path home) : home_(std::move(home)) {}
 
-  std::filesystem::path ports_dir() const { return home_ / "ports"; }
-
   // Names of all jobs, sorted; none when there is no folder yet.
   Result<std::vector<std::string>> List() const;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -39,24 +40,36 @@ class RunningJob {
 
 struct StartOptions {
   std::filesystem::path job_dir;
-  std::filesystem::path ports_dir;
   std::vector<job::Volume> volumes;
   bool detach = false;
 };
 
 // The backend of this machine, as far as verbs use it.
 struct LocalJobs {
+  struct Agent {
+    int64_t process_id = 0;
+    bool stopped = false;
+  };
   // REQUIRES: this process has one thread.
   std::function<Result<std::unique_ptr<RunningJob>>(const StartOptions&)> start;
   std::function<Result<bool>(const std::filesystem::path& job_dir)> is_running;
   // NotFound: nothing is running.
   std::function<Status(const std::filesystem::path& job_dir)> shutdown;
+  // The process that supervises a running job, and whether it is stopped (SIGSTOP). NotFound: none.
+  std::function<Result<Agent>(const std::filesystem::path& job_dir)> find_agent;
   // As Backend::Logs.
   std::function<Result<backend::LogPiece>(const std::filesystem::path& logs_dir,
                                           const std::string& name, int64_t offset, int64_t at_most)>
       read_log;
   // A ledger that no master has open, as JSON.
   std::function<Result<std::string>(const std::filesystem::path& ledger)> read_ledger;
+};
+
+// What this machine has. 0 of memory or CPUs, -1 GPUs: not known.
+struct Machine {
+  int64_t memory_bytes = 0;
+  int cpus = 0;
+  int gpus = -1;
 };
 
 struct Terminal {
@@ -73,6 +86,7 @@ struct Platform {
   std::filesystem::path home;    // $ELASTICDL_HOME
   std::filesystem::path folder;  // where this was typed
   Terminal terminal;
+  Machine machine = {};
   std::function<const char*(const char*)> variable;  // of the environment
   LocalJobs local;
   // The jobs of the cluster that is configured, in this namespace or, for "", in the kubeconfig's;
@@ -86,6 +100,8 @@ struct Platform {
   std::function<Result<ProgramEnd>(Program)> run;
   // From now on SIGINT, SIGTERM and SIGHUP arrive at this descriptor, as signalfd writes them.
   std::function<Result<FileDescriptor>()> catch_signals;
+  // From now on a write to an output that nobody reads fails instead of ending this process.
+  std::function<void()> ignore_broken_pipes = [] {};
 };
 
 // What the process exits with.

@@ -115,11 +115,8 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
       spec.resume ? ReopenFolder(platform, flags, spec) : MakeFolder(platform, flags, spec);
   if (!folder.ok()) return Fail(platform, folder.status());
   const JobStore store(platform.home);
-  Result<std::unique_ptr<RunningJob>> running =
-      platform.local.start({.job_dir = folder->path(),
-                            .ports_dir = store.ports_dir(),
-                            .volumes = spec.volumes,
-                            .detach = spec.detach});
+  Result<std::unique_ptr<RunningJob>> running = platform.local.start(
+      {.job_dir = folder->path(), .volumes = spec.volumes, .detach = spec.detach});
   if (!running.ok()) {
     if (made == Folder::kMade) {
       // The failure to start is what the user must know; a leftover folder says so by itself.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,6 +22,7 @@ namespace edl::backend::local {
 namespace {
 
 constexpr std::chrono::seconds kStartPatience{60};
+constexpr std::chrono::seconds kAnswerPatience{10};
 
 // Blocks every signal for its life: neither the client's handlers nor its pending signals are the
 // new process's.
@@ -113,7 +115,6 @@ Result<AgentHandle> StartAgent(const AgentOptions& given) {
   AgentOptions options = given;
   std::error_code error;
   options.job_dir = std::filesystem::absolute(options.job_dir, error);
-  options.ports_dir = std::filesystem::absolute(options.ports_dir, error);
   EDL_RETURN_IF_ERROR(CheckVolumes(options.volumes));
   const bool may_isolate = options.at_most == Isolation::kNamespaces;
   for (const Namespaces& namespaces : NamespacesToTry(may_isolate, !options.volumes.empty())) {
@@ -183,11 +184,26 @@ Result<bool> IsAgentRunning(const std::filesystem::path& job_dir) {
   return Errno("asking for the lock {}", path.string());
 }
 
+Result<AgentProcess> FindAgent(const std::filesystem::path& job_dir) {
+  EDL_ASSIGN_OR_RETURN(const bool running, IsAgentRunning(job_dir));
+  if (!running) return NotFound("no agent is running for the job in {}", job_dir.string());
+  EDL_ASSIGN_OR_RETURN(const std::string id, ReadFile(job_dir / "agent.lock"));
+  AgentProcess agent{.process_id = static_cast<pid_t>(std::atoi(id.c_str()))};
+  if (agent.process_id <= 0) return NotFound("{}/agent.lock names no process", job_dir.string());
+  EDL_ASSIGN_OR_RETURN(const std::string stat,
+                       ReadFile(fmt::format("/proc/{}/stat", agent.process_id)));
+  // "pid (command) state ...", where the command may hold anything.
+  const size_t bracket = stat.rfind(')');
+  const char state = bracket + 2 < stat.size() ? stat[bracket + 2] : '?';
+  agent.stopped = state == 'T' || state == 't';
+  return agent;
+}
+
 Status ShutdownAgent(const std::filesystem::path& job_dir) {
   EDL_ASSIGN_OR_RETURN(const FileDescriptor connection, ConnectToAgent(job_dir));
   EDL_RETURN_IF_ERROR(SendOp(connection.get(), Op::kShutdown));
   LineReader reader;
-  EDL_ASSIGN_OR_RETURN(const std::string line, ReadLine(connection.get(), reader, kStartPatience));
+  EDL_ASSIGN_OR_RETURN(const std::string line, ReadLine(connection.get(), reader, kAnswerPatience));
   EDL_ASSIGN_OR_RETURN(const Message reply, ParseMessage(line));
   return reply.status;
 }

@@ -29,8 +29,7 @@ struct AgentOptions {
   // What starts the master; the agent appends --port=N. Searched in PATH if without a slash.
   std::vector<std::string> master_command;
   std::vector<job::Volume> volumes;
-  bool detach = false;              // the job goes on when the client is gone
-  std::filesystem::path ports_dir;  // shared by all jobs of this user; created if missing
+  bool detach = false;  // the job goes on when the client is gone
 
   Isolation at_most = Isolation::kNamespaces;
   // What each log file may hold before it is rotated; one older file is kept.
@@ -38,7 +37,16 @@ struct AgentOptions {
   // What the master, then the replicas, get between SIGTERM and SIGKILL when the job is shut down.
   std::chrono::milliseconds master_grace{5000};
   std::chrono::milliseconds replica_grace{3000};
+  // How often, and with which pause, a master whose port is taken is started again.
+  int port_tries = 300;
+  std::chrono::milliseconds port_pause{1000};
 };
+
+// The master exits with it when another process listens on its port.
+inline constexpr int kPortTakenCode = 4;
+// The environment variable that gives the master its process id as the users of this machine see
+// it.
+inline constexpr char kHostProcessIdVariable[] = "ELASTICDL_HOST_PROCESS_ID";
 
 // How a job ended.
 struct JobEnd {
@@ -92,7 +100,16 @@ Result<AgentHandle> StartAgent(const AgentOptions& options);
 // Whether an agent holds this job folder: whether the job is running.
 Result<bool> IsAgentRunning(const std::filesystem::path& job_dir);
 
+// The process of the agent that holds a job folder.
+struct AgentProcess {
+  pid_t process_id = 0;
+  bool stopped = false;  // by SIGSTOP, or by a debugger
+};
+// NotFound: none is running.
+Result<AgentProcess> FindAgent(const std::filesystem::path& job_dir);
+
 // What AgentHandle::Shutdown does, for whoever did not start the agent. NotFound: none is running.
+// DeadlineExceeded: the agent did not answer.
 Status ShutdownAgent(const std::filesystem::path& job_dir);
 
 }  // namespace edl::backend::local

@@ -148,7 +148,6 @@ void Agent::OnSignals() {
 
 Status Agent::StartMaster() {
   EDL_ASSIGN_OR_RETURN(master_address_, supervisor_->ReserveMasterAddress());
-  EDL_RETURN_IF_ERROR(WriteFileAtomically(options_.job_dir / "master.addr", master_address_));
   EDL_RETURN_IF_ERROR(server_->Listen(job_dir_.get()).Within("in " + options_.job_dir.string()));
   Status started = supervisor_->StartMaster();
   if (!started.ok()) unlinkat(job_dir_.get(), "agent.sock", 0);
@@ -167,12 +166,11 @@ Status Agent::Start(FileDescriptor outer_proc) {
   EDL_ASSIGN_OR_RETURN(loop_, EventLoop::Make(clock_));
   const std::string id = ProcessIdIn(outer_proc_);
   const auto seed = static_cast<uint32_t>(std::hash<std::string>()(options_.job_dir.string() + id));
-  EDL_ASSIGN_OR_RETURN(PortPool ports, PortPool::Open(options_.ports_dir, EphemeralPorts(), seed));
   supervisor_.emplace(*loop_, clock_, options_,
                       Surroundings{.outer_proc = outer_proc_.get(),
                                    .open_files = open_files,
                                    .agent_name = "elasticdl-" + id},
-                      std::move(ports));
+                      PortPool(EphemeralPorts(), seed));
   server_.emplace(*loop_, *supervisor_,
                   options_.detach ? Attachment::kDetached : Attachment::kAttached);
   EDL_RETURN_IF_ERROR(WatchSignals());

@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = job::ReplicaEvent::Kind;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr uid_t kSomeUser = 54321;
 
@@ -155,6 +156,71 @@ TEST_P(AgentTest, RestartsTheMasterAtItsAddressAndLeavesReplicasAlone) {
   EXPECT_EQ(exited->cause.exit_code, 3);
 }
 
+TEST_P(AgentTest, ChoosesAnotherPortWhenTheFirstIsTakenAtTheStart) {
+  Signpost signpost(job_.path() / "signpost");
+  // "$0" is the --port=N that the agent appends; 4 is kPortTakenCode.
+  const std::string mark = (job_.path() / "tried").string();
+  job_.options().master_command = Shell(fmt::format(
+      "{}; [ -e {} ] && exec sleep 1000; : > {}; exit 4", signpost.Pass("$0"), mark, mark));
+  AgentHandle agent = Start();
+
+  const std::string first = signpost.Await();
+  const std::string second = signpost.Await();
+
+  EXPECT_NE(first, second);
+  const std::string address = ReadFile(job_.job_dir() / "master.addr").value();
+  EXPECT_EQ(second, "--port=" + address.substr(address.find(':') + 1));
+}
+
+TEST_P(AgentTest, WaitsForTheMastersPortWhileReplicasRun) {
+  Signpost signpost(job_.path() / "signpost");
+  // The first master runs until it is killed, two find the port taken, the fourth runs.
+  const std::string count = (job_.path() / "count").string();
+  job_.options().master_command = Shell(fmt::format(
+      "echo >> {0}; n=$(wc -l < {0}); {1}; case $n in 1|4) exec sleep 1000;; esac; exit 4", count,
+      signpost.Pass("$0 $n $ELASTICDL_HOST_PROCESS_ID")));
+  job_.options().port_pause = std::chrono::milliseconds(20);
+  AgentHandle agent = Start();
+  const std::string first = signpost.Await();
+  ASSERT_EQ(Connect(job_)->Launch({.name = "w-0", .command = {"sleep", "1000"}}), Ok());
+
+  kill(std::stoi(first.substr(first.rfind(' ') + 1)), SIGKILL);
+
+  const std::string port = first.substr(0, first.find(' '));
+  for (const std::string number : {"2", "3", "4"}) {
+    EXPECT_THAT(signpost.Await(), StartsWith(port + " " + number)) << "the same port";
+  }
+  EventRecorder events;
+  const auto backend = Connect(job_);
+  backend->Watch(events.Watcher());
+  EXPECT_TRUE(events.Await(Kind::kRunning, "w-0").has_value());
+}
+
+TEST_P(AgentTest, SaysThatTheMastersPortStaysTaken) {
+  job_.options().master_command = Shell("exit 4");
+  job_.options().port_tries = 3;
+  job_.options().port_pause = std::chrono::milliseconds(1);
+  AgentHandle agent = Start();
+
+  const Result<JobEnd> end = agent.Wait();
+
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 1);
+  EXPECT_THAT(end->reason, HasSubstr("another program listens on 127.0.0.1:"));
+}
+
+TEST_P(AgentTest, TellsTheMasterTheProcessIdThatUsersSee) {
+  Signpost signpost(job_.path() / "signpost");
+  job_.options().master_command =
+      Shell(fmt::format("{}; sleep 1000; :", signpost.Pass("$ELASTICDL_HOST_PROCESS_ID")));
+  AgentHandle agent = Start();
+
+  const Result<std::string> command = ReadFile(fmt::format("/proc/{}/cmdline", signpost.Await()));
+
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_THAT(*command, HasSubstr("--port="));
+}
+
 TEST_P(AgentTest, GivesUpOnAMasterThatKeepsDying) {
   job_.options().master_command = Shell("kill -SEGV $$");
   AgentHandle agent = Start();
@@ -237,10 +303,9 @@ TEST_P(AgentTest, RefusesAJobThatRunsAlready) {
   EXPECT_TRUE(Connect(job_)->AddressOf(job::Role::kWorker, 0).ok()) << "the first is unharmed";
 }
 
-TEST_P(AgentTest, GivesJobsOfOneHomeDifferentPorts) {
+TEST_P(AgentTest, GivesJobsDifferentPorts) {
   LocalJob other;
   other.options().at_most = GetParam();
-  other.options().ports_dir = job_.options().ports_dir;
   AgentHandle agent = Start();
   Result<AgentHandle> other_agent = StartAgent(other.options());
   ASSERT_TRUE(other_agent.ok()) << other_agent.status();
@@ -318,11 +383,11 @@ TEST_P(AgentTest, SaysWhatAnUnwritableFolderIs) {
   if (geteuid() != 0) GTEST_SKIP() << "needs another user";
   ASSERT_EQ(chown(job_.path().c_str(), kSomeUser, kSomeUser), 0);
   ASSERT_EQ(chown(job_.job_dir().c_str(), kSomeUser, kSomeUser), 0);
-  job_.options().ports_dir = "/ports-of-another-user";
+  ASSERT_EQ(mkdir((job_.job_dir() / "agent.lock").c_str(), 0700), 0);
   const std::string message = InChild(
       [this] { return std::string(StartAgent(job_.options()).status().message()); }, kSomeUser);
 
-  EXPECT_THAT(message, HasSubstr("/ports-of-another-user"));
+  EXPECT_THAT(message, HasSubstr("agent.lock"));
   ExpectNothingStarted(job_);
 }
 

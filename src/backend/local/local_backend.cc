@@ -10,20 +10,16 @@
 #include "base/log.h"
 
 namespace edl::backend::local {
-namespace {
-
-// Far beyond what the agent ever needs; a call must not hang its caller for good.
-constexpr std::chrono::seconds kPatience{30};
-
-}  // namespace
-
-Result<std::unique_ptr<LocalBackend>> LocalBackend::Connect(const std::filesystem::path& job_dir) {
+Result<std::unique_ptr<LocalBackend>> LocalBackend::Connect(const std::filesystem::path& job_dir,
+                                                            Options options) {
   EDL_ASSIGN_OR_RETURN(FileDescriptor socket, ConnectToAgent(job_dir));
-  return std::unique_ptr<LocalBackend>(new LocalBackend(job_dir, std::move(socket)));
+  return std::unique_ptr<LocalBackend>(
+      new LocalBackend(job_dir, std::move(options), std::move(socket)));
 }
 
-LocalBackend::LocalBackend(std::filesystem::path job_dir, FileDescriptor socket)
+LocalBackend::LocalBackend(std::filesystem::path job_dir, Options options, FileDescriptor socket)
     : job_dir_(std::move(job_dir)),
+      options_(std::move(options)),
       socket_(std::move(socket)),
       reader_([this] { Read(); }),
       teller_([this] { TellWatcher(); }) {}
@@ -40,7 +36,12 @@ LocalBackend::~LocalBackend() {
 }
 
 Status LocalBackend::Launch(const job::ReplicaSpec& spec) {
-  return Call({.op = Op::kLaunch, .spec = spec}).status();
+  Status launched = Call({.op = Op::kLaunch, .spec = spec}).status();
+  if (launched.code() == Code::kDeadlineExceeded) {
+    // The agent takes requests in order: when it reads the launch after all, the stop follows.
+    (void)Send({.op = Op::kStop, .name = spec.name});
+  }
+  return launched;
 }
 
 Status LocalBackend::Stop(const std::string& name, std::chrono::milliseconds grace) {
@@ -76,19 +77,26 @@ void LocalBackend::Watch(std::function<void(const job::ReplicaEvent&)> on_event)
   if (!watched.ok()) LOG_ERROR("watching replicas: {}", watched.message());
 }
 
+Status LocalBackend::Send(const Request& request) {
+  EDL_ASSIGN_OR_RETURN(const std::string line, Encode(request));
+  if (line.size() > LineReader::kLongestLine) {
+    return InvalidArgument(
+        "the command and the environment of replica '{}' take {} bytes, and at most {} can be "
+        "given to a replica; shorten --envs or --job_command",
+        request.spec.name, line.size(), LineReader::kLongestLine);
+  }
+  const MutexLock lock(write_mutex_);
+  return SendAll(socket_.get(), line);
+}
+
 Result<Message> LocalBackend::Call(Request request) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
   {
     const MutexLock lock(mutex_);
     if (request.id == 0) request.id = next_id_++;
     replies_[request.id] = nullptr;
   }
-  Result<std::string> line = Encode(request);
-  Status sent = line.status();
-  if (sent.ok()) {
-    const MutexLock lock(write_mutex_);
-    sent = SendAll(socket_.get(), *line);
-  }
+  const Status sent = Send(request);
   const MutexLock lock(mutex_);
   std::unique_ptr<Message>& reply = replies_[request.id];
   bool in_time = true;
@@ -102,8 +110,8 @@ Result<Message> LocalBackend::Call(Request request) {
   if (gone_ || !sent.ok()) {
     return Unavailable("the agent of the job in {} is gone", job_dir_.string());
   }
-  return DeadlineExceeded("the agent of the job in {} did not answer for {} s", job_dir_.string(),
-                          kPatience.count());
+  return DeadlineExceeded("the agent of the job in {} did not answer for {} ms", job_dir_.string(),
+                          options_.timeout.count());
 }
 
 void LocalBackend::Read() {
@@ -122,9 +130,14 @@ void LocalBackend::Read() {
       }
     }
   }
-  const MutexLock lock(mutex_);
-  gone_ = true;
-  changed_.NotifyAll();
+  bool lost = false;
+  {
+    const MutexLock lock(mutex_);
+    gone_ = true;
+    lost = !ending_;
+    changed_.NotifyAll();
+  }
+  if (lost && options_.on_lost) options_.on_lost();
 }
 
 void LocalBackend::Take(Message message) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -19,13 +20,25 @@ struct Request;
 struct Message;
 
 // Runs replicas on this machine, through the job's agent. Calls may be made from the watcher too.
-// When the agent is gone every call answers Unavailable, which the master hardly lives to see.
+// When the connection to the agent is lost every call answers Unavailable.
 //
 // Thread-safe.
 class LocalBackend final : public Backend {
  public:
+  struct Options {
+    // How long a call may take. Far beyond what the agent ever needs.
+    std::chrono::milliseconds timeout{30'000};
+    // Called once, on a thread of the backend, when the agent has closed the connection. A master
+    // ends itself then: the agent, if it lives, starts another one, which connects again.
+    std::function<void()> on_lost;
+  };
+
   // Connects to the agent of the job in `job_dir`. NotFound, Unavailable: no agent is there.
-  static Result<std::unique_ptr<LocalBackend>> Connect(const std::filesystem::path& job_dir);
+  static Result<std::unique_ptr<LocalBackend>> Connect(const std::filesystem::path& job_dir,
+                                                       Options options);
+  static Result<std::unique_ptr<LocalBackend>> Connect(const std::filesystem::path& job_dir) {
+    return Connect(job_dir, {});
+  }
   ~LocalBackend() override;
 
   Status Launch(const job::ReplicaSpec& spec) override;
@@ -36,14 +49,16 @@ class LocalBackend final : public Backend {
   Result<std::string> AddressOf(job::Role role, int index) override;
 
  private:
-  LocalBackend(std::filesystem::path job_dir, FileDescriptor socket);
+  LocalBackend(std::filesystem::path job_dir, Options options, FileDescriptor socket);
 
   Result<Message> Call(Request request);
+  Status Send(const Request& request);
   void Read();
   void Take(Message message);
   void TellWatcher();
 
   const std::filesystem::path job_dir_;
+  const Options options_;
   const FileDescriptor socket_;
   Mutex write_mutex_;  // one request at a time on the socket
 

@@ -1,5 +1,9 @@
 #include "backend/local/local_backend.h"
 
+#include <csignal>
+#include <cstdlib>
+
+#include <gmock/gmock.h>
 #include <sys/socket.h>
 
 #include "backend/exit_cause.h"
@@ -169,6 +173,47 @@ TEST_P(LocalBackendTest, AnswersGarbageAndGoesOn) {
   EXPECT_EQ(replies[1].status.code(), Code::kInvalidArgument);
   EXPECT_EQ(replies[1].id, 9);
   EXPECT_TRUE(backend().AddressOf(job::Role::kPs, 0).ok());
+}
+
+TEST_P(LocalBackendTest, LeavesNothingOfALaunchThatTimedOut) {
+  const std::string word = UniqueWord();
+  Result<std::unique_ptr<LocalBackend>> hasty = LocalBackend::Connect(
+      job().job_dir(), {.timeout = std::chrono::milliseconds(50), .on_lost = nullptr});
+  ASSERT_TRUE(hasty.ok()) << hasty.status();
+  const Result<AgentProcess> agent = FindAgent(job().job_dir());
+  ASSERT_TRUE(agent.ok()) << agent.status();
+  kill(agent->process_id, SIGSTOP);
+  EXPECT_TRUE(FindAgent(job().job_dir())->stopped);
+
+  const Status launched =
+      (*hasty)->Launch({.name = "job-worker-9", .command = Shell("sleep 1000; : " + word)});
+  kill(agent->process_id, SIGCONT);
+
+  EXPECT_EQ(launched.code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(recorder_.Await(Kind::kExited, "job-worker-9").has_value());
+  EXPECT_EQ(Processes::With(word).size(), 0);
+  EXPECT_FALSE(FindAgent(job().job_dir())->stopped);
+}
+
+TEST_P(LocalBackendTest, RefusesALaunchThatIsTooLongAndGoesOn) {
+  const Status launched =
+      backend().Launch({.name = "job-worker-9", .command = {"true", std::string(5 << 20, 'x')}});
+
+  EXPECT_EQ(launched.code(), Code::kInvalidArgument);
+  EXPECT_THAT(launched.message(), testing::HasSubstr("shorten --envs"));
+  EXPECT_TRUE(backend().AddressOf(job::Role::kPs, 0).ok());
+}
+
+TEST_P(LocalBackendTest, TellsThatTheConnectionIsLost) {
+  Signpost signpost(job().path() / "lost");
+  Result<std::unique_ptr<LocalBackend>> watching = LocalBackend::Connect(
+      job().job_dir(),
+      {.on_lost = [&] { (void)!system(signpost.Pass("lost").c_str()); }});  // NOLINT: a test
+  ASSERT_TRUE(watching.ok()) << watching.status();
+
+  ASSERT_EQ(ShutdownAgent(job().job_dir()), Ok());
+
+  EXPECT_EQ(signpost.Await(), "lost");
 }
 
 TEST_P(LocalBackendTest, RefusesNamesThatAreNoFileNames) {

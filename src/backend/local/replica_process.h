@@ -21,6 +21,7 @@ struct ProcessSpec {
   std::string log_name;
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // over the inherited environment
+  std::string process_id_variable;         // set to the id that users see; empty: none is
   std::filesystem::path log_dir;
   int64_t log_limit_bytes = 0;
   std::filesystem::path cgroup;  // to enter; empty: none

@@ -69,6 +69,9 @@ void ResetSignals() {
   if (null > STDERR_FILENO) close(null);
   setrlimit(RLIMIT_NOFILE, &spec.open_files);
   for (const auto& [name, value] : spec.env) setenv(name.c_str(), value.c_str(), 1);
+  if (!spec.process_id_variable.empty()) {
+    setenv(spec.process_id_variable.c_str(), std::to_string(note.process_id).c_str(), 1);
+  }
   std::vector<char*> arguments;
   for (const std::string& argument : spec.command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));

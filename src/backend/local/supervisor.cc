@@ -73,8 +73,12 @@ Supervisor::Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options
       cgroups_(OwnCgroup(), surroundings_.agent_name) {}
 
 Result<std::string> Supervisor::ReserveMasterAddress() {
-  EDL_ASSIGN_OR_RETURN(master_port_, ports_.Reserve());
-  return fmt::format("127.0.0.1:{}", master_port_);
+  const int before = master_port_;
+  EDL_ASSIGN_OR_RETURN(master_port_, ports_.ReserveAndBind());
+  ports_.Release(before);  // only now, so that it is not chosen again
+  std::string address = fmt::format("127.0.0.1:{}", master_port_);
+  EDL_RETURN_IF_ERROR(WriteFileAtomically(options_.job_dir / "master.addr", address));
+  return address;
 }
 
 ProcessSpec Supervisor::MakeProcessSpec(std::string log_name,
@@ -230,7 +234,9 @@ Result<ReplicaProcess> Supervisor::RunMaster() {
   std::vector<std::string> command = options_.master_command;
   command.push_back(fmt::format("--port={}", master_port_));
   master_started_ = clock_.Now();
-  return ReplicaProcess::Start(MakeProcessSpec("master", std::move(command)));
+  ProcessSpec spec = MakeProcessSpec("master", std::move(command));
+  spec.process_id_variable = kHostProcessIdVariable;
+  return ReplicaProcess::Start(spec);
 }
 
 Status Supervisor::WatchMaster(ReplicaProcess process) {
@@ -284,13 +290,19 @@ void Supervisor::OnMasterReport() {
 }
 
 void Supervisor::OnMasterEnd(int wait_status) {
+  const Duration lived = clock_.Now() - master_started_;
+  if (lived >= RestartPolicy::kFullLife) port_tries_ = 0;
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kPortTakenCode &&
+      phase_ == Phase::kRunning) {
+    return OnPortTaken();
+  }
   if (WIFEXITED(wait_status)) {
     LOG_INFO("the master ended with exit code {}", WEXITSTATUS(wait_status));
     return EndReplicas(WEXITSTATUS(wait_status), ending_.reason);
   }
   const std::string signal = NameOfSignal(WTERMSIG(wait_status));
   if (phase_ != Phase::kRunning) return EndReplicas(kStoppedCode, ending_.reason);
-  const std::optional<Duration> delay = restarts_.OnDeath(clock_.Now() - master_started_);
+  const std::optional<Duration> delay = restarts_.OnDeath(lived);
   if (!delay.has_value()) {
     return EndReplicas(
         kFailedCode,
@@ -301,6 +313,30 @@ void Supervisor::OnMasterEnd(int wait_status) {
   LOG_WARNING("the master was ended by {}; starting it again", signal);
   if (*delay == Duration::zero()) return RestartMaster();
   loop_.CallAfter(*delay, [this] { RestartMaster(); });
+}
+
+// Replicas know the master's address: only before the first one is launched may it change.
+void Supervisor::OnPortTaken() {
+  const int port = master_port_;
+  if (++port_tries_ > options_.port_tries) {
+    return EndReplicas(
+        kFailedCode,
+        fmt::format("another program listens on 127.0.0.1:{}, the master's port, and did so at {} "
+                    "tries; end that program (`ss -ltnp 'sport = :{}'` shows it), then go on with "
+                    "`elasticdl train --resume`",
+                    port, options_.port_tries, port));
+  }
+  if (replicas_.empty()) {
+    const Result<std::string> address = ReserveMasterAddress();
+    if (!address.ok()) return EndReplicas(kFailedCode, address.status().message());
+    LOG_WARNING("port {} was taken by another program: the master's is now {}", port, master_port_);
+    return RestartMaster();
+  }
+  if (port_tries_ == 1) {
+    LOG_WARNING("another program listens on the master's port {}: trying again every {} ms", port,
+                options_.port_pause.count());
+  }
+  loop_.CallAfter(options_.port_pause, [this] { RestartMaster(); });
 }
 
 void Supervisor::Shutdown(const std::string& reason) {

@@ -40,7 +40,7 @@ class Supervisor {
   Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options, Surroundings surroundings,
              PortPool ports);
 
-  // Reserves the master's address, "127.0.0.1:PORT". Call it first.
+  // Reserves the master's address, "127.0.0.1:PORT", and writes it to master.addr. Call it first.
   Result<std::string> ReserveMasterAddress();
   // Returns when the master's command runs, or cannot.
   Status StartMaster();
@@ -87,6 +87,7 @@ class Supervisor {
   void RestartMaster();
   void OnMasterReport();
   void OnMasterEnd(int wait_status);
+  void OnPortTaken();
   void EndReplicas(int exit_code, const std::string& reason);
   void EndIfNothingIsLeft();
   void EndStraysOf(pid_t lost_shim);
@@ -100,6 +101,7 @@ class Supervisor {
   Phase phase_ = Phase::kRunning;
   std::optional<ReplicaProcess> master_;
   int master_port_ = 0;
+  int port_tries_ = 0;  // since a master could last listen
   Time master_started_{};
   RestartPolicy restarts_;
   std::map<std::string, Replica> replicas_;

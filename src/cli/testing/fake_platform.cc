@@ -106,9 +106,13 @@ FakePlatform::FakePlatform()
     running_[folder.string()] = false;
     return Ok();
   };
-  platform_.local.read_log = [](const fs::path& dir, const std::string& name, int64_t offset,
-                                int64_t) -> Result<backend::LogPiece> {
+  platform_.local.find_agent = [this](const fs::path&) -> Result<LocalJobs::Agent> {
+    return agent;
+  };
+  platform_.local.read_log = [this](const fs::path& dir, const std::string& name, int64_t offset,
+                                    int64_t) -> Result<backend::LogPiece> {
     EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(dir / (name + ".log")));
+    on_log(name);
     const auto size = static_cast<int64_t>(text.size());
     if (offset < 0) offset = std::max<int64_t>(size + offset, 0);
     return backend::LogPiece{text.substr(static_cast<size_t>(offset)), size};
@@ -142,6 +146,10 @@ void FakePlatform::SendSignal(int signal) {
 void FakePlatform::EndJob() {
   CHECK(job_ != nullptr, "no job runs");
   job_->End();
+}
+
+void FakePlatform::EndJobNamed(const std::string& job) {
+  running_[store().Find(job)->path().string()] = false;
 }
 
 void FakePlatform::AddJob(const job::JobView& view) {

@@ -50,6 +50,8 @@ class FakePlatform {
   void SendSignal(int signal);
   // Ends the job that was started last.
   void EndJob();
+  // Ends a job that AddRunningJob made.
+  void EndJobNamed(const std::string& job);
 
   // A folder of a job that ended in `view`'s state, or that runs with a master at `address`.
   void AddJob(const job::JobView& view);
@@ -63,7 +65,9 @@ class FakePlatform {
   std::map<std::string, std::string> variables;
   // What programs do, by name. There are no others.
   std::map<std::string, std::function<Result<ProgramEnd>(const Program&)>> programs;
-  std::vector<std::vector<std::string>> ran;    // command lines
+  std::vector<std::vector<std::string>> ran;                                        // command lines
+  std::function<void(const std::string& name)> on_log = [](const std::string&) {};  // was read
+  LocalJobs::Agent agent;                                                           // of every job
   std::string context;                          // the kubeconfig's
   std::optional<backend::FakeCluster> cluster;  // none: none is configured
 

@@ -41,7 +41,6 @@ LocalJob::LocalJob() {
   fs::create_directory(job_dir());
   fs::permissions(job_dir(), fs::perms(0700));
   options_.job_dir = job_dir();
-  options_.ports_dir = folder_.path() / "ports";
   options_.master_command = Shell("exec sleep 1000");
 }
 
