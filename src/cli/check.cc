@@ -28,10 +28,10 @@ Result<FlagValues> JobFlags(Platform& platform, const FlagValues& given) {
   EDL_ASSIGN_OR_RETURN(flags, GatherFlags(platform, flags));
   // A check without a job is for what every job needs.
   if (flags.String("job_name").empty()) {
-    EDL_RETURN_IF_ERROR(flags.Set("job_name", "check", FlagSource::kCommandLine));
+    EDL_RETURN_IF_ERROR(flags.Set("job_name", "check", FlagSource::kDefault));
   }
   if (flags.String("job_command").empty() && flags.String("model_def").empty()) {
-    EDL_RETURN_IF_ERROR(flags.Set("job_command", "true", FlagSource::kCommandLine));
+    EDL_RETURN_IF_ERROR(flags.Set("job_command", "true", FlagSource::kDefault));
   }
   return flags;
 }
@@ -63,9 +63,9 @@ Result<std::vector<backend::Finding>> CheckCluster(const Platform& platform,
   return cluster.Check(submission, backend::Depth::kAll);
 }
 
-Result<std::vector<backend::Finding>> CheckHere(const Platform& platform, const FlagValues& flags) {
+Result<std::vector<backend::Finding>> CheckHere(Platform& platform, const FlagValues& flags) {
   EDL_ASSIGN_OR_RETURN(const job::JobSpec job, job::MakeJobSpec(flags));
-  return CheckThisMachine(platform, job);
+  return CheckThisMachine(platform, flags, job);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(Check, LooksWhereTrainWouldRunTheJob) {
   FakePlatform fake;
   fake.variables["PATH"] = "";
   fake.cluster.emplace();
-  EXPECT_EQ(fake.Run({"check", "--job_command=train"}), kExitOk) << fake.err();
+  EXPECT_EQ(fake.Run({"check", "--job_command=$TRAIN"}), kExitOk) << fake.err();
   EXPECT_THAT(fake.out(), HasSubstr("What a job needs of this machine"));
   EXPECT_EQ(fake.Run({"check"}), kExitOk);
   EXPECT_THAT(fake.out(), HasSubstr("What a job needs of a cluster"));
@@ -86,6 +86,59 @@ TEST(Check, LooksWhereTrainWouldRunTheJob) {
   EXPECT_THAT(fake.out(), HasSubstr("What a job needs of this machine"));
   EXPECT_EQ(fake.Run({"check", "--backend=kubernetes"}), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("no cluster is configured"));
+}
+
+// A machine whose shell knows only python3, which cannot import anything.
+void AddShell(FakePlatform& fake) {
+  fake.programs["/bin/bash"] = [](const Program& program) -> Result<ProgramEnd> {
+    return ProgramEnd{.code = program.command.back() == "python3" ? 0 : 1};
+  };
+  fake.programs["python3"] = [](const Program&) -> Result<ProgramEnd> {
+    return ProgramEnd{.code = 1};
+  };
+}
+
+TEST(Check, LooksUpTheProgramOfTheCommand) {
+  FakePlatform fake;
+  AddShell(fake);
+  std::ofstream(fake.home() / "x.py") << "import elasticai_api\n";
+
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_command=pyton x.py"}), kExitFailed);
+  EXPECT_THAT(fake.out(), HasSubstr("missing      pyton: "));
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_command=A=1 exec python x.py"}),
+            kExitFailed);
+  EXPECT_THAT(fake.out(), HasSubstr("fix: write python3"));
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_command=python3 y.py"}), kExitFailed);
+  EXPECT_THAT(fake.out(), HasSubstr("missing      y.py"));
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_command=python3 -u x.py"}), kExitFailed);
+  EXPECT_THAT(fake.out(), HasSubstr("missing      elasticai_api"));
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_command=$RUN"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr("cannot tell  --job_command"));
+}
+
+TEST(Check, ComparesRequestsWithThisMachine) {
+  FakePlatform fake;
+  fake.platform().machine = {.memory_bytes = int64_t{8} << 30, .cpus = 2, .gpus = 0};
+  const std::vector<std::string> check = {"check", "--backend=local",
+                                          "--worker_resource_request=cpu=64,memory=900Gi,gpu=4"};
+
+  EXPECT_EQ(fake.Run(check), kExitFailed);
+
+  EXPECT_THAT(fake.out(), HasSubstr("asks for 900.0 GiB, and this machine has 8.0 GiB"));
+  EXPECT_THAT(fake.out(), HasSubstr("asks for 4 of nvidia.com/gpu, and this machine has 0"));
+  EXPECT_THAT(fake.out(), HasSubstr("asks for 64 CPUs, and this machine has 2"));
+  fake.platform().machine.memory_bytes = int64_t{1} << 30;
+  EXPECT_EQ(fake.Run({"check", "--backend=local"}), kExitOk) << "defaults are for clusters";
+}
+
+TEST(Check, SaysThatANameIsTaken) {
+  FakePlatform fake;
+  AddShell(fake);
+  fake.AddJob({.name = "iris", .state = job::JobState::kSucceeded});
+
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_name=iris"}), kExitFailed);
+  EXPECT_THAT(fake.out(), HasSubstr("elasticdl delete iris"));
+  EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_name=other"}), kExitOk);
 }
 
 TEST(Check, FindsWhatThisMachineLacks) {

@@ -1,3 +1,4 @@
+#include "cli/answer.h"
 #include "cli/place.h"
 #include "cli/verbs.h"
 
@@ -20,9 +21,8 @@ int DeleteJob(Platform& platform, const FlagValues& flags) {
   const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
   if (!place.ok()) return Fail(platform, place.status());
   if (Status status = Delete(platform, *place); !status.ok()) return Fail(platform, status);
-  platform.out << fmt::format("job {} is deleted\n", place->name);
-  platform.out.flush();
-  return kExitOk;
+  return Answer(platform, flags, {{"job", place->name}, {"state", "deleted"}},
+                fmt::format("job {} is deleted", place->name));
 }
 
 }  // namespace edl::cli

@@ -12,12 +12,12 @@ namespace {
 // Whether this byte continues a UTF-8 character.
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-size_t Length(std::string_view text) {
+}  // namespace
+
+size_t Width(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !Continues(c); }));
 }
-
-}  // namespace
 
 std::string Count(int64_t number) {
   std::string digits = std::to_string(number);
@@ -52,13 +52,13 @@ std::string Columns(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Length(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
   }
   std::string out;
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
       out += row[i];
-      if (i + 1 < row.size()) out.append(widths[i] + 2 - Length(row[i]), ' ');
+      if (i + 1 < row.size()) out.append(widths[i] + 2 - Width(row[i]), ' ');
     }
     out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';
@@ -73,7 +73,7 @@ std::string Colored(std::string_view text, Color color, bool use) {
 }
 
 std::string Cut(std::string_view text, size_t width) {
-  if (Length(text) <= width) return std::string(text);
+  if (Width(text) <= width) return std::string(text);
   size_t end = 0;
   for (size_t seen = 0; end < text.size(); ++end) {
     if (!Continues(text[end]) && seen++ == width) break;

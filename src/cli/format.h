@@ -26,6 +26,9 @@ enum class Color { kNone, kGood, kBad, kDim };
 // `text` in a colour, or as it is where `use` is false.
 std::string Colored(std::string_view text, Color color, bool use);
 
+// How many characters `text` has.
+size_t Width(std::string_view text);
+
 // The first `width` characters of `text`, none of them cut in two.
 std::string Cut(std::string_view text, size_t width);
 

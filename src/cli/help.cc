@@ -6,6 +6,27 @@
 #include "job/train_flags.h"
 
 namespace edl::cli {
+namespace {
+
+// What the published client's parser takes in another way.
+constexpr std::string_view kDifferences =
+    R"(
+## Differences from the published client
+
+| what was typed | what happens here |
+|---|---|
+| A flag that is given twice | warning, the last value counts, as there |
+| Booleans `1`, `on`, `0`, `off` | accepted: their meaning is clear |
+| `--envs=A` | remark, `A` gets an empty value, as there |
+| `--envs=A=1,A=2` | remark, the last value counts, as there |
+| `--envs=A=1,B` | `A` is `1,B`: a value may hold commas |
+| `--num_workers=0` | accepted with `--need_tf_config`, where the chief trains; otherwise refused: nobody would train |
+| `--job_name` with capitals, `_`, `.` or more than 39 characters | refused with a name that works: Kubernetes would refuse the pods later |
+| `--distribution_strategy=AllreduceStrategy` | remark: it only records your choice, there is no all-reduce |
+| An unknown flag | refused with the nearest names; there it is dropped silently |
+)";
+
+}  // namespace
 
 std::string ProgramHelp(const std::string& first_word) {
   std::vector<std::vector<std::string>> rows;
@@ -52,7 +73,7 @@ std::string FlagsPage() {
              "`--job_command`\n(those of checkpoints and synchronous rounds also with "
              "`--ps_program=elasticdl`).\n",
              job::kKubernetesScope, job::kModelScope) +
-         FlagMarkdown(job::TrainFlags());
+         FlagMarkdown(job::TrainFlags()) + std::string(kDifferences);
 }
 
 int ShowHelp(Platform& platform, const FlagValues& flags) {

@@ -9,14 +9,15 @@ void LiveLine::Show(const job::JobView& view) {
   view_ = view;
   const Time now = platform_.clock.Now();
   rate_.Add(now, RecordsOf(view_).done);
-  const std::string line = ProgressLine(view_, rate_.PerSecond());
   if (platform_.terminal.live) {
-    platform_.out << "\r" << Cut(line, platform_.terminal.columns() - 1) << "\x1b[K";
+    const size_t columns = platform_.terminal.columns() - 1;
+    platform_.out << "\r" << Cut(ProgressLine(view_, rate_.PerSecond(), columns), columns)
+                  << "\x1b[K";
     platform_.out.flush();
     drawn_ = true;
   } else if (now - last_ >= kInterval) {
     last_ = now;
-    Print(line);
+    Print(ProgressLine(view_, rate_.PerSecond()));
   }
 }
 

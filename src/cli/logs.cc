@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int64_t kPieceBytes = 256 << 10;
 constexpr int kFollowMillis = 100;
+constexpr Duration kLookInterval = std::chrono::seconds(1);
 
 // "worker-0" for the log of a replica, "master" for the master's.
 std::string Label(const JobFolder& folder, const std::string& name) {
@@ -30,6 +32,20 @@ Result<std::string> Choose(const JobFolder& folder, const std::string& wanted) {
   if (labels.empty()) return NotFound("job {} has no logs yet", folder.name());
   return NotFound("job {} has no replica {}; there are {}", folder.name(), wanted,
                   fmt::join(labels, ", "));
+}
+
+// The replica that took the slot of `name` over; empty: none has.
+std::string SuccessorOf(const job::JobView& view, const std::string& name) {
+  const auto is = [&](const job::ReplicaView& replica) { return replica.name == name; };
+  const auto own = std::find_if(view.replicas.begin(), view.replicas.end(), is);
+  if (own == view.replicas.end()) return "";
+  const job::ReplicaView* next = nullptr;
+  for (const job::ReplicaView& replica : view.replicas) {
+    const bool later =
+        replica.role == own->role && replica.index == own->index && replica.id > own->id;
+    if (later && (next == nullptr || replica.id < next->id)) next = &replica;
+  }
+  return next == nullptr ? "" : next->name;
 }
 
 // Prints logs as they grow, each line with its replica's name where there are several.
@@ -147,6 +163,7 @@ int ShowLogs(Platform& platform, const FlagValues& flags) {
     chosen = *name;
   }
   Printer printer(platform, *folder);
+  Time next_look = platform.clock.Now();
   while (true) {
     // Asked before the last look, so that nothing written at the end is missed.
     const Result<bool> running = platform.local.is_running(folder->path());
@@ -158,8 +175,22 @@ int ShowLogs(Platform& platform, const FlagValues& flags) {
     } else {
       any = printer.Print(chosen, false);
     }
-    if (!flags.Bool("follow") || !running.ok() || !*running) break;
-    if (!any) poll(nullptr, 0, kFollowMillis);
+    if (!flags.Bool("follow") || !running.ok() || !*running || !platform.out.good()) break;
+    if (any) continue;
+    // A replica that wrote nothing new may have been replaced.
+    if (!labelled && platform.clock.Now() >= next_look) {
+      next_look = platform.clock.Now() + kLookInterval;
+      const Result<Look> look = LookAt(platform, *folder);
+      const std::string next = look.ok() ? SuccessorOf(look->view, chosen) : "";
+      if (!next.empty()) {
+        printer.Print(chosen, false);  // what came between the last look at the log and this one
+        platform.out << fmt::format("==> {} takes the place of {} <==\n", Label(*folder, next),
+                                    Label(*folder, chosen));
+        chosen = next;
+        continue;
+      }
+    }
+    poll(nullptr, 0, kFollowMillis);
   }
   printer.Finish();
   return kExitOk;

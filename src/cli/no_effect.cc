@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "job/envs.h"
 #include "job/train_flags.h"
 
 namespace edl::cli {
@@ -46,6 +47,25 @@ void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where
   });
   say("in this version",
       [&](const FlagSpec& spec) { return spec.scope == job::kObsoleteScope || is_not_yet(spec); });
+}
+
+void SayWhatMayBeMissed(Platform& platform, const FlagValues& flags, const job::JobSpec& job) {
+  if (job.distribution_strategy == job::Strategy::kAllreduce) {
+    platform.out
+        << "--distribution_strategy=AllreduceStrategy only records your choice: this version has "
+           "no all-reduce, and workers share data, not the model; your program has to combine "
+           "their gradients\n";
+  }
+  if (job.num_ps > 0 && !job.own_ps && !job.need_tf_config) {
+    platform.out << fmt::format(
+        "--num_ps_pods={} without --need_tf_config: each ps runs --job_command as a worker does "
+        "and is told nothing of the others; add --need_tf_config for TensorFlow's ps, or "
+        "--ps_program=elasticdl for ours\n",
+        job.num_ps);
+  }
+  for (const std::string& remark : job::EnvsRemarks(flags.String("envs"))) {
+    platform.out << "--envs: " << remark << "\n";
+  }
 }
 
 void SayWhatIsAtRisk(Platform& platform, const job::JobSpec& job) {

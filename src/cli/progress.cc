@@ -105,34 +105,52 @@ std::string ReplicasByState(const job::JobView& view) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::string ProgressLine(const job::JobView& view, double records_per_second) {
-  std::vector<std::string> parts = {std::string(NameOf(view.state))};
+std::string ProgressLine(const job::JobView& view, double records_per_second, size_t columns) {
+  // In the order of the line; `last_to_go` in the order in which parts are left out.
+  struct Part {
+    std::string text;
+    std::string shorter;  // instead of nothing
+    int last_to_go;
+  };
+  std::vector<Part> parts = {{std::string(NameOf(view.state)), "", 9}};
   const Records records = RecordsOf(view);
   if (records.epoch > 0) {
-    parts.push_back(records.epochs > 0 ? fmt::format("epoch {}/{}", records.epoch, records.epochs)
-                                       : fmt::format("epoch {}", records.epoch));
+    const std::string of = records.epochs > 0 ? fmt::format("/{}", records.epochs) : "";
+    parts.push_back({fmt::format("epoch {}{}", records.epoch, of), "", 3});
   }
   if (records.total > 0) {
-    parts.push_back(fmt::format("{}/{} records ({} %)", Count(records.done), Count(records.total),
-                                static_cast<int64_t>(100.0 * static_cast<double>(records.done) /
-                                                     static_cast<double>(records.total))));
+    const auto percent = static_cast<int64_t>(100.0 * static_cast<double>(records.done) /
+                                              static_cast<double>(records.total));
+    parts.push_back(
+        {fmt::format("{}/{} records ({} %)", Count(records.done), Count(records.total), percent),
+         fmt::format("{} %", percent), 4});
   } else if (records.epoch > 0) {
-    parts.push_back(fmt::format("{} records", Count(records.done)));
+    parts.push_back({fmt::format("{} records", Count(records.done)), "", 8});
   }
   if (records_per_second > 0) {
-    parts.push_back(fmt::format("{}/s", Count(static_cast<int64_t>(records_per_second))));
+    parts.push_back({fmt::format("{}/s", Count(static_cast<int64_t>(records_per_second))), "", 2});
     if (records.total > records.done) {
       const auto left = static_cast<double>(records.total - records.done);
-      parts.push_back(Span(left / records_per_second) + " left");
+      parts.push_back({Span(left / records_per_second) + " left", "", 7});
     }
   }
   if (const auto loss = view.metrics.find("loss"); loss != view.metrics.end()) {
-    parts.push_back(fmt::format("loss {:.4g}", loss->second));
+    parts.push_back({fmt::format("loss {:.4g}", loss->second), "", 6});
   }
-  // Last, for it is what a narrow terminal can do without.
   const std::string replicas = ReplicasByState(view);
-  if (!replicas.empty()) parts.push_back(replicas);
-  return fmt::format("{}", fmt::join(parts, " | "));
+  if (!replicas.empty()) parts.push_back({replicas, "", 1});
+  const auto line = [&] {
+    std::vector<std::string> texts;
+    for (const Part& part : parts) texts.push_back(part.text);
+    return fmt::format("{}", fmt::join(texts, " | "));
+  };
+  for (int going = 1; going < 9 && Width(line()) > columns; ++going) {
+    for (Part& part : parts) {
+      if (part.last_to_go == going) part.text = part.shorter;
+    }
+    std::erase_if(parts, [](const Part& part) { return part.text.empty(); });
+  }
+  return line();
 }
 
 std::string ShortName(const job::JobView& view, const std::string& replica) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,11 @@ struct Records {
 };
 Records RecordsOf(const job::JobView& view);
 
-// One line: state, epoch, records, records/s, time left, last loss, replicas by state.
-std::string ProgressLine(const job::JobView& view, double records_per_second);
+// One line: state, epoch, records, records/s, time left, last loss, replicas by state. Parts are
+// left out until it fits into `columns`: first the replicas, the rate, the epoch and the number of
+// records, so that state, percent, time left and loss stay.
+std::string ProgressLine(const job::JobView& view, double records_per_second,
+                         size_t columns = std::numeric_limits<size_t>::max());
 
 // "1 ps, 2 workers running; 1 worker waiting".
 std::string ReplicasByState(const job::JobView& view);

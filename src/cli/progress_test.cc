@@ -9,6 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using job::ReplicaState;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 job::JobView Iris() {
@@ -40,6 +41,23 @@ TEST(ProgressLine, ShowsAllThatIsKnown) {
       ProgressLine(Iris(), 1500),
       "running | epoch 2/3 | 30,000/60,000 records (50 %) | 1,500/s | 20 s left | loss 0.1235 "
       "| 1 ps, 1 worker running; 1 worker waiting");
+}
+
+TEST(ProgressLine, KeepsPercentTimeLeftAndLossInANarrowTerminal) {
+  const job::JobView view = Iris();
+  const std::string full = ProgressLine(view, 1500);
+
+  const std::string sixty = ProgressLine(view, 1500, 60);
+  const std::string forty = ProgressLine(view, 1500, 40);
+
+  EXPECT_LE(sixty.size(), 60);
+  EXPECT_LE(forty.size(), 40);
+  for (const std::string& line : {full, sixty, forty}) {
+    EXPECT_THAT(line, HasSubstr(" %"));
+    EXPECT_THAT(line, HasSubstr(" left"));
+    EXPECT_THAT(line, HasSubstr("loss 0.1235"));
+  }
+  EXPECT_EQ(ProgressLine(view, 1500, full.size()), full);
 }
 
 TEST(ProgressLine, LeavesOutWhatIsNotKnown) {

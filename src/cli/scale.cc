@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "cli/answer.h"
 #include "cli/format.h"
 #include "cli/place.h"
 #include "cli/verbs.h"
@@ -42,10 +43,9 @@ int ScaleJob(Platform& platform, const FlagValues& flags) {
                             ? Scale(platform, *place->folder, static_cast<int>(num_workers))
                             : ScaleOnCluster(*place, static_cast<int>(num_workers));
   if (!status.ok()) return Fail(platform, status);
-  platform.out << fmt::format("job {} shall have {}\n", place->name,
-                              Plural(num_workers, "worker", "workers"));
-  platform.out.flush();
-  return kExitOk;
+  return Answer(
+      platform, flags, {{"job", place->name}, {"num_workers", num_workers}},
+      fmt::format("job {} shall have {}", place->name, Plural(num_workers, "worker", "workers")));
 }
 
 }  // namespace edl::cli

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include "cli/answer.h"
 #include "cli/format.h"
 #include "cli/place.h"
 #include "cli/verbs.h"
@@ -16,6 +17,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kAskDeadline = 3s;
 // What a master gets to stop its replicas before the agent is told to end everything.
 constexpr Duration kPatience = 30s;
+// How long a job may take to end before its agent is looked at.
+constexpr Duration kAgentPatience = 1s;
 constexpr int kPollMillis = 20;
 constexpr int kClusterPollMillis = 300;
 
@@ -26,18 +29,35 @@ Status AskMaster(const JobFolder& folder) {
       .Stop("stopped by the user (elasticdl stop)", kAskDeadline);
 }
 
+// An agent that is stopped can neither end the job nor answer. FailedPrecondition says what to do.
+Status CheckAgent(Platform& platform, const JobFolder& folder) {
+  const Result<LocalJobs::Agent> agent = platform.local.find_agent(folder.path());
+  if (!agent.ok() || !agent->stopped) return Ok();
+  return FailedPrecondition(
+      "job {0} cannot end: its agent, process {1}, is stopped (SIGSTOP); let it continue with "
+      "`kill -CONT {1}`, or end the agent and all processes of the job with `kill -KILL {1}`",
+      folder.name(), agent->process_id);
+}
+
 Result<bool> HasEnded(Platform& platform, const JobFolder& folder, Duration patience) {
   const Time deadline = platform.clock.Now() + patience;
+  Time check_agent = platform.clock.Now() + kAgentPatience;
   while (true) {
     EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
     if (!running) return true;
-    if (platform.clock.Now() >= deadline) return false;
+    const Time now = platform.clock.Now();
+    if (now >= deadline) return false;
+    if (now >= check_agent) {
+      EDL_RETURN_IF_ERROR(CheckAgent(platform, folder));
+      check_agent = now + kAgentPatience;
+    }
     poll(nullptr, 0, kPollMillis);
   }
 }
 
 // Has the agent end everything. Ok if it is gone by now.
 Status ShutDown(Platform& platform, const JobFolder& folder) {
+  EDL_RETURN_IF_ERROR(CheckAgent(platform, folder));
   Status told = platform.local.shutdown(folder.path());
   return told.code() == Code::kNotFound ? Ok() : told;
 }
@@ -47,6 +67,10 @@ Status Stop(Platform& platform, const JobFolder& folder) {
   if (!AskMaster(folder).ok()) EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
   EDL_ASSIGN_OR_RETURN(const bool ended, HasEnded(platform, folder, kPatience));
   if (ended) return Ok();
+  platform.err << fmt::format("elasticdl: job {} still runs after {}: ending its processes\n",
+                              folder.name(),
+                              Span(std::chrono::duration<double>(kPatience).count()));
+  platform.err.flush();
   EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
   EDL_ASSIGN_OR_RETURN(const bool ended_now, HasEnded(platform, folder, kPatience));
   if (ended_now) return Ok();
@@ -78,17 +102,16 @@ int StopJob(Platform& platform, const FlagValues& flags) {
   const Result<Look> before = LookAt(platform, *place);
   if (!before.ok()) return Fail(platform, before.status());
   if (before->standing != Standing::kRunning) {
-    platform.out << fmt::format("job {} does not run: {}\n", place->name, before->state());
-    platform.out.flush();
-    return kExitOk;
+    return Answer(platform, flags, {{"job", place->name}, {"state", before->state()}},
+                  fmt::format("job {} does not run: {}", place->name, before->state()));
   }
   const Status stopped =
       place->folder.has_value() ? Stop(platform, *place->folder) : StopOnCluster(platform, *place);
   if (!stopped.ok()) return Fail(platform, stopped);
   const Result<Look> after = LookAt(platform, *place);
-  platform.out << fmt::format("job {}: {}\n", place->name, after.ok() ? after->state() : "ended");
-  platform.out.flush();
-  return kExitOk;
+  const std::string state = after.ok() ? after->state() : "ended";
+  return Answer(platform, flags, {{"job", place->name}, {"state", state}},
+                fmt::format("job {}: {}", place->name, state));
 }
 
 }  // namespace edl::cli

@@ -9,6 +9,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/command_check.h"
+#include "cli/job_store.h"
+#include "cli/machine_room.h"
+
 namespace edl::cli {
 namespace {
 
@@ -78,11 +82,48 @@ Finding CheckData(const job::Volume& volume) {
   return finding;
 }
 
+Result<Finding> CheckName(Platform& platform, const job::JobSpec& job) {
+  const std::string what = "job name " + job.job_name;
+  const Result<JobFolder> folder = JobStore(platform.home).Find(job.job_name);
+  if (folder.status().code() == Code::kNotFound) {
+    if (!job.resume) return Finding{.what = what, .detail = "it is free"};
+    return Finding{.verdict = Verdict::kMissing,
+                   .what = what,
+                   .detail = "there is no such job to resume",
+                   .fix = "leave --resume out"};
+  }
+  if (!folder.ok()) return folder.status();
+  EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder->path()));
+  if (!running && job.resume) return Finding{.what = what, .detail = "there is a job to resume"};
+  return Finding{
+      .verdict = Verdict::kMissing,
+      .what = what,
+      .detail = running ? "a job of this name is running" : "there is a job of this name already",
+      .fix = running ? fmt::format("choose another name, or `elasticdl stop {}`", job.job_name)
+                     : fmt::format("choose another name, or `elasticdl delete {}`, or go on "
+                                   "with that job by adding --resume",
+                                   job.job_name)};
+}
+
 }  // namespace
 
-std::vector<Finding> CheckThisMachine(const Platform& platform, const job::JobSpec& job) {
-  std::vector<Finding> findings = {CheckHome(platform), CheckShell(), CheckPython(platform)};
+Result<std::vector<Finding>> CheckThisMachine(Platform& platform, const FlagValues& flags,
+                                              const job::JobSpec& job) {
+  std::vector<Finding> findings = {CheckHome(platform), CheckShell()};
+  const auto add = [&](std::vector<Finding> more) {
+    findings.insert(findings.end(), more.begin(), more.end());
+  };
+  if (flags.given("job_command")) {
+    add(CheckCommand(platform, job));
+  } else {
+    findings.push_back(CheckPython(platform));
+  }
   for (const job::Volume& volume : job.volumes) findings.push_back(CheckData(volume));
+  add(CheckRoom(platform.machine, flags, job));
+  if (flags.given("job_name")) {
+    EDL_ASSIGN_OR_RETURN(const Finding name, CheckName(platform, job));
+    findings.push_back(name);
+  }
   return findings;
 }
 

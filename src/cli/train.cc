@@ -3,11 +3,13 @@
 
 #include "base/file.h"
 #include "cli/dry_run.h"
+#include "cli/findings.h"
 #include "cli/follow.h"
 #include "cli/format.h"
 #include "cli/gather_flags.h"
 #include "cli/job_store.h"
 #include "cli/look.h"
+#include "cli/machine_room.h"
 #include "cli/no_effect.h"
 #include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
@@ -136,6 +138,8 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
 }  // namespace
 
 int Train(Platform& platform, const FlagValues& given) {
+  // `train ... | head` ends its output, not the job.
+  platform.ignore_broken_pipes();
   Result<FlagValues> flags = GatherFlags(platform, given);
   if (!flags.ok()) return Fail(platform, flags.status());
   std::string why;
@@ -149,13 +153,16 @@ int Train(Platform& platform, const FlagValues& given) {
   }
   const Result<job::JobSpec> spec = job::MakeJobSpec(*flags);
   if (!spec.ok()) return Fail(platform, spec.status());
-  if (Status status = CheckLocal(*flags, *spec); !status.ok()) return Fail(platform, status);
+  Status status = CheckLocal(*flags, *spec);
+  if (status.ok()) status = RefusalOf(CheckRoom(platform.machine, *flags, *spec));
+  if (!status.ok()) return Fail(platform, status);
   if (flags->Bool("dry_run")) {
     platform.out << DryRun(*flags, *spec);
     platform.out.flush();
     return kExitOk;
   }
   SayWhatHasNoEffect(platform, *flags, Where::kThisMachine);
+  SayWhatMayBeMissed(platform, *flags, *spec);
   return Start(platform, *flags, *spec, why);
 }
 

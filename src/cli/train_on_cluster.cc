@@ -109,6 +109,7 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
   }
   SayWhatHasNoEffect(platform, flags, Where::kCluster);
   SayWhatIsAtRisk(platform, submission->job);
+  SayWhatMayBeMissed(platform, flags, submission->job);
   const Status submitted = Submit(cluster, *submission, resume);
   if (!submitted.ok()) return Fail(platform, submitted);
   platform.out << fmt::format(

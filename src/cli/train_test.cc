@@ -57,6 +57,30 @@ TEST(Train, SaysWhichFlagsHaveNoEffectHere) {
   EXPECT_THAT(fake.out(), HasSubstr("(they are for --model_def): --optimizer\n"));
 }
 
+TEST(Train, SaysWhatIsOftenTakenForMoreThanItIs) {
+  FakePlatform fake;
+  fake.next.end_view = View(job::JobState::kSucceeded);
+
+  ASSERT_EQ(fake.Run(With(
+                {"--distribution_strategy=AllreduceStrategy", "--num_ps=1", "--envs=A,B=1,B=2"})),
+            kExitOk);
+
+  EXPECT_THAT(fake.out(), HasSubstr("AllreduceStrategy only records your choice"));
+  EXPECT_THAT(fake.out(), HasSubstr("--num_ps_pods=1 without --need_tf_config"));
+  EXPECT_THAT(fake.out(), HasSubstr("--envs: A has no '='"));
+  EXPECT_THAT(fake.out(), HasSubstr("--envs: B is there twice"));
+}
+
+TEST(Train, RefusesWhatThisMachineDoesNotHave) {
+  FakePlatform fake;
+  fake.platform().machine = {.memory_bytes = int64_t{8} << 30, .cpus = 2, .gpus = 0};
+
+  EXPECT_EQ(fake.Run(With({"--worker_resource_request=memory=900Gi"})), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("900.0 GiB"));
+  EXPECT_EQ(fake.Run(With({"--ps_resource_request=gpu=4"})), kExitOk) << "there is no ps";
+  EXPECT_EQ(fake.started.size(), 1);
+}
+
 TEST(Train, RefusesBadInputInOneLineAndStartsNothing) {
   FakePlatform fake;
   const std::vector<std::vector<std::string>> bad = {

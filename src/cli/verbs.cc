@@ -1,6 +1,8 @@
 #include "cli/verbs.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fmt/ranges.h>
 
@@ -31,11 +33,6 @@ const FlagTable& OutputFlags() {
 std::vector<FlagSpec> WithPlace(std::vector<FlagSpec> own) {
   for (FlagSpec& spec : PlaceFlags()) own.push_back(std::move(spec));
   return own;
-}
-
-const FlagTable& JobFlags() {
-  static const FlagTable table(WithPlace({}));
-  return table;
 }
 
 const FlagTable& ListFlags() {
@@ -69,7 +66,8 @@ const FlagTable& ScaleFlags() {
                                            .help = "How many workers there shall be.",
                                            .value_name = "N",
                                            .at_least = 0,
-                                           .at_most = 100'000}}));
+                                           .at_most = 100'000},
+                                          OutputFlag()}));
   return table;
 }
 
@@ -122,6 +120,15 @@ bool AsksForHelp(std::span<const std::string> arguments) {
   return false;
 }
 
+// Python's argparse, which scripts were written for, takes the last value without a word.
+void WarnOfRepeatedFlags(Platform& platform, const FlagValues& flags) {
+  for (const std::string& name : flags.replaced()) {
+    platform.err << fmt::format(
+        "elasticdl: warning: --{0} is given more than once; only the last one, --{0}={1}, counts\n",
+        name, flags.ShownText(name));
+  }
+}
+
 int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> arguments) {
   if (AsksForHelp(arguments)) {
     platform.out << VerbHelp(verb);
@@ -139,7 +146,14 @@ int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> a
     return Fail(platform, InvalidArgument("an argument is missing: elasticdl {} {}", verb.name,
                                           verb.arguments));
   }
-  return verb.run(platform, *flags);
+  WarnOfRepeatedFlags(platform, *flags);
+  const int code = verb.run(platform, *flags);
+  platform.out.flush();
+  if (platform.out.good()) return code;
+  platform.err << fmt::format("elasticdl: cannot write the output: {}\n", std::strerror(errno));
+  platform.err.flush();
+  // The exit code of `train` is the job's.
+  return code == kExitOk && verb.name != "train" ? kExitFailed : code;
 }
 
 }  // namespace
@@ -156,14 +170,14 @@ const std::vector<Verb>& Verbs() {
       {"logs", "JOB [REPLICA] [-f]",
        "Print what replicas wrote; REPLICA may be worker-0, master or agent.", &LogsFlags(), 1, 2,
        ShowLogs, true},
-      {"stop", "JOB", "Stop a running job.", &JobFlags(), 1, 1, StopJob, true},
-      {"delete", "JOB", "Delete a job that has ended, with its logs.", &JobFlags(), 1, 1, DeleteJob,
-       true},
+      {"stop", "JOB", "Stop a running job.", &ListFlags(), 1, 1, StopJob, true},
+      {"delete", "JOB", "Delete a job that has ended, with its logs.", &ListFlags(), 1, 1,
+       DeleteJob, true},
       {"scale", "JOB --num_workers=N", "Change the number of workers of a running job.",
        &ScaleFlags(), 1, 1, ScaleJob, true},
       {"events", "JOB", "Print what happened to a job's pods, in the cluster's words.",
        &ListFlags(), 1, 1, ShowEvents, true},
-      {"ledger", "JOB", "Print all that the master wrote down, as JSON.", &NoFlags(), 1, 1,
+      {"ledger", "JOB", "Print all that the master wrote down, as JSON.", &OutputFlags(), 1, 1,
        ShowLedger, true},
       {"zoo init", "[flags]", "Write a Dockerfile for the models in this folder.", &ZooInitFlags(),
        0, 0, ZooInit},

@@ -154,6 +154,74 @@ TEST(Delete, RefusesARunningJob) {
   EXPECT_THAT(fake.err(), HasSubstr("stop it first"));
 }
 
+TEST(Logs, FollowTheReplicaThatTakesTheSlot) {
+  client::FakeMasterService master("secret");
+  job::JobView view = View("iris", job::JobState::kRunning);
+  view.replicas = {{.name = "iris-edljob-worker-0", .role = "worker", .index = 0, .id = 0},
+                   {.name = "iris-edljob-worker-1", .role = "worker", .index = 1, .id = 1},
+                   {.name = "iris-edljob-worker-2", .role = "worker", .index = 0, .id = 2}};
+  master.SetView(view);
+  FakePlatform fake;
+  fake.AddRunningJob(view, master.address(), "secret");
+  fake.AddLog("iris", "iris-edljob-worker-0", "first\n");
+  fake.AddLog("iris", "iris-edljob-worker-1", "another slot\n");
+  fake.AddLog("iris", "iris-edljob-worker-2", "second\n");
+  fake.on_log = [&](const std::string& name) {
+    if (name == "iris-edljob-worker-2") fake.EndJobNamed("iris");
+  };
+
+  EXPECT_EQ(fake.Run({"logs", "iris", "worker-0", "-f"}), kExitOk);
+
+  EXPECT_EQ(fake.out(), "first\n==> worker-2 takes the place of worker-0 <==\nsecond\n");
+}
+
+TEST(Stop, SaysWhatToDoAboutAnAgentThatIsStopped) {
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
+  fake.agent = {.process_id = 4711, .stopped = true};
+
+  EXPECT_EQ(fake.Run({"stop", "iris"}), kExitFailed);
+
+  EXPECT_THAT(fake.err(), HasSubstr("process 4711, is stopped"));
+  EXPECT_THAT(fake.err(), HasSubstr("kill -CONT 4711"));
+  EXPECT_EQ(fake.shutdowns, 0);
+}
+
+TEST(Output, IsJsonForScriptsWhereverAJobIsChanged) {
+  FakePlatform fake;
+  fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
+  fake.AddJob(View("old", job::JobState::kSucceeded));
+
+  EXPECT_EQ(fake.Run({"stop", "iris", "--output=json"}), kExitOk) << fake.err();
+  EXPECT_EQ(json::parse(fake.out()).at("job"), "iris");
+  EXPECT_EQ(json::parse(fake.out()).at("state"), "interrupted");
+  EXPECT_EQ(fake.Run({"delete", "old", "--output=json"}), kExitOk) << fake.err();
+  EXPECT_EQ(json::parse(fake.out()).at("state"), "deleted");
+}
+
+TEST(Output, OfTheLedgerTakesTheFlag) {
+  FakePlatform fake;
+  fake.AddJob(View("old", job::JobState::kSucceeded));
+  EXPECT_EQ(fake.Run({"ledger", "old", "--output=json"}), kExitOk) << fake.err();
+}
+
+TEST(Output, ThatCannotBeWrittenIsAFailure) {
+  FakePlatform fake;
+  fake.platform().out.setstate(std::ios::badbit);
+  EXPECT_EQ(fake.Run({"list"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("cannot write the output"));
+}
+
+TEST(Flags, ThatAreRepeatedGiveAWarning) {
+  FakePlatform fake;
+  fake.AddJob(View("old", job::JobState::kSucceeded));
+  EXPECT_EQ(fake.Run({"status", "old", "--output=text", "--output=json"}), kExitOk);
+  EXPECT_THAT(fake.err(), HasSubstr("--output is given more than once; only the last one, "
+                                    "--output=json, counts"));
+  EXPECT_EQ(fake.Run({"status", "old", "--output=json", "--output=json"}), kExitOk);
+  EXPECT_EQ(fake.err(), "");
+}
+
 TEST(Ledger, ComesFromTheMasterOfARunningJobElseFromTheFile) {
   client::FakeMasterService master("secret");
   master.SetLedger("{\"live\": true}");

@@ -39,6 +39,7 @@ class Watcher {
       Complain(look.ok() ? look->trouble : look.status().message());
       if (look.ok()) line_.Show(look->view);
       if (look.ok() && look->standing != Standing::kRunning) return End(*look);
+      if (!platform_.out.good()) return kExitFailed;  // nobody reads what is shown
       pollfd waits{signals->get(), POLLIN, 0};
       if (poll(&waits, 1, kLookMillis) > 0) return Leave(signals->get());
     }

@@ -1,0 +1,13 @@
+#include "cli/answer.h"
+
+namespace edl::cli {
+
+int Answer(Platform& platform, const FlagValues& flags, const nlohmann::ordered_json& fields,
+           const std::string& text) {
+  const bool json = flags.String("output") == "json";
+  platform.out << (json ? fields.dump(2) : text) << "\n";
+  platform.out.flush();
+  return kExitOk;
+}
+
+}  // namespace edl::cli
