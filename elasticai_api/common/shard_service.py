@@ -53,14 +53,25 @@ def bind_parameters(where: str, names: Collection[str], args: tuple, kwargs: dic
     return bound
 
 
+class _Thread:
+    """Stands for a thread of the program."""
+
+    def __init__(self) -> None:
+        self._thread = threading.current_thread()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+
 class DataShardService:
     """Hands out shards of a dataset and reports those that are trained. Thread-safe.
 
     Takes the parameters of `build_data_shard_service`, positionally in their published order, with
     `master_client` as keyword or first, as in older programs.
 
-    One thread may fetch while another reports; that is how input pipelines work. What the service
-    knows of training is the number of records in each `report_batch_done`.
+    One thread may fetch while another reports; that is how input pipelines work. Or each of several
+    threads fetches, trains and reports its own shards. What the service knows of training is the
+    number of records in each `report_batch_done`, and the thread that says it.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -72,6 +83,7 @@ class DataShardService:
         self._task_type = as_task_type(bound.get("task_type", TaskType.TRAINING))
         self._dataset_name = bound.get("dataset_name") or _default_name(self._task_type)
         self._lock = threading.Lock()
+        self._local = threading.local()
         self._open = OpenShards()
         self._unsent: List[Report] = []
         self._generation = 0
@@ -105,7 +117,7 @@ class DataShardService:
     def get_current_task(self) -> Optional[Task]:
         """The oldest shard that is not trained yet."""
         with self._lock:
-            shard = self._open.oldest()
+            shard = self._open.oldest(self._thread())
         if shard is None:
             return None
         return Task(task_id=shard.lease, shard=shard, type=self._task_type)
@@ -144,7 +156,7 @@ class DataShardService:
         """
         records = self._batch_size if batch_size is None else int(batch_size)
         with self._lock:
-            complete = self._open.credit(records, err_msg, task_ids)
+            complete = self._open.credit(records, self._thread(), err_msg, task_ids)
             self._unsent.extend(complete)
         lost = self._send()
         return any(r.lease not in lost for r in complete)
@@ -252,12 +264,18 @@ class DataShardService:
                 if not leased:
                     self._ended = True
                     return None
-                self._open.add(leased[0])
+                self._open.add(leased[0], self._thread())
                 return leased[0]
             # Whoever asked is gone, and so would be the records.
             self._unsent.extend(Report(s.lease, Outcome.GIVEN_BACK) for s in leased)
         self._send()
         return None
+
+    def _thread(self) -> "_Thread":
+        """The calling thread. Unlike its ident, never another one's later."""
+        if not hasattr(self._local, "thread"):
+            self._local.thread = _Thread()
+        return self._local.thread
 
     def _send(self) -> set:
         """Sends what is to be reported. The leases among it that were no longer ours."""

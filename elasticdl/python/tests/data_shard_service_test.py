@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -175,6 +176,48 @@ def test_an_empty_batch_counts_nothing():
     service.fetch_shard()
     assert not service.report_batch_done(0)
     assert service.report_batch_done(4)
+
+
+def in_thread(work):
+    """The result of `work` in a thread that ends with it."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
+
+
+def test_threads_that_fetch_count_for_their_own_shards_only():
+    service = rows(size=8)  # two shards of four
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(service.fetch_shard).result()
+        other.submit(service.fetch_shard).result()
+
+        assert not other.submit(service.report_batch_done, 2).result()
+        assert not one.submit(service.report_batch_done, 2).result()
+        assert state_of("rows").records_done == 0
+        assert other.submit(service.report_batch_done, 2).result()
+        assert not other.submit(service.report_batch_done, 2).result()
+        assert state_of("rows").records_done == 4
+        assert one.submit(service.report_batch_done, 2).result()
+
+
+def test_a_pipelines_shards_count_for_the_thread_that_trains_them():
+    service = rows(size=8)
+    in_thread(service.fetch_shard)
+    in_thread(service.fetch_shard)
+
+    assert service.report_batch_done(6)
+    assert state_of("rows").records_done == 4
+    assert in_thread(lambda: service.report_batch_done(2))
+    assert state_of("rows").records_done == 8
+
+
+def test_threads_that_train_what_others_fetched_must_name_the_shard():
+    service = rows(size=12)
+    fetched = [in_thread(service.fetch_shard) for _ in range(3)]
+    service.report_batch_done(2)
+
+    with pytest.raises(ValueError, match="task_ids"):
+        in_thread(lambda: service.report_batch_done(2))
+    assert in_thread(lambda: service.report_batch_done(4, task_ids=[fetched[1].lease]))
 
 
 def test_the_task_ids_say_which_shard_was_trained():
