@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include <fmt/chrono.h>
 #include <unistd.h>
@@ -16,6 +18,26 @@ std::atomic<LogLevel> g_level{LogLevel::kInfo};  // NOLINT
 
 constexpr std::array<const char*, 5> kLevelNames = {"DEBUG", "INFO", "WARNING", "ERROR",
                                                     "CRITICAL"};
+
+// A message is one line, whatever text from outside is in it: a line break in a name or an error
+// must not make a log line of its own.
+std::string OneLine(std::string_view message) {
+  std::string line;
+  line.reserve(message.size());
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      line += c;
+    } else if (c == '\n') {
+      line += "\\n";
+    } else if (c == '\t') {
+      line += ' ';
+    } else {
+      line += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return line;
+}
 
 }  // namespace
 
@@ -32,7 +54,7 @@ void WriteLog(LogLevel level, const char* file, int line, const char* function,
       fmt::format("[{:%Y-%m-%d %H:%M:%S},{:03}] [{}] [{}:{}:{}] {}\n",
                   fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis,
                   kLevelNames.at(static_cast<size_t>(level)), slash != nullptr ? slash + 1 : file,
-                  line, function, message);
+                  line, function, OneLine(message));
   // A log that cannot be written has nowhere to complain.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
