@@ -170,7 +170,8 @@ class MasterClient(PublishedCalls):
 
     def membership(self, newer_than: int = 0, timeout_s: Optional[float] = None) -> Optional[Any]:
         """The replicas of this job, in the newest state known; waits for one numbered above
-        `newer_than`. Has `number` and `members` (role, index, replica_id)."""
+        `newer_than`. Has `number`, `count`, and `members` (role, index, replica_id), which is empty
+        where they are more than 512."""
         return self._session.membership(newer_than, timeout_s)
 
     # --- what the program knows ---

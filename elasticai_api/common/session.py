@@ -118,17 +118,19 @@ class Session:
         reports = list(reports)
         call = self._begin(reports)
         patience = Patience("Exchange", self._connection.closed)
+        counted: Set[int] = set()  # by an answer that asked to try the rest again
         try:
             while True:
                 if reports and not call.reports and not at_most:
-                    return self._conclude(call, reports, None)
+                    return self._conclude(call, reports, None, counted)
                 joins = self._joins_sent
                 request = self._exchange_request(call, dataset, at_most, wait_s)
                 try:
                     self._last_sent = time.monotonic()
                     response = self._connection.attempt("Exchange", request, wait_s + CALL_S)
                     if response.answer != messages.Answer.RETRY:
-                        return self._conclude(call, reports, response)
+                        return self._conclude(call, reports, response, counted)
+                    counted |= self._accepted(call, response)
                     patience.pause("it asked to try again")
                     call = self._begin_again(call, reports)
                 except Unreachable as error:
@@ -212,7 +214,22 @@ class Session:
             wait_ms=int(wait_s * 1000),
         )
 
-    def _conclude(self, call: _Call, reports: List[Report], response: Optional[Any]) -> Answered:
+    def _accepted(self, call: _Call, response: Any) -> Set[int]:
+        """The reported leases that an answer counts as done, which are ours no more."""
+        if len(response.verdicts) != len(call.reports):
+            return set()
+        accepted = {
+            r.lease
+            for r, v in zip(call.reports, response.verdicts)
+            if v == messages.Verdict.ACCEPTED
+        }
+        with self._lock:
+            self._held -= accepted
+        return accepted
+
+    def _conclude(
+        self, call: _Call, reports: List[Report], response: Optional[Any], counted: Set[int]
+    ) -> Answered:
         verdicts = list(response.verdicts) if response is not None else []
         if response is not None and len(verdicts) != len(call.reports):
             raise MasterError(
@@ -243,7 +260,7 @@ class Session:
         answer = response.answer if response is not None else messages.Answer.NOTHING
         if shards and not ours:
             answer = messages.Answer.WAIT
-        lost = {r.lease for r in reports} - accepted - reopen
+        lost = {r.lease for r in reports} - accepted - reopen - counted
         ps_epoch = response.ps_epoch if response is not None else 0
         return Answered(answer, ours, lost, reopen, ps_epoch)
 
@@ -329,7 +346,9 @@ class Session:
             joins = self._joins_sent
             request = messages.method("Beat").request(incarnation=self._incarnation)
             try:
-                self._connection.attempt("Beat", request, CALL_S)
+                response = self._connection.attempt("Beat", request, CALL_S)
+                if response.beat_ms:
+                    self._beat_s = response.beat_ms / 1000
             except Unreachable:
                 if time.monotonic() - self._connection.last_answer > _MUTE_S:
                     self._connection.reset()

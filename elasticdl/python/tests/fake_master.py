@@ -36,6 +36,7 @@ class FakeMaster(grpc.GenericRpcHandler):
         self.failed: List[Tuple[int, str]] = []
         self.incarnations: Set[int] = set()
         self.answers: Dict[Tuple[int, int], Any] = {}
+        self.give_up_next = False  # the next caller, after its reports were counted
         self.metrics: List[Tuple[int, dict]] = []
         self.events: Set[str] = set()
         self.locks: Dict[str, int] = {}
@@ -188,6 +189,11 @@ class FakeMaster(grpc.GenericRpcHandler):
             response = messages.message("ExchangeResponse")(
                 verdicts=[self._report(request.incarnation, r) for r in request.reports]
             )
+            if self.give_up_next:
+                self.give_up_next = False
+                self.incarnations.discard(request.incarnation)
+                response.answer = Answer.RETRY
+                return response
             if request.lease_at_most:
                 self.lock.wait_for(
                     lambda: self.waiting or not self.hold_open or stopped.is_set(),

@@ -67,6 +67,18 @@ def test_a_process_joins_once_and_leaves_at_its_end(client, master):
     assert master.left == [1]
 
 
+def test_what_was_counted_before_the_process_was_given_up_is_not_called_lost(client, master):
+    client.register_dataset(ROWS)
+    shard = client.lease("rows")[0]
+    master.give_up_next = True
+
+    answered = client._session.exchange([Report(shard.lease)], "rows", 1, 1.0)
+
+    assert master.done == [shard.ordinal]
+    assert answered.lost == set()
+    assert len(answered.shards) == 1
+
+
 def test_the_job_is_told_who_joins(master, client, monkeypatch):
     monkeypatch.setenv("WORKER_TYPE", "chief")
     monkeypatch.setenv("ELASTICDL_REPLICA_ID", "7")
