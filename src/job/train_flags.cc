@@ -113,7 +113,8 @@ void AddJob(std::vector<FlagSpec>& out) {
           {.name = "old_door",
            .default_value = "on",
            .group = kJob,
-           .help = "Serve clients of the published elasticai_api, which can send no token.",
+           .help = "Serve clients of the published elasticai_api, which can send no token: on this "
+                   "machine those of the job's user, on a cluster the job's replicas.",
            .choices = {"on", "off"},
            .newcomer = true},
       });
@@ -319,7 +320,7 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .type = kBool,
            .default_value = "false",
            .group = kFailures,
-           .help = "Relaunch a worker that holds a shard for too long."},
+           .help = "Relaunch a worker that holds a shard for too long, or is silent."},
           {.name = "task_fault_tolerance",
            .type = kBool,
            .default_value = "true",

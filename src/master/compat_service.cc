@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "master/call.h"
+#include "master/compat_admission.h"
 
 namespace edl::master {
 namespace {
@@ -21,24 +22,6 @@ namespace {
 using google::protobuf::Empty;
 
 namespace pb = ::proto;
-
-// "10.244.1.7" of "ipv4:10.244.1.7:43210".
-std::string HostOf(std::string_view peer) {
-  peer.remove_prefix(std::min(peer.find(':') + 1, peer.size()));
-  peer = peer.substr(0, peer.rfind(':'));
-  for (const std::string_view open : {"%5B", "["}) {
-    if (peer.starts_with(open)) peer.remove_prefix(open.size());
-  }
-  for (const std::string_view close : {"%5D", "]"}) {
-    if (peer.ends_with(close)) peer.remove_suffix(close.size());
-  }
-  return std::string(peer);
-}
-
-bool IsLoopback(std::string_view peer) {
-  return peer.starts_with("ipv4:127.") || peer.starts_with("ipv6:%5B::1%5D") ||
-         peer.starts_with("ipv6:[::1]") || peer.starts_with("unix:");
-}
 
 pb::TaskType TaskTypeOf(const std::string& name) {
   if (name == "evaluation") return pb::EVALUATION;
@@ -319,15 +302,13 @@ void Accept(Core&, Call& call, const Request&, Response*) {
 
 class CompatService final : public Service {
  public:
-  explicit CompatService(const job::JobSpec& job) : job_(job) {}
+  explicit CompatService(Admit admit) : admit_(std::move(admit)) {}
 
   grpc::Service& Registered() override { return service_; }
 
   void Listen(grpc::ServerCompletionQueue& queue) override {
     using Async = pb::Master::AsyncService;
-    methods_.emplace(queue, [this](const Core& core, const grpc::ServerContext& context) {
-      return Admitted(core, context);
-    });
+    methods_.emplace(queue, admit_);
     methods_->Serve(service_, &Async::Requestget_dataset_task, GetDatasetTask, kAhead);
     methods_->Serve(service_, &Async::Requestget_task, GetTask, kAhead);
     methods_->Serve(service_, &Async::Requestreport_dataset_task_result, ReportDatasetTaskResult,
@@ -370,44 +351,41 @@ class CompatService final : public Service {
   // Each call that is waited for takes some memory, and a fetch is most of what is called.
   static constexpr int kAhead = 16;
 
-  Status Admitted(const Core& core, const grpc::ServerContext& context) const {
-    if (!job_.old_door) {
-      return PermissionDenied("--old_door=off: this job serves clients with a token only");
-    }
-    const std::string peer = context.peer();
-    if (!IsLoopback(peer) && !core.keeper().IsHost(HostOf(peer))) {
-      return PermissionDenied("{} is not an address of this job's replicas", peer);
-    }
-    return Ok();
-  }
-
-  const job::JobSpec& job_;
+  const Admit admit_;
   pb::Master::AsyncService service_;
   std::optional<Methods> methods_;
 };
 
 class TrainLoopService final : public Service {
  public:
+  explicit TrainLoopService(Admit admit) : admit_(std::move(admit)) {}
+
   grpc::Service& Registered() override { return service_; }
 
   void Listen(grpc::ServerCompletionQueue& queue) override {
     using Async = pb::TrainLoopMaster::AsyncService;
-    methods_.emplace(queue, [](const Core&, const grpc::ServerContext&) { return Ok(); });
+    methods_.emplace(queue, admit_);
     methods_->Serve(service_, &Async::Requestreport_evaluation_metrics, Accept);
     methods_->Serve(service_, &Async::Requestreport_version, Accept);
   }
 
  private:
+  const Admit admit_;
   pb::TrainLoopMaster::AsyncService service_;
   std::optional<Methods> methods_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Service>> NewCompatServices(const job::JobSpec& job) {
+std::vector<std::unique_ptr<Service>> NewCompatServices(const job::JobSpec& job,
+                                                        bool on_this_machine) {
+  const Admit admit = [admission = std::make_shared<CompatAdmission>(job, on_this_machine)](
+                          const Core& core, const grpc::ServerContext& context) {
+    return admission->Check(core, context.peer());
+  };
   std::vector<std::unique_ptr<Service>> services;
-  services.push_back(std::make_unique<CompatService>(job));
-  services.push_back(std::make_unique<TrainLoopService>());
+  services.push_back(std::make_unique<CompatService>(admit));
+  services.push_back(std::make_unique<TrainLoopService>(admit));
   return services;
 }
 

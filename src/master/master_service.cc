@@ -90,6 +90,19 @@ void ToProto(const ExchangeReply& reply, pb::ExchangeResponse* out) {
   out->set_ps_epoch(reply.ps_epoch);
 }
 
+pb::Membership ToProto(const Membership& membership) {
+  pb::Membership out;
+  out.set_number(membership.number);
+  out.set_count(membership.count);
+  for (const Member& member : membership.members) {
+    pb::Member* listed = out.add_members();
+    listed->set_role(std::string(job::NameOf(member.role)));
+    listed->set_index(member.index);
+    listed->set_replica_id(member.id);
+  }
+  return out;
+}
+
 bool SameSecret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
@@ -120,11 +133,12 @@ void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* o
                       .incarnation = Incarnation(in.incarnation()),
                       .process = in.process()};
   for (const uint64_t lease : in.held()) request.held.emplace_back(lease);
-  core.our_door().Join(request, [out, &call](Result<JoinReply> reply) {
+  const milliseconds beat = core.our_door().BeatEvery();
+  core.our_door().Join(request, [out, &call, beat](Result<JoinReply> reply) {
     if (reply.ok()) {
       out->set_incarnation(reply->incarnation.value());
       for (const LeaseId lease : reply->held) out->add_held(lease.value());
-      out->set_beat_ms(OurDoor::kBeat.count());
+      out->set_beat_ms(static_cast<uint32_t>(beat.count()));
       out->set_silence_ms(OurDoor::kSilence.count());
     }
     call.Answer(reply.status());
@@ -136,7 +150,8 @@ void Leave(Core& core, Call& call, const pb::LeaveRequest& in, pb::LeaveResponse
                         [&call](const Result<Done>& done) { call.Answer(done.status()); });
 }
 
-void Beat(Core& core, Call& call, const pb::BeatRequest& in, pb::BeatResponse*) {
+void Beat(Core& core, Call& call, const pb::BeatRequest& in, pb::BeatResponse* out) {
+  out->set_beat_ms(static_cast<uint32_t>(core.our_door().BeatEvery().count()));
   core.our_door().Beat(Incarnation(in.incarnation()),
                        [&call](const Result<Done>& done) { call.Answer(done.status()); });
 }
@@ -280,10 +295,11 @@ class MembershipStream final : private Loop::Event {
     pb::Master::AsyncService& service;
     const Admit admit;
     grpc::ServerCompletionQueue& queue;
+    std::shared_ptr<const pb::Membership> newest = {};  // shared by all streams
   };
 
   // Waits for a watcher.
-  static void Await(const Source& source) { new MembershipStream(source); }
+  static void Await(Source& source) { new MembershipStream(source); }
 
  private:
   enum class State { kAwaited, kOpen, kEnded };
@@ -298,7 +314,7 @@ class MembershipStream final : private Loop::Event {
     MembershipStream& stream_;
   };
 
-  explicit MembershipStream(const Source& source)
+  explicit MembershipStream(Source& source)
       : source_(source), writer_(&context_), over_event_(*this) {
     context_.AsyncNotifyWhenDone(over_event_.Tag());
     source_.service.RequestWatch(&context_, &in_, &writer_, &source_.queue, &source_.queue, Tag());
@@ -347,23 +363,18 @@ class MembershipStream final : private Loop::Event {
   }
 
   void Push(const Membership& membership) {
-    next_.Clear();
-    next_.set_number(membership.number);
-    for (const Member& member : membership.members) {
-      pb::Member* out = next_.add_members();
-      out->set_role(std::string(job::NameOf(member.role)));
-      out->set_index(member.index);
-      out->set_replica_id(member.id);
+    if (source_.newest == nullptr || source_.newest->number() != membership.number) {
+      source_.newest = std::make_shared<const pb::Membership>(ToProto(membership));
     }
-    pending_ = true;
+    next_ = source_.newest;
     WriteNext();
   }
 
   void WriteNext() {
-    if (busy_ || !pending_ || state_ != State::kOpen) return;
+    if (busy_ || next_ == nullptr || state_ != State::kOpen) return;
     busy_ = true;
-    pending_ = false;
-    writer_.Write(next_, Tag());
+    writer_.Write(*next_, Tag());
+    next_ = nullptr;  // gRPC has a copy
   }
 
   void DeleteIfThrough() {
@@ -372,14 +383,13 @@ class MembershipStream final : private Loop::Event {
 
   uint64_t id() const { return reinterpret_cast<uintptr_t>(this); }
 
-  const Source& source_;
+  Source& source_;
   grpc::ServerContext context_;
   pb::WatchRequest in_;
   grpc::ServerAsyncWriter<pb::Membership> writer_;
   Over over_event_;
-  pb::Membership next_;
+  std::shared_ptr<const pb::Membership> next_;  // null: nothing to write
   State state_ = State::kAwaited;
-  bool pending_ = false;
   bool busy_ = false;      // a tag of ours is with gRPC
   bool released_ = false;  // gRPC has ended the call, and the core has let go of it
 };

@@ -145,6 +145,22 @@ TEST_F(MasterServiceTest, ShowsTheMembershipAndEachChangeToAWatcher) {
   });
 }
 
+TEST_F(MasterServiceTest, RefusesARequestThatIsTooLong) {
+  WorkerProcess worker(master_, 0);
+  pb::RestoreShardsRequest request;
+  request.set_content(std::string(size_t{17} << 20, ' '));
+  pb::RestoreShardsResponse response;
+
+  // Before the token is looked at.
+  EXPECT_EQ(worker.stub()
+                .RestoreShards(NewContext(seconds(60), "wrong").get(), request, &response)
+                .error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  request.set_content("{}");
+  EXPECT_EQ(worker.stub().RestoreShards(NewContext().get(), request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(MasterServiceTest, RefusesCallsAndStreamsWithoutTheToken) {
   WorkerProcess worker(master_, 0);
   pb::GetJobResponse job;

@@ -16,16 +16,29 @@ ReplicaRef OldDoor::ReplicaOf(int64_t worker_id, const std::string& worker_type)
   return {decoded->role, decoded->id};
 }
 
-Session& OldDoor::SessionOf(ReplicaRef replica) {
+Result<Session*> OldDoor::SessionOf(ReplicaRef replica) {
   Session* session = parts_.sessions.FindOldDoor(replica);
-  if (session == nullptr) session = &parts_.sessions.Open(replica, true, "", parts_.now);
+  if (session == nullptr) {
+    if (parts_.keeper.Find(replica) == nullptr && ++unknown_ > kMostUnknown) {
+      return ResourceExhausted(
+          "{} {} is not a replica of this job, and {} such callers came before",
+          job::NameOf(replica.role), replica.id, kMostUnknown);
+    }
+    session = &parts_.sessions.Open(replica, true, "", parts_.now);
+  }
   session->heard_at = parts_.now;
-  return *session;
+  parts_.keeper.troubled().Clear(replica);
+  return session;
 }
 
 void OldDoor::Fetch(uint64_t call, ReplicaRef replica, const std::string& dataset,
                     const Reply<std::optional<LeasedShard>>& reply) {
-  Session& session = SessionOf(replica);
+  const Result<Session*> found = SessionOf(replica);
+  if (!found.ok()) {
+    parts_.outbox.Send<std::optional<LeasedShard>>(reply, found.status());
+    return;
+  }
+  Session& session = **found;
   session.fetch_cut.reset();
   parts_.dispatcher.Ask(
       Waiter{.call = call,
@@ -65,7 +78,10 @@ void OldDoor::ReportTask(const std::string& dataset, int32_t task, const std::st
 
 void OldDoor::WorkerSync(const std::string& name, ReplicaRef replica, const Reply<bool>& reply) {
   // These clients poll once a second, so nothing is held.
-  parts_.sync.Arrive(name, replica, parts_.keeper.Running(replica.role), parts_.now,
+  parts_.sync.Arrive(name, replica,
+                     parts_.sync.HasBarrier(name) ? std::vector<ReplicaRef>()
+                                                  : parts_.keeper.Running(replica.role),
+                     parts_.now,
                      [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
   parts_.sync.Tick(parts_.now);
 }
@@ -80,7 +96,12 @@ void OldDoor::AcquireLock(const std::string& name, ReplicaRef replica, int32_t s
                           const Reply<bool>& reply) {
   std::optional<Time> until;
   if (seconds >= 0) until = parts_.now + std::chrono::seconds(seconds);
-  parts_.sync.Acquire(name, SessionOf(replica).incarnation, until,
+  const Result<Session*> session = SessionOf(replica);
+  if (!session.ok()) {
+    parts_.outbox.Send<bool>(reply, session.status());
+    return;
+  }
+  parts_.sync.Acquire(name, (*session)->incarnation, until,
                       [this, reply](bool acquired) { parts_.outbox.Send<bool>(reply, acquired); });
 }
 
@@ -99,6 +120,11 @@ bool OldDoor::LeftUnanswered(ReplicaRef ref) const {
   // Cut off while it lived on: a process that ends by its own will hangs up at its very end.
   constexpr std::chrono::seconds kLivedOn{2};
   return session->fetch_cut && parts_.now - *session->fetch_cut >= kLivedOn;
+}
+
+void OldDoor::SetClusterVersion(const std::string& key, int32_t version) {
+  if (versions_.size() >= kMostVersions && !versions_.contains(key)) versions_.clear();
+  versions_[key] = version;
 }
 
 int32_t OldDoor::ClusterVersion(const std::string& key) const {

@@ -42,13 +42,20 @@ class OldDoor {
   static ReplicaRef ReplicaOf(int64_t worker_id, const std::string& worker_type);
 
   int32_t ClusterVersion(const std::string& key) const;
-  void SetClusterVersion(const std::string& key, int32_t version) { versions_[key] = version; }
+  void SetClusterVersion(const std::string& key, int32_t version);
 
  private:
-  Session& SessionOf(ReplicaRef replica);
+  // Callers that claim to be replicas which the master did not launch: somebody started them by
+  // hand, and they are few.
+  static constexpr size_t kMostUnknown = 1024;
+  static constexpr size_t kMostVersions = 65536;
+
+  // ResourceExhausted: too many unknown ones.
+  Result<Session*> SessionOf(ReplicaRef replica);
 
   Parts parts_;
   std::map<std::string, int32_t> versions_;
+  size_t unknown_ = 0;  // sessions opened for unknown replicas in this master life
 };
 
 }  // namespace edl::master

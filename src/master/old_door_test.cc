@@ -319,7 +319,7 @@ TEST(OldDoorHang, StandsStillWhileTheHolderWaits) {
   master.FetchShard(Worker(0));
   master.LetPass(seconds(200));
   const HeldFetch waits = master.Fetch(Worker(0));
-  master.LetPass(std::chrono::hours(1));
+  master.LetPass(std::chrono::minutes(50));
   ASSERT_EQ(master.Data().leases, 2);
   master.core().old_door().FetchCut(waits.call, Worker(0), std::nullopt);
 
@@ -330,7 +330,7 @@ TEST(OldDoorHang, StandsStillWhileTheHolderWaits) {
   EXPECT_EQ(master.Data().leases, 1);
 }
 
-TEST(OldDoorHang, IsNotTheRuleAtOurDoor) {
+TEST(OldDoorHang, GivesOurClientsAnHourForTheFirstShard) {
   CoreFixture master;
   master.Register(Shards(1));
   OurClient beating(master, Worker(0));
@@ -339,6 +339,30 @@ TEST(OldDoorHang, IsNotTheRuleAtOurDoor) {
   master.LetPass(std::chrono::minutes(20));
 
   EXPECT_EQ(master.Data().leases, 1);
+}
+
+TEST(OldDoor, TakesNoReportOfALeaseOfOurOwnClients) {
+  CoreFixture master;
+  master.Register(Shards(2));
+  OurClient ours(master, Worker(0));
+  const LeasedShard shard = ours.Lease();
+
+  master.ReportTask(shard);  // anybody can guess its number
+
+  EXPECT_EQ(master.Data().records_done, 0);
+  EXPECT_EQ(ours.Report(shard), Verdict::kAccepted);
+}
+
+TEST(OldDoor, OpensSessionsForSoManyUnknownCallersOnly) {
+  CoreFixture master;
+  master.Register(Shards(5000));
+  for (int64_t id = 0; id < 1024; ++id) master.FetchShard(Worker(1000 + id));
+
+  const HeldFetch refused = master.Fetch(Worker(99'999));
+
+  ASSERT_TRUE(refused.answer.answered());
+  EXPECT_EQ(refused.answer.result().status().code(), Code::kResourceExhausted);
+  master.FetchShard(Worker(1000));
 }
 
 // Who calls.

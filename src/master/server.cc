@@ -1,20 +1,27 @@
 #include "master/server.h"
 
 #include <chrono>
+#include <limits>
 
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
 
+#include "base/log.h"
 #include "master/compat_service.h"
+#include "master/listener.h"
 #include "master/master_service.h"
 
 namespace edl::master {
 namespace {
 
-constexpr int kMostMessageBytes = 256 << 20;  // as the published clients allow
-// Notices callers that vanished without a word while their call is held.
-constexpr int kPingEveryMs = 20000;
-constexpr int kPingTimeoutMs = 10000;
+// What a caller may send. The longest request is a shard checkpoint; anybody may send one before
+// its token is looked at.
+constexpr int kMostRequestBytes = 16 << 20;
+constexpr int kMostAnswerBytes = 256 << 20;  // as the published clients allow
+// Of all connections together, for what is received and not yet decided upon.
+constexpr size_t kMostBufferBytes = size_t{384} << 20;
+constexpr int kMostCallsPerConnection = 256;
 
 }  // namespace
 
@@ -23,23 +30,29 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   // Debian builds abseil with its search for deadlocks on: a twentieth of the master's time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::unique_ptr<Server> server(new Server(core));
-  server->services_ = NewCompatServices(job);
+  server->services_ = NewCompatServices(job, address.starts_with("127."));
   server->services_.push_back(NewMasterService(token));
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
-  // Clients beat and reconnect as often as they like.
+  // The kernels watch the connections (below); gRPC's own pings are answered by the peer's process,
+  // which may be busy, and would set the sockets' timeouts.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, std::numeric_limits<int>::max());
+  // Clients reconnect as often as they like.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
-  builder.SetMaxSendMessageSize(kMostMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.SetMaxReceiveMessageSize(kMostRequestBytes);
+  builder.SetMaxSendMessageSize(kMostAnswerBytes);
+  builder.SetResourceQuota(grpc::ResourceQuota("master").Resize(kMostBufferBytes));
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &server->port_);
   for (const auto& service : server->services_) builder.RegisterService(&service->Registered());
   server->queue_ = builder.AddCompletionQueue();
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || server->port_ == 0) {
     return Unavailable("the master cannot listen on {}: the port is taken", address);
+  }
+  if (WatchPeersOf(server->port_) == 0) {
+    LOG_WARNING("the sockets on {} are not found: machines that vanish are noticed late", address);
   }
   for (const auto& service : server->services_) service->Listen(*server->queue_);
   return server;

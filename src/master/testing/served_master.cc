@@ -57,6 +57,8 @@ std::shared_ptr<grpc::Channel> ServedMaster::Connect() const {
                                    grpc::InsecureChannelCredentials(), arguments);
 }
 
+int ServedMaster::port() const { return server_->port(); }
+
 void ServedMaster::AwaitShown(int64_t version) {
   const MutexLock lock(mutex_);
   while (shown_ < version) changed_.Wait(mutex_);

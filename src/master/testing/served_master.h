@@ -27,6 +27,7 @@ class ServedMaster {
 
   // A connection of its own, as another process would have it.
   std::shared_ptr<grpc::Channel> Connect() const;
+  int port() const;
   // Runs `work` on the loop and returns when it is done and committed.
   void OnLoop(const std::function<void(Core&)>& work);
   void Register(const DatasetSpec& spec);
