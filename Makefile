@@ -100,7 +100,7 @@ simulation: # random schedules of crashes, over all cores
 # -rP: what passed tells its seed too, its kills, and how many of them hit.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
-	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps mutants native python_descriptor table_steps)
+	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps mutants native python_descriptor scale_load table_steps)
 	@$(step) "tier 2: local jobs" $(pytest) -v -rP tests/e2e $(ARGS)
 
 .PHONY: test-cluster
@@ -153,7 +153,7 @@ images: wheels ## Build our images with buildah, podman or docker; ARGS=--stand-
 	@$(step) "images" tools/images $(ARGS)
 
 bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists them
-	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load bench_table native ps_load python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load scale_load bench_table native ps_load python_descriptor)
 	@$(step) "benchmark $*" tools/bench $(BUILD)/release $* $(ARGS)
 
 .PHONY: clean

@@ -23,6 +23,7 @@
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/descriptor_limit.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -35,6 +36,7 @@
 #include "master/ledger.h"
 #include "master/loop.h"
 #include "master/server.h"
+#include "master/status_writer.h"
 
 namespace edl::apps {
 namespace {
@@ -190,6 +192,8 @@ class Master {
          .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
          .on_this_machine = cluster_ == nullptr,
          .master_env = environment});
+    master::StatusWriter status(
+        [this](const job::JobView& view, bool durable) { Show(view, durable); });
     master::Loop loop(
         core, clock_,
         {.commands = [&](std::vector<master::Command> commands) { hands.Do(std::move(commands)); },
@@ -197,12 +201,13 @@ class Master {
              [&](std::vector<master::ServerCommand> commands) {
                if (servers_ != nullptr) servers_->Do(std::move(commands));
              },
-         .view = [&](const job::JobView& view) { Show(view); },
+         .view = [&](const job::JobView& view) { status.Show(view, /*durable=*/true); },
          // Here the client asks by itself, and the file need not follow every record.
          .progress = cluster_ == nullptr
                          ? nullptr
-                         : std::function<void(const job::JobView&)>(
-                               [&](const job::JobView& view) { cluster_->Show(view.ToJson()); }),
+                         : std::function<void(const job::JobView&)>([&](const job::JobView& view) {
+                             status.Show(view, /*durable=*/false);
+                           }),
          .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          master::Server::Start(address, setting_.token, setting_.job, core));
@@ -227,6 +232,7 @@ class Master {
         });
     if (cluster_ != nullptr) Obey(loop);
     const Status ran = loop.Run(server->queue());
+    status.Flush();
     if (!ran.ok()) {
       LOG_ERROR(
           "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
@@ -284,10 +290,13 @@ class Master {
         std::move(answers), clock_);
   }
 
-  void Show(const job::JobView& view) {
+  // On the status writer's thread.
+  void Show(const job::JobView& view, bool durable) {
     const std::string json = view.ToJson();
-    const Status written = WriteFileAtomically(setting_.folder / "status.json", json);
-    if (!written.ok()) LOG_WARNING("{}", written.message());
+    if (durable) {
+      const Status written = WriteFileAtomically(setting_.folder / "status.json", json);
+      if (!written.ok()) LOG_WARNING("{}", written.message());
+    }
     if (cluster_ != nullptr) cluster_->Show(json);
   }
 
@@ -337,6 +346,10 @@ int RunMaster(int argc, char** argv) {
     return kBadConfiguration;
   }
   SetLogLevel(setting->job.log_level);
+  // A connection a process of the job.
+  if (const auto raised = RaiseDescriptorLimit(); !raised.ok()) {
+    LOG_WARNING("{}", raised.status().message());
+  }
   const SystemClock clock;
   const Status ended = Master(*setting, clock).Run();
   LOG_ERROR("the master cannot start: {}", ended.message());

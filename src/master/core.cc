@@ -22,6 +22,11 @@ double Seconds(WallTime time) {
 
 // How long replicas may take to go at the end before the job ends without their word.
 constexpr std::chrono::seconds kEndAtMost{10};
+// How long a replica may be silent, or its shard hang, beyond the limits for that: before it is
+// replaced, and before it is ended because all data is done. A program may hold Python's lock while
+// it writes its model at the end.
+constexpr std::chrono::seconds kReplacedAfter{30};
+constexpr std::chrono::seconds kEndedAfter{300};
 // How long the end waits for a last checkpoint that nobody relies on.
 constexpr std::chrono::seconds kSaveAtMost{60};
 
@@ -70,6 +75,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   keeper_.set_ps_lanes(parameters_.lanes());
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
+  our_door_.OnLoaded();
   return Ok();
 }
 
@@ -154,7 +160,7 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       break;
     case job::ReplicaEvent::Kind::kExited: {
       const ReplicaKeeper::Replica* replica = keeper_.Find(event.name);
-      EndOfLife end{.last_lines = std::move(last_lines)};
+      EndOfLife end{.version = dispatcher_.counters().version, .last_lines = std::move(last_lines)};
       if (replica != nullptr) {
         const ReplicaRef ref = replica->row.replica;
         end.progressed = ref.role == job::Role::kPs
@@ -164,12 +170,13 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
         dispatcher_.ForgetProgress(ref);
         CloseReplica(ref);
       }
+      progress_.Forget(event.name);
       keeper_.OnExit(event.name, event.cause, std::move(end), now_);
       break;
     }
   }
   ++view_number_;
-  Tick();
+  tick_due_ = true;  // once for all events of this round
 }
 
 std::vector<int64_t> Core::RunningServers() const {
@@ -328,7 +335,33 @@ void Core::DriveEnd() {
   }
 }
 
+void Core::EndTroubled() {
+  for (auto& [replica, reason] : dispatcher_.TakeHung()) {
+    keeper_.troubled().Add(replica, std::move(reason), now_);
+  }
+  if (keeper_.troubled().number() != shown_troubles_) {
+    shown_troubles_ = keeper_.troubled().number();
+    ++view_number_;
+  }
+  if (ending_) return;
+  // All data is done, or the user wants it: a replica that runs and does not work is ended. A chief
+  // is replaced even then, for it has more to do than shards.
+  const bool done = dispatcher_.AllFinished();
+  const auto troubles = keeper_.troubled().all();
+  for (const auto& [replica, trouble] : troubles) {
+    const bool trains = replica.role == job::Role::kWorker || replica.role == job::Role::kChief;
+    const bool replace = !done || replica.role == job::Role::kChief;
+    if (!trains || now_ - trouble.since <= (done ? kEndedAfter : kReplacedAfter)) continue;
+    if (!done && !spec_.relaunch_timeout_worker) continue;
+    if (keeper_.EndTroubled(replica, replace)) {
+      remarks_.push_back(fmt::format("{} {} was {}: it {}", job::NameOf(replica.role), replica.id,
+                                     replace ? "replaced" : "ended", trouble.reason));
+    }
+  }
+}
+
 void Core::Tick() {
+  tick_due_ = false;
   if (job::IsFinal(state_)) return;
   our_door_.Tick();
   sync_.Tick(now_);
@@ -343,6 +376,7 @@ void Core::Tick() {
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   dispatcher_.Tick(now_);
   dispatcher_.SettleAll(now_);
+  EndTroubled();
   if (keeper_.failure() && !ending_) {
     End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
   }
@@ -368,6 +402,7 @@ void Core::SaveCounters() {
 }
 
 Status Core::Commit() {
+  if (tick_due_) Tick();
   dispatcher_.Flush();
   sessions_.Flush();
   sync_.Flush();
@@ -407,20 +442,19 @@ job::JobView Core::View() const {
     view.servers = parameters_.View(now_);
     if (!parameters_.checkpoints().empty()) view.checkpoint = parameters_.checkpoints().back().name;
   }
-  std::map<DatasetId, int64_t> leases;
-  for (const auto& [id, lease] : dispatcher_.leases()) ++leases[lease.row.dataset];
   for (const auto& [name, dataset] : dispatcher_.datasets()) {
     view.datasets.push_back(dataset->View());
-    view.datasets.back().leases = leases[dataset->id()];
+    view.datasets.back().leases = dispatcher_.LeasesOf(*dataset);
   }
   for (const auto& [name, replica] : keeper_.replicas()) {
+    const std::string trouble = keeper_.troubled().ReasonOf(replica.row.replica);
     view.replicas.push_back({.name = name,
                              .role = std::string(job::NameOf(replica.row.replica.role)),
                              .index = replica.row.index,
                              .id = replica.row.replica.id,
                              .state = replica.row.state,
                              .process_id = replica.row.process_id,
-                             .reason = replica.row.reason,
+                             .reason = trouble.empty() ? replica.row.reason : trouble,
                              .leases = dispatcher_.LeasesOf(replica.row.replica)});
   }
   std::sort(view.replicas.begin(), view.replicas.end(), [](const auto& a, const auto& b) {

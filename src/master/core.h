@@ -101,6 +101,8 @@ class Core {
   // Starts ending the job with `outcome`.
   void End(job::JobState outcome, std::string reason, std::vector<std::string> last_lines);
   void EndTraining();
+  // Ends or replaces replicas that run and do not work, by the rules of docs/states/replica.md.
+  void EndTroubled();
   void DriveEnd();
   bool EvaluatorIsThrough() const;
   // Whether it said that it waits beyond the time that it gets at the end.
@@ -143,6 +145,8 @@ class Core {
   Time evaluator_waits_until_;  // by its own word
   Time ending_since_;
   uint64_t view_number_ = 0;
+  uint64_t shown_troubles_ = 0;
+  bool tick_due_ = false;
   const uint64_t seed_;
   std::string saved_counters_;
 };

@@ -290,7 +290,7 @@ TEST(Leftovers, AreLeasedAgainWhenTheFreshWorkerLostThemByItsSilence) {
   ASSERT_EQ(frozen.Ask()->answer, Answer::kFinished);
 
   master.FallSilent(frozen.incarnation());
-  master.LetPass(seconds(11));
+  master.LetPass(OurDoor::kSilence + seconds(1));
   master.Exit(launches.front().name, Succeeded());
 
   EXPECT_EQ(master.TakeLaunches().size(), 1u);

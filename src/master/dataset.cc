@@ -27,6 +27,16 @@ Status Dataset::Check(const DatasetSpec& spec) {
     return InvalidArgument("dataset '{}' has {} batches per shard; it must be from 1 to 2^31",
                            spec.name, spec.batches_per_shard);
   }
+  // Each index of such a shard is computed and sent with its lease.
+  constexpr int64_t kMostShuffled = int64_t{1} << 20;
+  if (spec.order == Order::kShuffleRecords &&
+      spec.batch_size * spec.batches_per_shard > kMostShuffled) {
+    return InvalidArgument(
+        "dataset '{}' shuffles records and has {} batches of {} records in a shard; with shuffled "
+        "records a shard has at most {} records: lower num_minibatches_per_shard, or shuffle "
+        "shards",
+        spec.name, spec.batches_per_shard, spec.batch_size, kMostShuffled);
+  }
   if (spec.epochs > 0 && spec.epochs > kMost / spec.size) {
     return InvalidArgument("dataset '{}' has {} records and {} epochs: more than can be counted",
                            spec.name, spec.size, spec.epochs);

@@ -399,6 +399,20 @@ TEST_F(DatasetTest, CostsNothingMoreForVeryManyRecords) {
   EXPECT_EQ(shard.indices.size(), static_cast<size_t>(kRecordsPerShard));
 }
 
+TEST(DatasetCheck, BoundsAShardWhoseRecordsAreShuffled) {
+  DatasetSpec spec{.name = "d",
+                   .size = int64_t{1} << 40,
+                   .batch_size = 1000,
+                   .batches_per_shard = 1'000'000,
+                   .order = Order::kShuffleRecords};
+  EXPECT_EQ(Dataset::Check(spec).code(), Code::kInvalidArgument);
+  spec.batches_per_shard = 1000;
+  EXPECT_EQ(Dataset::Check(spec), Ok());
+  spec.batches_per_shard = 1'000'000;
+  spec.order = Order::kShuffleShards;
+  EXPECT_EQ(Dataset::Check(spec), Ok());
+}
+
 TEST(DatasetCheck, RefusesWhatCannotBeCounted) {
   DatasetSpec nameless = Shards(1);
   nameless.name = "";

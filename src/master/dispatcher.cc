@@ -9,16 +9,22 @@
 #include "master/shard_checkpoint.h"
 
 namespace edl::master {
+namespace {
+
+// Of a record shuffle, in one answer: each index is computed and sent. The shard that passes the
+// limit is the last one of its answer.
+constexpr size_t kMostIndicesPerAnswer = size_t{1} << 18;
+
+}  // namespace
 
 Status Dispatcher::Load(Counters counters, Time now) {
   counters_ = counters;
   EDL_ASSIGN_OR_RETURN(std::vector<DatasetRow> datasets, ledger_.Datasets());
   for (DatasetRow& row : datasets) {
-    std::string name = row.spec.name;
     auto dataset = std::make_unique<Dataset>(std::move(row), ledger_);
     // A grant at the old door may have died with the master's last life, and its caller cannot say.
     dataset->ForgiveLeftoverRound();
-    datasets_[name] = std::move(dataset);
+    AddDataset(std::move(dataset));
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<DoneRow> done, ledger_.Done());
   for (const DoneRow& row : done) FindById(row.dataset)->LoadDone(row);
@@ -28,9 +34,7 @@ Status Dispatcher::Load(Counters counters, Time now) {
   for (const ReturnedRow& row : returned) FindById(row.dataset)->LoadReturned(row);
   EDL_ASSIGN_OR_RETURN(const std::vector<LeaseRow> leases, ledger_.Leases());
   for (const LeaseRow& row : leases) {
-    leases_[row.lease] = Lease{.row = row, .since = now, .granted_at = now};
-    held_[row.holder].insert(row.lease);
-    tasks_[{row.dataset, row.task}] = row.lease;
+    AddLease(row, now);
     const Session* session = sessions_.Find(row.holder);
     if (session == nullptr) {
       GiveBack(row.lease, now);
@@ -47,10 +51,66 @@ const Dataset* Dispatcher::Find(const std::string& name) const {
 }
 
 Dataset* Dispatcher::FindById(DatasetId id) {
-  for (auto& [name, dataset] : datasets_) {
-    if (dataset->id() == id) return dataset.get();
+  const auto found = by_id_.find(id);
+  CHECK(found != by_id_.end(), "no dataset has id {}", id);
+  return found->second;
+}
+
+const Dataset* Dispatcher::FindById(DatasetId id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+void Dispatcher::AddDataset(std::unique_ptr<Dataset> dataset) {
+  by_id_[dataset->id()] = dataset.get();
+  const std::string name = dataset->spec().name;
+  datasets_[name] = std::move(dataset);
+}
+
+void Dispatcher::AddLease(const LeaseRow& row, Time now) {
+  const Session* session = sessions_.Find(row.holder);
+  const ReplicaRef replica = session == nullptr ? ReplicaRef{} : session->replica;
+  leases_[row.lease] = Lease{.row = row, .replica = replica, .since = now, .granted_at = now};
+  held_[row.holder].insert(row.lease);
+  ++leases_of_[replica];
+  // Only the published client reports by task number.
+  if (session != nullptr && session->old_door) tasks_[{row.dataset, row.task}] = row.lease;
+  Queue& queue = QueueOf(*FindById(row.dataset));
+  queue.leases.insert(row.lease);
+  queue.participants.AddLease(row.holder, replica);
+  hang_checks_.Set(row.lease, now + kHangCheck);
+}
+
+Lease Dispatcher::RemoveLease(LeaseId id) {
+  const auto place = leases_.find(id);
+  Lease lease = std::move(place->second);
+  leases_.erase(place);
+  held_[lease.row.holder].erase(id);
+  if (--leases_of_[lease.replica] == 0) leases_of_.erase(lease.replica);
+  tasks_.erase({lease.row.dataset, lease.row.task});
+  Queue& queue = QueueOf(*FindById(lease.row.dataset));
+  queue.leases.erase(id);
+  queue.suspects.erase(id);
+  queue.participants.RemoveLease(lease.row.holder, lease.replica);
+  hang_checks_.Remove(id);
+  return lease;
+}
+
+void Dispatcher::AddWaiter(Waiter waiter) {
+  const Session* session = sessions_.Find(waiter.session);
+  CHECK(session != nullptr, "a call of incarnation {} waits, which is gone", waiter.session);
+  Queue& queue = queues_[waiter.dataset];
+  queue.participants.AddWait(waiter.session, session->replica);
+  const Dataset* dataset = Find(waiter.dataset);
+  if (dataset != nullptr) {
+    if (session->replica.role == job::Role::kChief) chief_used_.insert(dataset->id());
+    if (session->told_finished.contains(dataset->id())) queue.waiting_again.insert(waiter.session);
   }
-  CHECK(false, "no dataset has id {}", id);
+  const uint64_t call = waiter.call;
+  if (waiter.deadline) wait_deadlines_.Set(call, *waiter.deadline);
+  calls_of_[waiter.session].insert(call);
+  queue.waiters.push_back(std::move(waiter));
+  by_call_[call] = {&queue, std::prev(queue.waiters.end())};
 }
 
 Result<const Dataset*> Dispatcher::Register(DatasetSpec spec, Time now) {
@@ -61,8 +121,12 @@ Result<const Dataset*> Dispatcher::Register(DatasetSpec spec, Time now) {
     DatasetRow row{.id = id, .spec = std::move(spec)};
     row.seed = Mix(seed_, static_cast<uint64_t>(id.value()));
     ledger_.Put(row);
-    std::string name = row.spec.name;
-    found = datasets_.emplace(name, std::make_unique<Dataset>(std::move(row), ledger_)).first;
+    const std::string name = row.spec.name;
+    AddDataset(std::make_unique<Dataset>(std::move(row), ledger_));
+    found = datasets_.find(name);
+    for (const Waiter& waiter : QueueOf(*found->second).waiters) {
+      if (sessions_.Find(waiter.session)->replica.role == job::Role::kChief) chief_used_.insert(id);
+    }
     LOG_INFO("dataset '{}': {} records, {} epochs, {} shards of {} records", name,
              found->second->spec().size, found->second->spec().epochs,
              found->second->shards_per_epoch(), found->second->records_per_shard());
@@ -72,14 +136,10 @@ Result<const Dataset*> Dispatcher::Register(DatasetSpec spec, Time now) {
 }
 
 void Dispatcher::VoidLeases(const Dataset& dataset) {
-  for (auto lease = leases_.begin(); lease != leases_.end();) {
-    auto here = lease++;
-    if (here->second.row.dataset != dataset.id()) continue;
-    held_[here->second.row.holder].erase(here->first);
-    tasks_.erase({dataset.id(), here->second.row.task});
-    leases_.erase(here);
-  }
+  const std::set<LeaseId> open = QueueOf(dataset).leases;
+  for (const LeaseId lease : open) RemoveLease(lease);
   for (auto& [incarnation, session] : sessions_.all()) session.told_finished.erase(dataset.id());
+  QueueOf(dataset).waiting_again.clear();
 }
 
 Result<const Dataset*> Dispatcher::Reset(const std::string& name, Time now) {
@@ -95,8 +155,8 @@ Result<std::string> Dispatcher::Save(const std::string& name) const {
   const Dataset* dataset = Find(name);
   if (dataset == nullptr) return NotFound("no dataset is named '{}'", name);
   std::vector<ShardKey> leased;
-  for (const auto& [id, lease] : leases_) {
-    if (lease.row.dataset == dataset->id()) leased.push_back(lease.row.key);
+  if (const auto queue = queues_.find(name); queue != queues_.end()) {
+    for (const LeaseId id : queue->second.leases) leased.push_back(leases_.at(id).row.key);
   }
   return SaveShards(*dataset, std::move(leased));
 }
@@ -122,68 +182,67 @@ void Dispatcher::Ask(Waiter waiter, bool hold_unknown, Time now) {
     return;
   }
   waiter.since = now;
-  waiters_.push_back(std::move(waiter));
+  AddWaiter(std::move(waiter));
   if (found != datasets_.end()) Settle(*found->second, now);
 }
 
 bool Dispatcher::ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call,
                                std::function<void(Answer, std::vector<LeasedShard>)> reply) {
-  for (Waiter& waiter : waiters_) {
-    if (waiter.session == session && waiter.number == number) {
-      waiter.call = call;
-      auto old = std::exchange(waiter.reply, std::move(reply));
-      old(Answer::kRetry, {});
-      return true;
-    }
+  const auto calls = calls_of_.find(session);
+  if (calls == calls_of_.end()) return false;
+  for (const uint64_t old_call : calls->second) {
+    const Place place = by_call_.at(old_call);
+    if (place.waiter->number != number) continue;
+    place.waiter->call = call;
+    by_call_.erase(old_call);
+    by_call_[call] = place;
+    calls->second.erase(old_call);
+    calls->second.insert(call);
+    wait_deadlines_.Remove(old_call);
+    if (place.waiter->deadline) wait_deadlines_.Set(call, *place.waiter->deadline);
+    auto old = std::exchange(place.waiter->reply, std::move(reply));
+    old(Answer::kRetry, {});
+    return true;
   }
   return false;
 }
 
 bool Dispatcher::DropWaiter(uint64_t call, Time now) {
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end(); ++waiter) {
-    if (waiter->call == call) {
-      EndWait(waiter, now);
-      return true;
-    }
-  }
-  return false;
+  if (!by_call_.contains(call)) return false;
+  EndWait(call, now);
+  return true;
 }
 
-Waiter Dispatcher::EndWait(WaiterList::iterator waiter, Time now) {
-  Waiter ended = std::move(*waiter);
-  waiters_.erase(waiter);
-  for (const LeaseId lease : held_[ended.session]) {
-    leases_.at(lease).since += now - std::max(ended.since, leases_.at(lease).since);
+Waiter Dispatcher::EndWait(uint64_t call, Time now) {
+  const Place place = by_call_.at(call);
+  Waiter ended = std::move(*place.waiter);
+  Queue& queue = *place.queue;
+  queue.waiters.erase(place.waiter);
+  by_call_.erase(call);
+  wait_deadlines_.Remove(call);
+  // A session is closed after its calls have ended.
+  queue.participants.RemoveWait(ended.session, sessions_.Find(ended.session)->replica);
+  const auto calls = calls_of_.find(ended.session);
+  calls->second.erase(call);
+  if (calls->second.empty()) calls_of_.erase(calls);
+  if (!queue.participants.Waits(ended.session)) queue.waiting_again.erase(ended.session);
+  // Nobody has registered it, and the name may be any text.
+  if (queue.waiters.empty() && Find(ended.dataset) == nullptr) queues_.erase(ended.dataset);
+  if (const auto held = held_.find(ended.session); held != held_.end()) {
+    for (const LeaseId lease : held->second) {
+      leases_.at(lease).since += now - std::max(ended.since, leases_.at(lease).since);
+    }
   }
   return ended;
 }
 
-bool Dispatcher::OthersActive(const Dataset& dataset, ReplicaRef replica) const {
-  const auto other = [&](Incarnation incarnation) {
-    const Session* session = sessions_.Find(incarnation);
-    return session != nullptr && session->replica != replica;
-  };
-  return std::any_of(waiters_.begin(), waiters_.end(),
-                     [&](const Waiter& waiter) {
-                       return waiter.dataset == dataset.spec().name && other(waiter.session);
-                     }) ||
-         std::any_of(leases_.begin(), leases_.end(), [&](const auto& lease) {
-           return lease.second.row.dataset == dataset.id() && other(lease.second.row.holder);
-         });
-}
-
 std::optional<Dataset::Taken> Dispatcher::TakeSuspect(Dataset& dataset) {
-  for (auto lease = leases_.begin(); lease != leases_.end(); ++lease) {
-    if (lease->second.row.dataset != dataset.id() || !lease->second.suspect) continue;
-    const LeaseRow row = lease->second.row;
-    held_[row.holder].erase(row.lease);
-    tasks_.erase({row.dataset, row.task});
-    leases_.erase(lease);
-    ledger_.Delete(row.lease);
-    dataset.Return({row.key, row.failures, row.counted});
-    return dataset.Take({}, true);
-  }
-  return std::nullopt;
+  const std::set<LeaseId>& suspects = QueueOf(dataset).suspects;
+  if (suspects.empty()) return std::nullopt;
+  const LeaseRow row = RemoveLease(*suspects.begin()).row;
+  ledger_.Delete(row.lease);
+  dataset.Return({row.key, row.failures, row.counted});
+  return dataset.Take({}, true);
 }
 
 int32_t Dispatcher::NextTask() {
@@ -197,10 +256,11 @@ bool Dispatcher::GrantTo(Dataset& dataset, Waiter& waiter, Time now) {
   CHECK(session != nullptr, "a call of incarnation {} waits, which is gone", waiter.session);
   std::vector<LeasedShard> granted;
   std::optional<bool> others;
-  while (granted.size() < waiter.at_most) {
+  size_t indices = 0;
+  while (granted.size() < waiter.at_most && indices < kMostIndicesPerAnswer) {
     std::optional<Dataset::Taken> taken = dataset.Take(session->replica, false);
     if (!taken && dataset.HasMore()) {
-      if (!others) others = OthersActive(dataset, session->replica);
+      if (!others) others = QueueOf(dataset).participants.AnyOtherThan(session->replica);
       if (!*others) taken = dataset.Take(session->replica, true);
     }
     if (!taken && !dataset.HasMore() && granted.empty()) taken = TakeSuspect(dataset);
@@ -214,10 +274,9 @@ bool Dispatcher::GrantTo(Dataset& dataset, Waiter& waiter, Time now) {
                        .failures = taken->failures,
                        .counted = taken->counted};
     ledger_.Put(row);
-    leases_[row.lease] = Lease{.row = row, .since = now, .granted_at = now};
-    held_[row.holder].insert(row.lease);
-    tasks_[{row.dataset, row.task}] = row.lease;
+    AddLease(row, now);
     granted.push_back(*Describe(row.lease));
+    indices += granted.back().indices.size();
   }
   if (granted.empty()) return false;
   if (session->replica.role == job::Role::kChief) chief_used_.insert(dataset.id());
@@ -228,30 +287,28 @@ bool Dispatcher::GrantTo(Dataset& dataset, Waiter& waiter, Time now) {
 std::optional<LeasedShard> Dispatcher::Describe(LeaseId id) const {
   auto lease = leases_.find(id);
   if (lease == leases_.end()) return std::nullopt;
-  for (const auto& [name, dataset] : datasets_) {
-    if (dataset->id() != lease->second.row.dataset) continue;
-    LeasedShard shard{.lease = id, .task = lease->second.row.task};
-    shard.key = lease->second.row.key;
-    if (parameter_rule_.has_value()) shard.ledger = parameter_rule_->ledger;
-    dataset->Fill(shard);
-    return shard;
-  }
-  return std::nullopt;
+  const Dataset* dataset = FindById(lease->second.row.dataset);
+  if (dataset == nullptr) return std::nullopt;
+  LeasedShard shard{.lease = id, .task = lease->second.row.task};
+  shard.key = lease->second.row.key;
+  if (parameter_rule_.has_value()) shard.ledger = parameter_rule_->ledger;
+  dataset->Fill(shard);
+  return shard;
 }
 
 void Dispatcher::Settle(Dataset& dataset, Time now) {
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+  Queue& queue = QueueOf(dataset);
+  for (auto waiter = queue.waiters.begin(); waiter != queue.waiters.end();) {
+    // Whoever is left waits for the end: nothing is there for any of them.
+    if (!dataset.HasMore() && queue.suspects.empty()) break;
     auto here = waiter++;
-    if (here->dataset != dataset.spec().name) continue;
-    Session* session = sessions_.Find(here->session);
-    if (session->replica.role == job::Role::kChief) chief_used_.insert(dataset.id());
-    if (GrantTo(dataset, *here, now)) EndWait(here, now);
+    if (GrantTo(dataset, *here, now)) EndWait(here->call, now);
   }
   if (!dataset.HasMore()) ApplyEndRule(dataset, now);
 }
 
-void Dispatcher::Finish(WaiterList::iterator waiter, Dataset& dataset, Time now) {
-  if (Session* session = sessions_.Find(waiter->session)) {
+void Dispatcher::Finish(uint64_t call, Dataset& dataset, Time now) {
+  if (Session* session = sessions_.Find(by_call_.at(call).waiter->session)) {
     session->told_finished.insert(dataset.id());
     if (!session->ended) {
       session->ended = true;
@@ -259,7 +316,7 @@ void Dispatcher::Finish(WaiterList::iterator waiter, Dataset& dataset, Time now)
     }
   }
   dataset.set_told_finished();
-  EndWait(waiter, now).reply(Answer::kFinished, {});
+  EndWait(call, now).reply(Answer::kFinished, {});
 }
 
 // A training program often cannot report its last records before it is told the end: they sit in a
@@ -270,46 +327,48 @@ void Dispatcher::ApplyEndRule(Dataset& dataset, Time now) {
   // Here a shard is reported when its pushes are acknowledged, so nobody waits for the end to
   // report its last ones; and until all is durable, some of it may have to be done once more.
   if (IsRuled(dataset) && (!dataset.Complete() || !parameter_rule_->durable)) return;
-  std::set<Incarnation> waiting;
-  std::set<Incarnation> holders;
-  for (const Waiter& waiter : waiters_) {
-    if (waiter.dataset == dataset.spec().name) waiting.insert(waiter.session);
-  }
-  if (waiting.empty()) return;
-  for (const auto& [id, lease] : leases_) {
-    if (lease.row.dataset == dataset.id()) holders.insert(lease.row.holder);
-  }
-  const bool all_holders_wait =
-      std::includes(waiting.begin(), waiting.end(), holders.begin(), holders.end());
+  const Queue& queue = QueueOf(dataset);
+  const Participants& participants = queue.participants;
+  if (queue.waiters.empty()) return;
+  const bool all_holders_wait = participants.AllHoldersWait();
+  // While somebody trains, only those are told who were told before. Else nearly all are told and
+  // wait no more, so that the walk over all who wait is paid for by each of them once.
+  if (!all_holders_wait && queue.waiting_again.empty()) return;
   const bool chief_is_last = chief_expected_ && chief_used_.contains(dataset.id());
-  const auto is_chief = [&](Incarnation incarnation) {
-    return sessions_.Find(incarnation)->replica.role == job::Role::kChief;
-  };
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    auto here = waiter++;
-    if (here->dataset != dataset.spec().name) continue;
-    const bool alone = holders.empty() || (holders.size() == 1 && holders.contains(here->session));
-    const bool last = chief_is_last ? is_chief(here->session) : here->session == *waiting.begin();
-    const bool told_before = sessions_.Find(here->session)->told_finished.contains(dataset.id());
-    if (alone || told_before || (all_holders_wait && !last)) Finish(here, dataset, now);
+  const Incarnation first = participants.FirstWaiting();
+  std::vector<uint64_t> told;
+  for (const Waiter& waiter : queue.waiters) {
+    const bool alone = !participants.any_holders() || participants.IsOnlyHolder(waiter.session);
+    const bool last = chief_is_last
+                          ? sessions_.Find(waiter.session)->replica.role == job::Role::kChief
+                          : waiter.session == first;
+    const bool told_before = queue.waiting_again.contains(waiter.session);
+    if (alone || told_before || (all_holders_wait && !last)) told.push_back(waiter.call);
   }
+  for (const uint64_t call : told) Finish(call, dataset, now);
 }
 
-void Dispatcher::Complete(std::map<LeaseId, Lease>::iterator place, Outcome outcome,
-                          const std::string& error, Time now) {
-  const Lease lease = place->second;
+// Since when a lease is worked on. Our clients report one shard after another, so a shard of many
+// that were leased at once is not older than the last report.
+Time Dispatcher::BusySince(const Lease& lease, const Session* session) {
+  if (session == nullptr || session->old_door) return lease.since;
+  return std::max(lease.since, session->reported_at);
+}
+
+void Dispatcher::Complete(LeaseId id, Outcome outcome, const std::string& error, Time now) {
+  const Lease lease = RemoveLease(id);
   Dataset& dataset = *FindById(lease.row.dataset);
   Session* session = sessions_.Find(lease.row.holder);
   const Dataset::Taken shard{lease.row.key, lease.row.failures, lease.row.counted};
-  leases_.erase(place);
-  held_[lease.row.holder].erase(lease.row.lease);
-  tasks_.erase({lease.row.dataset, lease.row.task});
   ledger_.Delete(lease.row.lease);
   switch (outcome) {
     case Outcome::kDone:
       counters_.version += dataset.Done(shard);
-      slowest_shard_ = std::max(slowest_shard_, now - lease.since);
-      if (session != nullptr) progressed_.insert(session->replica);
+      shard_times_.Add(now - BusySince(lease, session));
+      if (session != nullptr) {
+        session->reported_at = now;
+        progressed_.insert(session->replica);
+      }
       break;
     case Outcome::kGivenBack:
       dataset.Return(shard);
@@ -328,6 +387,12 @@ void Dispatcher::Complete(std::map<LeaseId, Lease>::iterator place, Outcome outc
 Verdict Dispatcher::Report(const Session& session, const ShardReport& report, Time now) {
   auto lease = leases_.find(report.lease);
   if (lease == leases_.end() || lease->second.row.holder != session.incarnation) {
+    // It did not hang after all: the next ones get the time that it would have needed.
+    if (const auto hung = reclaimed_as_hung_.find(report.lease);
+        hung != reclaimed_as_hung_.end() && report.outcome == Outcome::kDone) {
+      known_slow_ = std::max(known_slow_, 2 * (now - hung->second));
+      reclaimed_as_hung_.erase(hung);
+    }
     return Verdict::kLost;
   }
   // A program that pushes nothing under its leases has nothing there to lose.
@@ -336,7 +401,7 @@ Verdict Dispatcher::Report(const Session& session, const ShardReport& report, Ti
       report.ps_epoch < parameter_rule_->ps_epoch) {
     return Verdict::kReopen;
   }
-  Complete(lease, report.outcome, report.error, now);
+  Complete(report.lease, report.outcome, report.error, now);
   return Verdict::kAccepted;
 }
 
@@ -346,8 +411,8 @@ void Dispatcher::ReportTask(const std::string& name, int32_t task, Outcome outco
   if (dataset == nullptr) return;
   auto known = tasks_.find({dataset->id(), task});
   if (known == tasks_.end()) return;
-  auto lease = leases_.find(known->second);
-  if (outcome == Outcome::kDone) MarkSuspects(lease->second);
+  const LeaseId lease = known->second;
+  if (outcome == Outcome::kDone) MarkSuspects(leases_.at(lease));
   Complete(lease, outcome, error, now);
 }
 
@@ -359,12 +424,17 @@ void Dispatcher::MarkSuspects(const Lease& reported) {
     Lease& lease = leases_.at(id);
     if (lease.row.dataset != reported.row.dataset) continue;
     lease.suspect = !session->out_of_order && (lease.suspect || id < reported.row.lease);
+    std::set<LeaseId>& suspects = QueueOf(*FindById(lease.row.dataset)).suspects;
+    if (lease.suspect) {
+      suspects.insert(id);
+    } else {
+      suspects.erase(id);
+    }
   }
 }
 
 void Dispatcher::GiveBack(LeaseId id, Time now) {
-  auto lease = leases_.find(id);
-  if (lease != leases_.end()) Complete(lease, Outcome::kGivenBack, "", now);
+  if (leases_.contains(id)) Complete(id, Outcome::kGivenBack, "", now);
 }
 
 void Dispatcher::ForgiveRoundsOf(Incarnation session) {
@@ -376,9 +446,9 @@ void Dispatcher::ForgiveRoundsOf(Incarnation session) {
 }
 
 void Dispatcher::Reclaim(Incarnation session, Time now) {
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    auto here = waiter++;
-    if (here->session == session) EndWait(here, now).reply(Answer::kRetry, {});
+  if (const auto calls = calls_of_.find(session); calls != calls_of_.end()) {
+    const std::set<uint64_t> ended = calls->second;
+    for (const uint64_t call : ended) EndWait(call, now).reply(Answer::kRetry, {});
   }
   KeepOnly(session, {}, now);
   held_.erase(session);
@@ -387,7 +457,9 @@ void Dispatcher::Reclaim(Incarnation session, Time now) {
 std::vector<LeaseId> Dispatcher::KeepOnly(Incarnation session, const std::set<LeaseId>& held,
                                           Time now) {
   std::vector<LeaseId> kept;
-  const std::set<LeaseId> mine = held_[session];
+  const auto found = held_.find(session);
+  if (found == held_.end()) return kept;
+  const std::set<LeaseId> mine = found->second;
   for (const LeaseId lease : mine) {
     if (held.contains(lease)) {
       kept.push_back(lease);
@@ -398,27 +470,44 @@ std::vector<LeaseId> Dispatcher::KeepOnly(Incarnation session, const std::set<Le
   return kept;
 }
 
+Duration Dispatcher::HangLimit(bool old_door) const {
+  if (shard_times_.empty() && known_slow_ == Duration::zero() && !old_door) return kHangAtFirst;
+  return std::max<Duration>({kHangAtLeast, 5 * shard_times_.Typical(), known_slow_});
+}
+
 void Dispatcher::CheckHangs(Time now) {
-  const Duration limit = std::max<Duration>(kHangAtLeast, 5 * slowest_shard_);
-  std::set<Incarnation> waiting;
-  for (const Waiter& waiter : waiters_) waiting.insert(waiter.session);
-  std::vector<LeaseId> hanging;
-  for (const auto& [id, lease] : leases_) {
+  constexpr size_t kMostRemembered = 1024;
+  while (const std::optional<LeaseId> id = hang_checks_.TakeDue(now)) {
+    const Lease& lease = leases_.at(*id);
     const Session* session = sessions_.Find(lease.row.holder);
-    if (session == nullptr || !session->old_door || waiting.contains(lease.row.holder)) continue;
-    if (now - lease.since > limit) hanging.push_back(id);
-  }
-  for (const LeaseId id : hanging) {
-    LOG_WARNING("lease {} takes longer than {} s: its shard goes to another worker", id,
-                std::chrono::duration_cast<std::chrono::seconds>(limit).count());
-    GiveBack(id, now);
+    const Duration limit = HangLimit(session != nullptr && session->old_door);
+    const Duration busy = now - BusySince(lease, session);
+    // The clock of who waits stands still.
+    const bool waits = session == nullptr || calls_of_.contains(lease.row.holder);
+    if (waits || busy <= limit) {
+      const Duration left = waits ? Duration(std::chrono::seconds(1)) : limit - busy;
+      hang_checks_.Set(*id, now + std::min(left + std::chrono::milliseconds(1), kHangCheck));
+      continue;
+    }
+    std::string reason = fmt::format(
+        "shard {} of epoch {} of '{}' was held for {} s without a report (limit {} s) and went to "
+        "another worker",
+        lease.row.key.ordinal, lease.row.key.epoch, FindById(lease.row.dataset)->spec().name,
+        std::chrono::duration_cast<std::chrono::seconds>(busy).count(),
+        std::chrono::duration_cast<std::chrono::seconds>(limit).count());
+    LOG_WARNING("{} {}: {}", job::NameOf(lease.replica.role), lease.replica.id, reason);
+    hung_.emplace_back(lease.replica, std::move(reason));
+    if (reclaimed_as_hung_.size() >= kMostRemembered) {
+      reclaimed_as_hung_.erase(reclaimed_as_hung_.begin());
+    }
+    reclaimed_as_hung_[*id] = lease.since;
+    GiveBack(*id, now);
   }
 }
 
 void Dispatcher::Tick(Time now) {
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    auto here = waiter++;
-    if (here->deadline && *here->deadline <= now) EndWait(here, now).reply(Answer::kWait, {});
+  while (const std::optional<uint64_t> call = wait_deadlines_.TakeDue(now)) {
+    EndWait(*call, now).reply(Answer::kWait, {});
   }
   CheckHangs(now);
 }
@@ -498,14 +587,13 @@ void Dispatcher::GiveUpRest() {
 }
 
 int64_t Dispatcher::LeasesOf(ReplicaRef replica) const {
-  int64_t count = 0;
-  for (const auto& [incarnation, leases] : held_) {
-    const Session* session = sessions_.Find(incarnation);
-    if (session != nullptr && session->replica == replica) {
-      count += static_cast<int64_t>(leases.size());
-    }
-  }
-  return count;
+  const auto found = leases_of_.find(replica);
+  return found == leases_of_.end() ? 0 : found->second;
+}
+
+int64_t Dispatcher::LeasesOf(const Dataset& dataset) const {
+  const auto found = queues_.find(dataset.spec().name);
+  return found == queues_.end() ? 0 : static_cast<int64_t>(found->second.leases.size());
 }
 
 void Dispatcher::Flush() {

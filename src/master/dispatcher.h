@@ -14,8 +14,11 @@
 #include "base/status.h"
 #include "job/shard_set.h"
 #include "master/dataset.h"
+#include "master/deadlines.h"
 #include "master/ledger.h"
+#include "master/participants.h"
 #include "master/session.h"
+#include "master/shard_times.h"
 #include "master/types.h"
 
 namespace edl::master {
@@ -23,7 +26,8 @@ namespace edl::master {
 // An open lease.
 struct Lease {
   LeaseRow row;
-  Time since;  // of the hang clock: stands still while the holder waits
+  ReplicaRef replica;  // of the holder
+  Time since;          // of the hang clock: stands still while the holder waits
   Time granted_at;
   bool suspect = false;  // old door: its grant may never have arrived
 };
@@ -47,8 +51,11 @@ struct Waiter {
 // Confined: call it on the master's loop.
 class Dispatcher {
  public:
-  // At the old door a shard that takes longer than this, or five times the slowest one, hangs.
+  // A shard that takes longer than this, and than five times what most shards take, hangs. A
+  // published client cannot say that it is alive, so there the first shard counts too.
   static constexpr Duration kHangAtLeast = std::chrono::seconds(300);
+  // The same for our own clients while no shard has been done: nothing is known of the program.
+  static constexpr Duration kHangAtFirst = std::chrono::seconds(3600);
 
   struct Counters {
     uint64_t next_lease = 1;
@@ -139,8 +146,11 @@ class Dispatcher {
   const Dataset* Find(const std::string& name) const;
   const std::map<LeaseId, Lease>& leases() const { return leases_; }
   int64_t LeasesOf(ReplicaRef replica) const;
+  int64_t LeasesOf(const Dataset& dataset) const;
+  // Replicas whose shard hung since the last call, each with the reason for people.
+  std::vector<std::pair<ReplicaRef, std::string>> TakeHung() { return std::exchange(hung_, {}); }
   const Counters& counters() const { return counters_; }
-  size_t waiting() const { return waiters_.size(); }
+  size_t waiting() const { return by_call_.size(); }
   // True once since a replica last reported a batch: what resets its line of idle lives.
   bool MadeProgress(ReplicaRef replica) const { return progressed_.contains(replica); }
   void ForgetProgress(ReplicaRef replica) { progressed_.erase(replica); }
@@ -150,37 +160,69 @@ class Dispatcher {
  private:
   using WaiterList = std::list<Waiter>;
 
+  // What is open of one dataset. There is one for a name that is only waited for, too.
+  struct Queue {
+    WaiterList waiters;  // in the order of their arrival
+    Participants participants;
+    std::set<LeaseId> leases;
+    std::set<LeaseId> suspects;           // old door
+    std::set<Incarnation> waiting_again;  // were told Finished before, and wait
+  };
+  struct Place {
+    Queue* queue = nullptr;
+    WaiterList::iterator waiter;
+  };
+
   Dataset* FindById(DatasetId id);
+  const Dataset* FindById(DatasetId id) const;
+  Queue& QueueOf(const Dataset& dataset) { return queues_[dataset.spec().name]; }
+  void AddDataset(std::unique_ptr<Dataset> dataset);
+  void AddLease(const LeaseRow& row, Time now);
+  // Forgets it here, not in the ledger.
+  Lease RemoveLease(LeaseId id);
+  void AddWaiter(Waiter waiter);
   // Leases of a generation that ends: nobody's any more, and not to be leased again.
   void VoidLeases(const Dataset& dataset);
   void Settle(Dataset& dataset, Time now);
   bool GrantTo(Dataset& dataset, Waiter& waiter, Time now);
   // Whether its shards change parameters that are the business of the rule.
   bool IsRuled(const Dataset& dataset) const;
-  bool OthersActive(const Dataset& dataset, ReplicaRef replica) const;
   std::optional<Dataset::Taken> TakeSuspect(Dataset& dataset);
   void ApplyEndRule(Dataset& dataset, Time now);
-  void Finish(WaiterList::iterator waiter, Dataset& dataset, Time now);
+  void Finish(uint64_t call, Dataset& dataset, Time now);
   // Removes the waiter and lets its holder's hang clocks run on.
-  Waiter EndWait(WaiterList::iterator waiter, Time now);
-  void Complete(std::map<LeaseId, Lease>::iterator lease, Outcome outcome, const std::string& error,
-                Time now);
+  Waiter EndWait(uint64_t call, Time now);
+  void Complete(LeaseId id, Outcome outcome, const std::string& error, Time now);
   void MarkSuspects(const Lease& reported);
   int32_t NextTask();
+  static Time BusySince(const Lease& lease, const Session* session);
+  Duration HangLimit(bool old_door) const;
   void CheckHangs(Time now);
+
+  // At least this often a lease's clock is looked at: the limit moves.
+  static constexpr Duration kHangCheck = std::chrono::seconds(60);
 
   Ledger& ledger_;      // outlives this
   Sessions& sessions_;  // outlives this
   uint64_t seed_;
   Counters counters_;
   std::map<std::string, std::unique_ptr<Dataset>> datasets_;
+  std::map<DatasetId, Dataset*> by_id_;
   std::map<LeaseId, Lease> leases_;
   std::map<Incarnation, std::set<LeaseId>> held_;
+  std::map<ReplicaRef, int64_t> leases_of_;
   std::map<std::pair<DatasetId, int32_t>, LeaseId> tasks_;
-  WaiterList waiters_;
+  std::map<std::string, Queue> queues_;
+  std::map<uint64_t, Place> by_call_;
+  std::map<Incarnation, std::set<uint64_t>> calls_of_;
+  Deadlines<uint64_t> wait_deadlines_;
+  Deadlines<LeaseId> hang_checks_;
   std::set<ReplicaRef> progressed_;
   std::set<DatasetId> chief_used_;
-  Duration slowest_shard_{0};
+  ShardTimes shard_times_;
+  std::map<LeaseId, Time> reclaimed_as_hung_;  // and when they were granted; a few at most
+  Duration known_slow_{0};  // twice what a shard took that was wrongly taken for hung
+  std::vector<std::pair<ReplicaRef, std::string>> hung_;
   bool chief_expected_ = false;
   std::optional<ParameterRule> parameter_rule_;
 };

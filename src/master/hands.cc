@@ -77,6 +77,8 @@ std::string Joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, ","));
 }
 
+constexpr size_t kLongestVariable = 128 << 10;  // MAX_ARG_STRLEN of Linux
+
 }  // namespace
 
 job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
@@ -219,6 +221,18 @@ void Hands::Carry(const Command& command) {
   }
 }
 
+Status CheckEnvironment(const job::ReplicaSpec& spec) {
+  for (const auto& [name, value] : spec.env) {
+    const size_t size = name.size() + 1 + value.size() + 1;
+    if (size <= kLongestVariable) continue;
+    return InvalidArgument(
+        "the variable {} has {} bytes, and Linux starts no program with more than {}: it has an "
+        "address for each replica, so use fewer of them",
+        name, size, kLongestVariable);
+  }
+  return Ok();
+}
+
 Status Hands::Launch(const LaunchCommand& command) {
   std::map<job::Role, std::vector<std::string>> addresses;
   for (const job::Role role : job::kReplicaRoles) {
@@ -229,7 +243,9 @@ Status Hands::Launch(const LaunchCommand& command) {
       }
     }
   }
-  return backend_.Launch(MakeReplicaSpec(command, job_, context_, addresses));
+  const job::ReplicaSpec spec = MakeReplicaSpec(command, job_, context_, addresses);
+  EDL_RETURN_IF_ERROR(CheckEnvironment(spec));
+  return backend_.Launch(spec);
 }
 
 void Hands::OnEvent(const job::ReplicaEvent& event) {

@@ -32,6 +32,9 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
                                  const ReplicaContext& context,
                                  const std::map<job::Role, std::vector<std::string>>& addresses);
 
+// InvalidArgument: its environment is larger than a process can have.
+Status CheckEnvironment(const job::ReplicaSpec& spec);
+
 // Carries the master's commands to the backend, on threads of its own because a backend may be
 // slow, and what the backend tells back to the loop: events, output, and the last lines of what
 // ended. Commands about one replica keep their order; on this machine, all do. Output is read on

@@ -73,6 +73,24 @@ TEST(ReplicaSpecOf, RunsOurParameterServersAndTellsWorkersWhereTheyAre) {
   EXPECT_EQ(worker.env.at("ELASTICDL_PS_ADDRS"), "localhost:1,localhost:2");
 }
 
+TEST(ReplicaSpecOf, IsRefusedWhereAVariableIsTooLongForAProcess) {
+  job::JobSpec job = WorkersOnly(1);
+  job.own_ps = true;
+  job.num_ps = 10'000;
+  std::map<job::Role, std::vector<std::string>> addresses;
+  for (int i = 0; i < job.num_ps; ++i) {
+    addresses[job::Role::kPs].push_back(fmt::format("job-elasticdl-ps-{}:50002", i));
+  }
+  const Status refused =
+      CheckEnvironment(MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, addresses));
+
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_NE(refused.message().find("ELASTICDL_PS_ADDRS"), std::string::npos);
+  addresses[job::Role::kPs].resize(100);
+  EXPECT_EQ(CheckEnvironment(MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, addresses)),
+            Ok());
+}
+
 TEST(ReplicaSpecOf, WritesOutputToAFileTooInACluster) {
   job::JobSpec job = WorkersOnly(1);
   job.job_command = "train";

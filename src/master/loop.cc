@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+
 namespace edl::master {
 
 void Loop::Wake::On(Core&, bool) {
@@ -35,7 +37,8 @@ void Loop::TakeEvents(grpc::CompletionQueue& queue, std::chrono::milliseconds wa
   };
   const gpr_timespec patience = gpr_time_from_millis(wait.count(), GPR_TIMESPAN);
   bool found = next(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), patience));
-  core_.Advance(clock_.Now(), clock_.WallNow());
+  round_began_ = clock_.Now();
+  core_.Advance(round_began_, clock_.WallNow());
   // In the past, and not now, which gRPC would round up to the next millisecond.
   const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
   for (int taken = 0; found; found = ++taken < kMostEvents && next(at_once)) {
@@ -48,6 +51,8 @@ void Loop::Tick() {
   if (now - last_tick_ < kTick) return;
   last_tick_ = now;
   core_.Tick();
+  if (now - last_scan_ < kScan) return;
+  last_scan_ = now;
   std::vector<std::string> scan;
   for (const auto& [name, replica] : core_.keeper().replicas()) {
     const job::Role role = replica.row.replica.role;
@@ -73,6 +78,14 @@ void Loop::ShowView() {
   (news ? outlets_.view : outlets_.progress)(core_.View());
 }
 
+void Loop::NoteRound(Duration took) {
+  constexpr std::chrono::milliseconds kWorthNoting{20};
+  if (took <= longest_round_ || took < kWorthNoting) return;
+  longest_round_ = took;
+  LOG_INFO("the longest round of the loop so far took {} ms",
+           std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+}
+
 Status Loop::Run(grpc::CompletionQueue& queue) {
   {
     const MutexLock lock(mutex_);
@@ -93,6 +106,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
         outlets_.server_commands(core_.TakeServerCommands());
       }
       ShowView();
+      NoteRound(clock_.Now() - round_began_);
       if (!job::IsFinal(core_.state())) continue;
     }
     const MutexLock lock(mutex_);

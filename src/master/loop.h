@@ -23,6 +23,7 @@ namespace edl::master {
 class Loop {
  public:
   static constexpr std::chrono::milliseconds kTick{50};
+  static constexpr std::chrono::milliseconds kScan{500};  // of replicas whose output is read
   // What is taken in before a commit, at most: the first caller is waiting.
   static constexpr int kMostEvents = 1024;
 
@@ -73,12 +74,17 @@ class Loop {
   void TakePosted();
   void Tick();
   void ShowView();
+  // A long round keeps all callers waiting.
+  void NoteRound(Duration took);
 
   Core& core_;
   const Clock& clock_;
   const Outlets outlets_;
   Time last_tick_;
+  Time last_scan_;
   Time last_view_;
+  Time round_began_;
+  Duration longest_round_{0};
   uint64_t shown_ = 0;
   int64_t shown_version_ = 0;
   job::JobState shown_state_ = job::JobState::kStarting;

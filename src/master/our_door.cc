@@ -17,8 +17,22 @@ void CloseSession(Parts& parts, Incarnation incarnation) {
 
 Session* OurDoor::Hear(Incarnation incarnation) {
   Session* session = parts_.sessions.Find(incarnation);
-  if (session != nullptr) session->heard_at = parts_.now;
+  if (session == nullptr) return nullptr;
+  gaps_.Add(parts_.now - session->heard_at, parts_.now);
+  session->heard_at = parts_.now;
   return session;
+}
+
+void OurDoor::OnLoaded() {
+  for (const auto& [incarnation, session] : parts_.sessions.all()) {
+    if (!session.old_door) silence_checks_.Set(incarnation, parts_.now + kSilence);
+  }
+}
+
+std::chrono::milliseconds OurDoor::BeatEvery() const {
+  const size_t sessions = parts_.sessions.all().size();
+  return std::clamp(kBeat * static_cast<int64_t>(1 + sessions / kBeatsPerSecond), kBeat,
+                    kLongestBeat);
 }
 
 Status OurDoor::Unknown(Incarnation incarnation) const {
@@ -38,6 +52,7 @@ void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
     }
     session = &parts_.sessions.Open(request.replica, false, request.process, parts_.now);
     parts_.keeper.OnJoined(request.replica);
+    silence_checks_.Set(session->incarnation, parts_.now + kSilence);
   } else {
     std::set<LeaseId> listed(request.held.begin(), request.held.end());
     // Leases of answers that are still on their way: the caller asks for those again by number.
@@ -46,6 +61,7 @@ void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
     }
     held = parts_.dispatcher.KeepOnly(session->incarnation, listed, parts_.now);
   }
+  parts_.keeper.troubled().Clear(request.replica);
   session->disconnected_at = parts_.now;
   parts_.outbox.Send<JoinReply>(reply, JoinReply{session->incarnation, std::move(held)});
 }
@@ -81,6 +97,7 @@ void OurDoor::Exchange(const ExchangeRequest& request, Reply<ExchangeReply> repl
     parts_.outbox.Send<ExchangeReply>(reply, Unknown(request.incarnation));
     return;
   }
+  parts_.keeper.troubled().Clear(session->replica);
   parts_.sessions.Received(*session, request.received);
   if (request.number <= session->received) {
     parts_.outbox.Send<ExchangeReply>(
@@ -161,7 +178,7 @@ Status OurDoor::Watch(Incarnation incarnation, uint64_t stream,
   if (session == nullptr) return Unknown(incarnation);
   session->connected = true;
   session->stream_was_open = true;
-  push(CurrentMembership());
+  push(*ForWatchers());
   streams_[incarnation] = {stream, std::move(push)};
   return Ok();
 }
@@ -173,6 +190,7 @@ void OurDoor::Unwatch(Incarnation incarnation, uint64_t stream) {
   if (Session* session = parts_.sessions.Find(incarnation)) {
     session->connected = false;
     session->disconnected_at = parts_.now;
+    silence_checks_.SetAtLatest(incarnation, parts_.now + kRejoin);
   }
 }
 
@@ -183,7 +201,9 @@ void OurDoor::Arrive(Incarnation incarnation, const std::string& name,
     parts_.outbox.Send<bool>(reply, Unknown(incarnation));
     return;
   }
-  parts_.sync.Arrive(name, session->replica, parts_.keeper.Running(session->replica.role),
+  parts_.sync.Arrive(name, session->replica,
+                     parts_.sync.HasBarrier(name) ? std::vector<ReplicaRef>()
+                                                  : parts_.keeper.Running(session->replica.role),
                      parts_.now + wait,
                      [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
 }
@@ -228,26 +248,46 @@ void OurDoor::ReleaseLock(Incarnation incarnation, const std::string& name,
   parts_.outbox.Send<bool>(reply, parts_.sync.Release(name, incarnation));
 }
 
-void OurDoor::Tick() {
-  std::vector<std::pair<Incarnation, std::string>> lost;
-  for (const auto& [incarnation, session] : parts_.sessions.all()) {
-    if (session.old_door) continue;
-    const Duration silent = parts_.now - session.heard_at;
-    if (silent > kSilence) {
-      lost.emplace_back(incarnation, "was silent too long");
-    } else if (!session.connected && session.stream_was_open && silent > kRejoin &&
-               parts_.now - session.disconnected_at > kRejoin) {
-      lost.emplace_back(incarnation, "lost its connection");
-    }
+std::optional<std::string> OurDoor::WhyLost(const Session& session, Time& next) const {
+  const Duration limit = std::clamp<Duration>(3 * gaps_.Usual(), kSilence, kLongestSilence);
+  next = session.heard_at + limit;
+  if (parts_.now > next) {
+    return fmt::format("was silent for {} s",
+                       std::chrono::duration_cast<std::chrono::seconds>(limit).count());
   }
-  for (const auto& [incarnation, why] : lost) {
-    const Session& session = *parts_.sessions.Find(incarnation);
-    LOG_WARNING("{} {} (incarnation {}) {}: its {} lease(s) go to others",
-                job::NameOf(session.replica.role), session.replica.id, incarnation, why,
-                parts_.dispatcher.LeasesOf(session.replica));
-    parts_.dispatcher.ForgiveRoundsOf(incarnation);
-    CloseSession(parts_, incarnation);
-    streams_.erase(incarnation);
+  if (session.connected || !session.stream_was_open) return std::nullopt;
+  // A call after the stream's end means that the process is there and makes it anew.
+  const Time rejoin = std::max(session.heard_at, session.disconnected_at) + kRejoin;
+  if (parts_.now > rejoin) return "lost its connection";
+  next = std::min(next, rejoin);
+  return std::nullopt;
+}
+
+void OurDoor::Lose(const Session& session, const std::string& why) {
+  const Incarnation incarnation = session.incarnation;
+  const bool silent = session.connected || !session.stream_was_open;
+  const ReplicaRef replica = session.replica;
+  LOG_WARNING("{} {} (incarnation {}) {}: its {} lease(s) go to others", job::NameOf(replica.role),
+              replica.id, incarnation, why, parts_.dispatcher.LeasesOf(replica));
+  parts_.dispatcher.ForgiveRoundsOf(incarnation);
+  CloseSession(parts_, incarnation);
+  streams_.erase(incarnation);
+  // What lost its connection has ended, which the backend will tell, or joins again.
+  if (silent && parts_.sessions.Of(replica).empty()) {
+    parts_.keeper.troubled().Add(replica, why + "; its shards went to others", parts_.now);
+  }
+}
+
+void OurDoor::Tick() {
+  while (const std::optional<Incarnation> incarnation = silence_checks_.TakeDue(parts_.now)) {
+    const Session* session = parts_.sessions.Find(*incarnation);
+    if (session == nullptr) continue;
+    Time next;
+    if (const std::optional<std::string> why = WhyLost(*session, next)) {
+      Lose(*session, *why);
+    } else {
+      silence_checks_.Set(*incarnation, std::max(next, parts_.now + std::chrono::milliseconds(1)));
+    }
   }
 }
 
@@ -258,15 +298,30 @@ Membership OurDoor::CurrentMembership() const {
     membership.members.push_back(
         {replica.row.replica.role, replica.row.index, replica.row.replica.id});
   }
+  membership.count = static_cast<int64_t>(membership.members.size());
   return membership;
 }
 
+std::shared_ptr<const Membership> OurDoor::ForWatchers() {
+  if (newest_ == nullptr || newest_->number != parts_.keeper.membership_number()) {
+    auto membership = std::make_shared<Membership>(CurrentMembership());
+    if (membership->members.size() > Membership::kMostListed) membership->members = {};
+    newest_ = std::move(membership);
+  }
+  return newest_;
+}
+
 void OurDoor::PushMembership() {
-  if (pushed_ == parts_.keeper.membership_number()) return;
-  pushed_ = parts_.keeper.membership_number();
-  const Membership membership = CurrentMembership();
-  for (auto& [incarnation, stream] : streams_) {
-    parts_.outbox.Add([push = stream.push, membership] { push(membership); });
+  if (pushed_ != parts_.keeper.membership_number()) {
+    pushed_ = parts_.keeper.membership_number();
+    next_push_ = {};
+  }
+  auto stream = streams_.lower_bound(next_push_);
+  if (stream == streams_.end()) return;
+  const std::shared_ptr<const Membership> membership = ForWatchers();
+  for (size_t pushed = 0; stream != streams_.end() && pushed < kPushesAtOnce; ++pushed, ++stream) {
+    parts_.outbox.Add([push = stream->second.push, membership] { push(*membership); });
+    next_push_ = Incarnation(stream->first.value() + 1);
   }
 }
 

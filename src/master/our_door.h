@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "master/deadlines.h"
+#include "master/heartbeat_gaps.h"
 #include "master/parts.h"
 
 namespace edl::master {
@@ -46,8 +49,13 @@ struct Member {
   int64_t id = 0;
 };
 struct Membership {
+  // Watchers of more members than this are told how many there are, not who: the list of 10,000,
+  // sent to 10,000, would be a gigabyte for each change.
+  static constexpr size_t kMostListed = 512;
+
   uint64_t number = 0;
-  std::vector<Member> members;
+  int64_t count = 0;
+  std::vector<Member> members;  // all, or none if they are too many
 };
 
 // The logic of our own service. A call of an incarnation that the master has given up is answered
@@ -57,16 +65,28 @@ struct Membership {
 // Confined: call it on the master's loop.
 class OurDoor {
  public:
+  // How often a session of a small job sends a heartbeat; those of a large one send fewer.
   static constexpr std::chrono::milliseconds kBeat{1000};
-  static constexpr std::chrono::milliseconds kSilence{10000};
-  static constexpr std::chrono::milliseconds kRejoin{2000};
+  static constexpr size_t kBeatsPerSecond = 2000;
+  static constexpr std::chrono::milliseconds kLongestBeat{5000};
+  // A machine that vanished is noticed by its connection: its kernel answers no more. Silence on a
+  // connection that lives means a process that is stopped, or starved, or holds Python's lock, so
+  // it may take a while; where most are late, longer. docs/adr/0017-who-vanished-and-who-is-slow.md
+  static constexpr std::chrono::milliseconds kSilence{30000};
+  static constexpr std::chrono::milliseconds kLongestSilence{300000};
+  // A lost connection is made anew in this time, or the session is lost.
+  static constexpr std::chrono::milliseconds kRejoin{1200};
   static constexpr uint32_t kMostShardsPerCall = 1024;
 
   explicit OurDoor(Parts parts) : parts_(parts) {}
 
+  // The sessions have been read from the ledger.
+  void OnLoaded();
+
   void Join(const JoinRequest& request, const Reply<JoinReply>& reply);
   void Leave(Incarnation incarnation, const Reply<Done>& reply);
   void Beat(Incarnation incarnation, const Reply<Done>& reply);
+  std::chrono::milliseconds BeatEvery() const;
   void Exchange(const ExchangeRequest& request, Reply<ExchangeReply> reply);
   // The connection of a waiting Exchange is gone.
   void Abandon(uint64_t call) { parts_.dispatcher.DropWaiter(call, parts_.now); }
@@ -91,15 +111,24 @@ class OurDoor {
 
   // Gives up sessions that fell silent or lost their connection.
   void Tick();
-  // Tells the watchers if the membership changed.
+  // Tells the watchers if the membership changed: a few at a time, so that no round of the loop is
+  // long.
   void PushMembership();
+  // With all members, however many.
   Membership CurrentMembership() const;
 
  private:
+  static constexpr size_t kPushesAtOnce = 256;
+
   struct Stream {
     uint64_t id = 0;
     std::function<void(const Membership&)> push;
   };
+
+  std::shared_ptr<const Membership> ForWatchers();
+  // Why the session is lost; nullopt while it is not, and then `next` is when to look again.
+  std::optional<std::string> WhyLost(const Session& session, Time& next) const;
+  void Lose(const Session& session, const std::string& why);
 
   Session* Hear(Incarnation incarnation);
   Status Unknown(Incarnation incarnation) const;
@@ -109,7 +138,11 @@ class OurDoor {
 
   Parts parts_;
   std::map<Incarnation, Stream> streams_;
-  uint64_t pushed_ = 0;
+  Deadlines<Incarnation> silence_checks_;
+  HeartbeatGaps gaps_;
+  std::shared_ptr<const Membership> newest_;  // for watchers
+  uint64_t pushed_ = 0;                       // to the streams before next_push_
+  Incarnation next_push_;
 };
 
 }  // namespace edl::master

@@ -11,46 +11,51 @@ constexpr uint64_t kMost = uint64_t{1} << 40;
 
 }  // namespace
 
-int64_t PaceBoard::Slowest() const {
-  if (paces_.empty()) return 0;
-  return std::ranges::min_element(paces_, {},
-                                  [](const auto& entry) { return entry.second.batches; })
-      ->second.batches;
-}
-
 void PaceBoard::Await(Incarnation session, uint64_t batches, uint64_t ahead, Time until,
                       Reply reply) {
-  Answer(false, [&](const Waiting& waiting) { return waiting.session == session; });
+  Answer(session, false);
   const auto own = static_cast<int64_t>(std::min(batches, kMost));
-  const int64_t slowest = Slowest();
-  auto& [begin, now] = paces_.try_emplace(session, Pace{.begin = slowest - own}).first->second;
+  const auto [place, is_new] = paces_.try_emplace(session, Pace{.begin = Slowest() - own});
+  auto& [begin, now] = place->second;
+  if (!is_new) counts_.erase(counts_.find(now));
   now = begin + own;
-  waiting_.push_back(
-      {session, now - static_cast<int64_t>(std::min(ahead, kMost)), until, std::move(reply)});
+  counts_.insert(now);
+  const int64_t at_least = now - static_cast<int64_t>(std::min(ahead, kMost));
+  waiting_[session] = {at_least, std::move(reply)};
+  by_need_.emplace(at_least, session);
+  deadlines_.Set(session, until);
   Settle();
 }
 
 void PaceBoard::Rest(Incarnation session) {
-  Answer(false, [&](const Waiting& waiting) { return waiting.session == session; });
-  if (paces_.erase(session) > 0) Settle();
+  Answer(session, false);
+  const auto found = paces_.find(session);
+  if (found == paces_.end()) return;
+  counts_.erase(counts_.find(found->second.batches));
+  paces_.erase(found);
+  Settle();
 }
 
 void PaceBoard::Settle() {
-  const int64_t slowest = Slowest();
-  Answer(true, [&](const Waiting& waiting) { return waiting.at_least <= slowest; });
+  while (!by_need_.empty() && by_need_.begin()->first <= Slowest()) {
+    Answer(by_need_.begin()->second, true);
+  }
 }
 
 void PaceBoard::Tick(Time now) {
-  Answer(false, [&](const Waiting& waiting) { return waiting.until <= now; });
+  while (const std::optional<Incarnation> session = deadlines_.TakeDue(now)) {
+    Answer(*session, false);
+  }
 }
 
-void PaceBoard::Answer(bool ready, const std::function<bool(const Waiting&)>& is_over) {
-  std::list<Waiting> over;
-  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
-    const auto here = waiting++;
-    if (is_over(*here)) over.splice(over.end(), waiting_, here);
-  }
-  for (const Waiting& waiting : over) waiting.reply(ready);
+void PaceBoard::Answer(Incarnation session, bool ready) {
+  const auto found = waiting_.find(session);
+  if (found == waiting_.end()) return;
+  const Waiting waiting = std::move(found->second);
+  waiting_.erase(found);
+  by_need_.erase({waiting.at_least, session});
+  deadlines_.Remove(session);
+  waiting.reply(ready);
 }
 
 }  // namespace edl::master

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "base/clock.h"
+#include "master/deadlines.h"
 #include "master/types.h"
 
 namespace edl::master {
@@ -35,19 +37,21 @@ class PaceBoard {
     int64_t batches = 0;
   };
   struct Waiting {
-    Incarnation session;
     int64_t at_least = 0;  // what the slowest must have
-    Time until;
     Reply reply;
   };
 
-  int64_t Slowest() const;
-  // Answers those of whom `is_over` is true.
-  void Answer(bool ready, const std::function<bool(const Waiting&)>& is_over);
+  int64_t Slowest() const { return counts_.empty() ? 0 : *counts_.begin(); }
+  // Ends the wait of a session, if it waits.
+  void Answer(Incarnation session, bool ready);
   void Settle();
 
+  // Nothing here is walked over: a call costs O(log n) and the calls that it answers.
   std::map<Incarnation, Pace> paces_;
-  std::list<Waiting> waiting_;
+  std::multiset<int64_t> counts_;           // the batches of all paces
+  std::map<Incarnation, Waiting> waiting_;  // one call a session
+  std::set<std::pair<int64_t, Incarnation>> by_need_;
+  Deadlines<Incarnation> deadlines_;
 };
 
 }  // namespace edl::master

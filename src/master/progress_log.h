@@ -16,6 +16,9 @@ class ProgressLog {
   // `source` keeps the pieces of different replicas apart. True: something became known.
   bool Feed(const std::string& source, std::string_view text);
 
+  // Nothing more comes from `source`.
+  void Forget(const std::string& source) { rest_.erase(source); }
+
   int64_t checkpoint_step() const { return checkpoint_step_; }
   int64_t evaluated_step() const { return evaluated_step_; }
   // "accuracy = 0.96, loss = 0.1 (global step 470)"; empty: none yet.

@@ -24,6 +24,15 @@ Duration BackoffAfter(int failures) {
   return std::min<Duration>(std::chrono::seconds(1 << doublings), std::chrono::seconds(30));
 }
 
+// After a life without progress, whatever ended it: three times at once, then 2 s, 4 s, ... 60 s.
+// What keeps replicas from starting (a node without its GPUs, a full disk) often passes within
+// minutes.
+Duration IdleBackoff(int idle_lives) {
+  if (idle_lives <= 3) return Duration::zero();
+  return std::min<Duration>(std::chrono::seconds(1 << std::min(idle_lives - 3, 6)),
+                            std::chrono::seconds(60));
+}
+
 constexpr double kMemoryGrowth = 1.5;
 constexpr int64_t kMemoryGrowthLimit = 4;  // times what the user asked for
 
@@ -89,6 +98,8 @@ ReplicaKeeper::Slot& ReplicaKeeper::SlotOf(const Replica& replica) {
 
 void ReplicaKeeper::SetState(Replica& replica, ReplicaState state, const std::string& reason) {
   if (replica.row.state != state) ++membership_;
+  if (!IsActive(state)) troubled_.Clear(replica.row.replica);
+  quiet_until_.reset();
   if (const auto host = hosts_.find(replica.host);
       state != ReplicaState::kRunning && host != hosts_.end() && host->second == replica.row.name) {
     hosts_.erase(host);
@@ -99,6 +110,12 @@ void ReplicaKeeper::SetState(Replica& replica, ReplicaState state, const std::st
 }
 
 void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
+  if (next_id_[slot.row.role] >= kMostLaunches) {
+    failure_ = Failure{fmt::format("{} {}s were launched, and their ids have room for no more",
+                                   kMostLaunches, job::NameOf(slot.row.role)),
+                       {}};
+    return;
+  }
   const ReplicaRef ref{slot.row.role, next_id_[slot.row.role]++};
   Replica replica{.row = {.name = job::ReplicaName(spec_.job_name, ref.role, ref.id),
                           .replica = ref,
@@ -214,8 +231,7 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOf
     return;
   }
   LOG_INFO("{} ended: {}", name, cause.message);
-  slot.row.idle_lives = progressed ? 0 : slot.row.idle_lives + 1;
-  const bool idle = slot.row.idle_lives >= kIdleLives;
+  CountLife(slot, progressed, end.version, now);
   if (cause.kind == ExitCause::Kind::kSucceeded && !end.fetch_unanswered) {
     SetState(replica, ReplicaState::kSucceeded, "");
     slot.row.succeeded = true;
@@ -250,14 +266,47 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOf
       CountFailure(slot, replica, cause.message, std::move(end), now);
       return;
   }
-  if (idle) {
-    CountFailure(slot, replica,
-                 fmt::format("{} lives in a row without progress, the last one: {}",
-                             slot.row.idle_lives, cause.message),
-                 std::move(end), now);
+  if (IsStuck(slot, now)) {
+    const std::string why = fmt::format("{} lives in a row without progress, the last one: {}",
+                                        slot.row.idle_lives, cause.message);
+    if (CanDoWithout(slot, end.version)) {
+      slot.given_up = true;
+      slot.row.failures = std::max(slot.row.failures, FailuresAllowed(slot) + 1);
+      ledger_.Put(slot.row);
+      LOG_WARNING("{}: {}; the job goes on without it", replica.row.name, why);
+      return;
+    }
+    CountFailure(slot, replica, why, std::move(end), now);
     return;
   }
-  Refill(slot, now);
+  Refill(slot, now + IdleBackoff(slot.row.idle_lives));
+}
+
+void ReplicaKeeper::CountLife(Slot& slot, bool progressed, int64_t version, Time now) {
+  if (progressed) {
+    slot.row.idle_lives = 0;
+    slot.idle_since.reset();
+    return;
+  }
+  ++slot.row.idle_lives;
+  if (!slot.idle_since) {
+    slot.idle_since = now;
+    slot.idle_version = version;
+  }
+}
+
+bool ReplicaKeeper::IsStuck(const Slot& slot, Time now) const {
+  return slot.row.idle_lives >= kIdleLives && slot.idle_since &&
+         now - *slot.idle_since >= kIdleAtLeast;
+}
+
+bool ReplicaKeeper::CanDoWithout(const Slot& slot, int64_t version) const {
+  if (slot.row.role != Role::kWorker || version <= slot.idle_version) return false;
+  if (spec_.critical_workers.relaunches.contains(slot.row.index)) return false;
+  return std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+    return &entry.second != &slot && entry.first.first == Role::kWorker &&
+           entry.second.row.wanted && !entry.second.given_up;
+  });
 }
 
 int ReplicaKeeper::FailuresAllowed(const Slot& slot) const {
@@ -319,11 +368,14 @@ void ReplicaKeeper::BringBackChief(Time now) {
 
 void ReplicaKeeper::Refill(Slot& slot, Time at) {
   slot.relaunch_at = at;
+  quiet_until_.reset();
   ledger_.Put(slot.row);
 }
 
 void ReplicaKeeper::Tick(Time now) {
   if (!synced_ || stopping_ || failure_) return;
+  if (quiet_until_ && now < *quiet_until_) return;
+  Time next = Time::max();
   for (const Role role : job::kReplicaRoles) {
     for (auto& [key, slot] : slots_) {
       if (key.first != role || !slot.row.wanted || slot.row.succeeded || slot.given_up) continue;
@@ -334,21 +386,28 @@ void ReplicaKeeper::Tick(Time now) {
       const bool due = slot.relaunch_at && *slot.relaunch_at <= now;
       // The last master life wrote the exit down and died before the relaunch.
       const bool forgotten = !slot.relaunch_at && !IsActive(Find(slot.current)->row.state);
-      if (due || forgotten) Launch(slot, true);
+      if (due || forgotten) {
+        Launch(slot, true);
+      } else if (slot.relaunch_at) {
+        next = std::min(next, *slot.relaunch_at);
+      }
     }
   }
+  quiet_until_ = next;
 }
 
 Status ReplicaKeeper::Scale(int num_workers, Time now) {
   const int slots_at_start = spec_.CountOf(Role::kWorker);
-  if (num_workers < 1)
-    return InvalidArgument("num_workers is {}; it must be at least 1", num_workers);
+  if (num_workers < 1 || num_workers > kMostWorkers) {
+    return InvalidArgument("num_workers is {}; it must be from 1 to {}", num_workers, kMostWorkers);
+  }
   if (spec_.need_tf_config && num_workers > slots_at_start) {
     return InvalidArgument(
         "TF_CONFIG fixed this job at {} worker(s) when it started; it can shrink below that and "
         "grow back, not to {}",
         slots_at_start, num_workers);
   }
+  quiet_until_.reset();
   for (int index = 0; index < num_workers; ++index) {
     Slot& slot = MakeSlot(Role::kWorker, index);
     slot.row.wanted = true;
@@ -397,12 +456,33 @@ void ReplicaKeeper::WithdrawPending() {
 }
 
 void ReplicaKeeper::Forgive() {
+  quiet_until_.reset();
   for (auto& [key, slot] : slots_) {
     slot.row.failures = 0;
     slot.row.idle_lives = 0;
     slot.given_up = false;
     ledger_.Put(slot.row);
   }
+}
+
+bool ReplicaKeeper::EndTroubled(ReplicaRef ref, bool replace) {
+  const auto found = replicas_.find(job::ReplicaName(spec_.job_name, ref.role, ref.id));
+  if (found == replicas_.end()) {
+    troubled_.Clear(ref);  // a process that somebody started by hand
+    return false;
+  }
+  Replica& replica = found->second;
+  if (!IsActive(replica.row.state) || replica.stop_asked) return false;
+  LOG_WARNING("{} {}; it is ended{}", replica.row.name, troubled_.ReasonOf(ref),
+              replace ? " and replaced" : "");
+  if (!replace) {
+    Slot& slot = SlotOf(replica);
+    slot.row.succeeded = true;
+    ledger_.Put(slot.row);
+  }
+  // A slot that is wanted and not through is refilled when the exit is told.
+  Stop(replica);
+  return true;
 }
 
 void ReplicaKeeper::Stop(Replica& replica) {

@@ -13,6 +13,7 @@
 #include "job/job_view.h"
 #include "job/replica.h"
 #include "master/ledger.h"
+#include "master/troubled_replicas.h"
 #include "master/types.h"
 
 namespace edl::master {
@@ -40,6 +41,7 @@ using Command = std::variant<LaunchCommand, StopCommand, AcknowledgeCommand>;
 struct EndOfLife {
   bool progressed = false;        // reported a batch in this life; a ps: served one that was new
   bool fetch_unanswered = false;  // left, with data left, before its last fetch was answered
+  int64_t version = 0;            // of the job, at the end
   std::vector<std::string> last_lines;
 };
 
@@ -49,10 +51,15 @@ struct EndOfLife {
 // Confined: call it on the master's loop.
 class ReplicaKeeper {
  public:
-  static constexpr int kIdleLives = 5;  // in a row without progress: any cause counts then
+  // So many lives in a row without progress, over at least this time: any cause counts then.
+  static constexpr int kIdleLives = 5;
+  static constexpr Duration kIdleAtLeast = std::chrono::seconds(60);
+  // Ids of a role; WORKER_ID and names have room for no more.
+  static constexpr int64_t kMostLaunches = 1'000'000;
   // A ps or an evaluator that ran for so long made progress.
   static constexpr Duration kReadyAfter = std::chrono::seconds(30);
   static constexpr std::chrono::milliseconds kStopGrace{2000};
+  static constexpr int kMostWorkers = 100'000;  // as --num_workers
 
   ReplicaKeeper(Ledger& ledger, const job::JobSpec& spec) : ledger_(ledger), spec_(spec) {}
 
@@ -88,6 +95,11 @@ class ReplicaKeeper {
   void WithdrawPending();
   // A job that had ended goes on: what failed before does not count any more.
   void Forgive();
+  // Ends a replica that runs and does not work. The slot is refilled if `replace`, else its part is
+  // done. False: it does not run, or is being ended already.
+  bool EndTroubled(ReplicaRef replica, bool replace);
+  TroubledReplicas& troubled() { return troubled_; }
+  const TroubledReplicas& troubled() const { return troubled_; }
   // Ends all that runs and launches nothing any more.
   void StopAll();
 
@@ -136,6 +148,9 @@ class ReplicaKeeper {
     SlotRow row;
     std::string current;              // replica name; empty: none yet
     std::optional<Time> relaunch_at;  // of a slot that is to be refilled
+    // When its lives without progress began, and the job's version then; none in this master life.
+    std::optional<Time> idle_since;
+    int64_t idle_version = 0;
     bool given_up = false;
   };
   using SlotKey = std::pair<job::Role, int>;
@@ -149,6 +164,11 @@ class ReplicaKeeper {
   // An exit that counts against the slot's line.
   void CountFailure(Slot& slot, const Replica& replica, const std::string& why, EndOfLife end,
                     Time now);
+  void CountLife(Slot& slot, bool progressed, int64_t version, Time now);
+  // Whether the slot's lives without progress are too many to go on.
+  bool IsStuck(const Slot& slot, Time now) const;
+  // The slot's own fault or not, the job goes on without it while others train.
+  bool CanDoWithout(const Slot& slot, int64_t version) const;
   void BringBackChief(Time now);
   int FailuresAllowed(const Slot& slot) const;
   bool FailsTheJob(const Slot& slot) const;
@@ -166,6 +186,9 @@ class ReplicaKeeper {
   std::map<job::Role, int64_t> next_id_;
   std::vector<Command> commands_;
   std::optional<Failure> failure_;
+  TroubledReplicas troubled_;
+  // Nothing changed since the last Tick, and no relaunch is due before that time.
+  std::optional<Time> quiet_until_;
   int64_t relaunches_ = 0;
   int64_t ps_lanes_ = 0;
   uint64_t membership_ = 1;

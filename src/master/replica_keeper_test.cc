@@ -153,7 +153,22 @@ TEST(ReplicaKeeper, CountsFailuresOverAMasterRestart) {
   EXPECT_EQ(master.state(), job::JobState::kFailed);
 }
 
-TEST(ReplicaKeeper, CountsAnyCauseAfterFiveLivesWithoutProgress) {
+// Lets the worker's slot die again and again without progress, for `time` or until the job ends.
+void DieFor(CoreFixture& master, Duration time, int64_t id) {
+  for (Duration passed{0}; passed < time && master.state() == job::JobState::kRunning;) {
+    const std::vector<LaunchCommand> launches = master.TakeLaunches();
+    if (launches.empty()) {
+      master.LetPass(seconds(1));
+      passed += seconds(1);
+      continue;
+    }
+    master.Running(launches.front().name);
+    master.Exit(launches.front().name, Killed());
+    ASSERT_LT(++id, 1000);
+  }
+}
+
+TEST(ReplicaKeeper, CountsAnyCauseAfterLivesWithoutProgressForAWhile) {
   job::JobSpec spec = WorkersOnly(1);
   spec.relaunch_on_worker_failure = 0;
   CoreFixture master(spec);
@@ -162,16 +177,57 @@ TEST(ReplicaKeeper, CountsAnyCauseAfterFiveLivesWithoutProgress) {
   MakeProgress(master, 0);
   master.Exit(WorkerName(0), Killed());
 
-  for (int64_t life = 1; life < ReplicaKeeper::kIdleLives; ++life) {
-    master.Running(OnlyLaunch(master).name);
-    master.Exit(WorkerName(life), Killed());
-    ASSERT_EQ(master.state(), job::JobState::kRunning) << life;
-  }
-  master.Running(OnlyLaunch(master).name);
-  master.Exit(WorkerName(ReplicaKeeper::kIdleLives), Killed());
+  // What keeps it from starting may pass: five deaths within seconds say nothing.
+  DieFor(master, seconds(30), 1);
+  ASSERT_EQ(master.state(), job::JobState::kRunning);
+  DieFor(master, seconds(300), 100);
 
   EXPECT_EQ(master.state(), job::JobState::kFailed);
   EXPECT_NE(master.core().View().reason.find("without progress"), std::string::npos);
+}
+
+TEST(ReplicaKeeper, LaunchesASlotThatDiesAtOnceLessAndLessOften) {
+  CoreFixture master(WorkersOnly(1));
+  master.StartReplicas();
+
+  int launches = 0;
+  master.Exit(WorkerName(0), Killed());
+  for (int second = 0; second < 30; ++second) {
+    for (const LaunchCommand& launch : master.TakeLaunches()) {
+      ++launches;
+      master.Running(launch.name);
+      master.Exit(launch.name, Killed());
+    }
+    master.LetPass(seconds(1));
+  }
+
+  EXPECT_GE(launches, 3);
+  EXPECT_LE(launches, 8);
+  EXPECT_EQ(master.state(), job::JobState::kRunning);
+}
+
+TEST(ReplicaKeeper, GoesOnWithoutASlotThatNeverWorksWhileOthersTrain) {
+  CoreFixture master(WorkersOnly(2));
+  master.StartReplicas();
+  master.Register(Shards(1000));
+  OurClient works(master, Worker(1));
+  master.Exit(WorkerName(0), Killed());
+
+  for (int i = 0; i < 40; ++i) {
+    works.Report(works.Lease());
+    DieFor(master, seconds(10), 0);
+  }
+
+  EXPECT_EQ(master.state(), job::JobState::kRunning);
+  EXPECT_TRUE(master.TakeLaunches().empty());
+  EXPECT_EQ(works.Report(works.Lease()), Verdict::kAccepted);
+}
+
+TEST(ReplicaKeeper, RefusesMoreWorkersThanThereCanBe) {
+  CoreFixture master(WorkersOnly(1));
+  master.StartReplicas();
+
+  EXPECT_EQ(master.core().Scale(2'000'000'000).code(), Code::kInvalidArgument);
 }
 
 TEST(ReplicaKeeper, TakesThirtySecondsForAPsProgress) {
@@ -206,9 +262,11 @@ TEST(ReplicaKeeper, TakesNewBatchesForAPsProgress) {
 
   for (int life = 2 * ReplicaKeeper::kIdleLives; master.state() == job::JobState::kRunning;
        ++life) {
-    ASSERT_LT(life, 3 * ReplicaKeeper::kIdleLives);
+    ASSERT_LT(life, 4 * ReplicaKeeper::kIdleLives);
     master.Exit(PsName(life), Killed());
+    master.LetPass(seconds(61));
     if (master.state() == job::JobState::kRunning) master.Running(OnlyLaunch(master).name);
+    // The time that a ps serves counts as progress, so it dies right after it started.
   }
   EXPECT_NE(master.core().View().reason.find("without progress"), std::string::npos);
 }

@@ -87,7 +87,9 @@ Status Sessions::Load(uint64_t next_incarnation, Time now) {
     session.heard_at = now;
     session.disconnected_at = now;
     session.from_ledger = true;
+    session.reported_at = now;
     if (row.old_door) old_door_[row.replica] = row.incarnation;
+    by_replica_[row.replica].insert(row.incarnation);
     sessions_[row.incarnation] = std::move(session);
   }
   return Ok();
@@ -102,7 +104,9 @@ Session& Sessions::Open(ReplicaRef replica, bool old_door, std::string process, 
   session.process = std::move(process);
   session.heard_at = now;
   session.disconnected_at = now;
+  session.reported_at = now;
   if (old_door) old_door_[replica] = incarnation;
+  by_replica_[replica].insert(incarnation);
   dirty_.insert(incarnation);
   return session;
 }
@@ -118,17 +122,19 @@ Session* Sessions::FindOldDoor(ReplicaRef replica) {
 }
 
 std::vector<Incarnation> Sessions::Of(ReplicaRef replica) const {
-  std::vector<Incarnation> found;
-  for (const auto& [incarnation, session] : sessions_) {
-    if (session.replica == replica) found.push_back(incarnation);
-  }
-  return found;
+  const auto found = by_replica_.find(replica);
+  if (found == by_replica_.end()) return {};
+  return {found->second.begin(), found->second.end()};
 }
 
 void Sessions::Close(Incarnation incarnation) {
   auto found = sessions_.find(incarnation);
   if (found == sessions_.end()) return;
-  if (found->second.old_door) old_door_.erase(found->second.replica);
+  const ReplicaRef replica = found->second.replica;
+  if (found->second.old_door) old_door_.erase(replica);
+  const auto others = by_replica_.find(replica);
+  others->second.erase(incarnation);
+  if (others->second.empty()) by_replica_.erase(others);
   sessions_.erase(found);
   dirty_.erase(incarnation);
   ledger_.Delete(incarnation);

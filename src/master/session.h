@@ -35,6 +35,7 @@ struct Session {
 
   // Not durable: found out anew by each master life.
   Time heard_at;
+  Time reported_at;              // it last completed a shard
   bool connected = false;        // its Watch stream is open
   bool stream_was_open = false;  // in this master life
   Time disconnected_at;
@@ -78,6 +79,7 @@ class Sessions {
   Ledger& ledger_;  // outlives this
   std::map<Incarnation, Session> sessions_;
   std::map<ReplicaRef, Incarnation> old_door_;
+  std::map<ReplicaRef, std::set<Incarnation>> by_replica_;
   std::set<Incarnation> dirty_;
   uint64_t next_incarnation_ = 1;
 };

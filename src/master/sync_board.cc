@@ -45,9 +45,22 @@ Status SyncBoard::Load(const std::string& saved) {
   }
 }
 
-void SyncBoard::Changed() {
-  dirty_ = true;
-  Settle();
+void SyncBoard::Wait(Key key, Incarnation session, std::optional<Time> until, Reply reply) {
+  const uint64_t id = next_waiting_++;
+  queues_[key].insert(id);
+  if (until) deadlines_.Set(id, *until);
+  waiting_[id] = {std::move(key), session, std::move(reply)};
+}
+
+void SyncBoard::Answer(uint64_t id, bool ready) {
+  const auto found = waiting_.find(id);
+  const Waiting waiting = std::move(found->second);
+  waiting_.erase(found);
+  deadlines_.Remove(id);
+  const auto queue = queues_.find(waiting.key);
+  queue->second.erase(id);
+  if (queue->second.empty()) queues_.erase(queue);
+  waiting.reply(ready);
 }
 
 void SyncBoard::Arrive(const std::string& name, ReplicaRef replica,
@@ -57,77 +70,90 @@ void SyncBoard::Arrive(const std::string& name, ReplicaRef replica,
   if (found == barriers_.end()) {
     found = barriers_.emplace(name, Barrier{}).first;
     found->second.missing.insert(running.begin(), running.end());
+    dirty_ = true;
   }
-  found->second.missing.erase(replica);
-  found->second.arrived.insert(replica);
-  waiting_.push_back({Waiting::Kind::kBarrier, name, {}, until, std::move(reply)});
-  Changed();
+  dirty_ = found->second.missing.erase(replica) > 0 || dirty_;
+  dirty_ = found->second.arrived.insert(replica).second || dirty_;
+  Wait({Kind::kBarrier, name}, {}, until, std::move(reply));
+  // Until the last one comes, nobody is ready.
+  if (found->second.missing.empty()) Settle({Kind::kBarrier, name});
 }
 
 void SyncBoard::AwaitEvent(const std::string& name, std::optional<Time> until, Reply reply) {
-  waiting_.push_back({Waiting::Kind::kEvent, name, {}, until, std::move(reply)});
-  Settle();
+  Wait({Kind::kEvent, name}, {}, until, std::move(reply));
+  if (events_.contains(name)) Settle({Kind::kEvent, name});
 }
 
 void SyncBoard::Notify(const std::string& name) {
-  events_.insert(name);
-  Changed();
+  dirty_ = events_.insert(name).second || dirty_;
+  Settle({Kind::kEvent, name});
 }
 
 void SyncBoard::Delete(const std::string& name) {
   barriers_.erase(name);
   events_.erase(name);
-  Changed();
+  dirty_ = true;
+  Settle({Kind::kBarrier, name});
 }
 
 void SyncBoard::DeleteAll() {
-  barriers_.clear();
+  const auto gone = std::exchange(barriers_, {});
   events_.clear();
-  Changed();
+  dirty_ = true;
+  for (const auto& [name, barrier] : gone) Settle({Kind::kBarrier, name});
 }
 
 void SyncBoard::Acquire(const std::string& name, Incarnation holder, std::optional<Time> until,
                         Reply reply) {
-  waiting_.push_back({Waiting::Kind::kLock, name, holder, until, std::move(reply)});
-  Settle();
+  Wait({Kind::kLock, name}, holder, until, std::move(reply));
+  const auto held = locks_.find(name);
+  if (held == locks_.end() || held->second == holder) Settle({Kind::kLock, name});
 }
 
 bool SyncBoard::Release(const std::string& name, std::optional<Incarnation> holder) {
   auto found = locks_.find(name);
   if (found == locks_.end() || (holder && found->second != *holder)) return false;
   locks_.erase(found);
-  Changed();
+  dirty_ = true;
+  Settle({Kind::kLock, name});
   return true;
 }
 
 void SyncBoard::ReplicaGone(ReplicaRef replica) {
-  for (auto& [name, barrier] : barriers_) barrier.missing.erase(replica);
-  Changed();
+  for (auto& [name, barrier] : barriers_) {
+    if (barrier.missing.erase(replica) == 0) continue;
+    dirty_ = true;
+    if (barrier.missing.empty()) Settle({Kind::kBarrier, name});
+  }
 }
 
 void SyncBoard::SessionGone(Incarnation session) {
-  std::erase_if(locks_, [&](const auto& lock) { return lock.second == session; });
-  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
-    auto here = waiting++;
-    if (here->kind != Waiting::Kind::kLock || here->session != session) continue;
-    const Reply reply = std::move(here->reply);
-    waiting_.erase(here);
-    reply(false);
+  std::vector<uint64_t> forgotten;
+  for (auto queue = queues_.lower_bound({Kind::kLock, ""}); queue != queues_.end(); ++queue) {
+    for (const uint64_t id : queue->second) {
+      if (waiting_.at(id).session == session) forgotten.push_back(id);
+    }
   }
-  Changed();
+  for (const uint64_t id : forgotten) Answer(id, false);
+  std::vector<std::string> freed;
+  for (const auto& [name, holder] : locks_) {
+    if (holder == session) freed.push_back(name);
+  }
+  for (const std::string& name : freed) Release(name, session);
 }
 
 bool SyncBoard::Ready(const Waiting& waiting) {
-  switch (waiting.kind) {
-    case Waiting::Kind::kBarrier: {
-      auto found = barriers_.find(waiting.name);
+  const std::string& name = waiting.key.second;
+  switch (waiting.key.first) {
+    case Kind::kBarrier: {
+      auto found = barriers_.find(name);
       // Deleted while they waited: nobody is left to wait for.
       return found == barriers_.end() || found->second.missing.empty();
     }
-    case Waiting::Kind::kEvent:
-      return events_.contains(waiting.name);
-    case Waiting::Kind::kLock: {
-      const auto [place, taken] = locks_.emplace(waiting.name, waiting.session);
+    case Kind::kEvent:
+      return events_.contains(name);
+    case Kind::kLock: {
+      const auto [place, taken] = locks_.emplace(name, waiting.session);
       dirty_ = dirty_ || taken;
       return place->second == waiting.session;
     }
@@ -135,24 +161,17 @@ bool SyncBoard::Ready(const Waiting& waiting) {
   return false;
 }
 
-void SyncBoard::Settle() {
-  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
-    auto here = waiting++;
-    if (!Ready(*here)) continue;
-    const Reply reply = std::move(here->reply);
-    waiting_.erase(here);
-    reply(true);
+void SyncBoard::Settle(const Key& key) {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return;
+  const std::set<uint64_t> ids = queue->second;
+  for (const uint64_t id : ids) {
+    if (Ready(waiting_.at(id))) Answer(id, true);
   }
 }
 
 void SyncBoard::Tick(Time now) {
-  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
-    auto here = waiting++;
-    if (!here->until || *here->until > now) continue;
-    const Reply reply = std::move(here->reply);
-    waiting_.erase(here);
-    reply(false);
-  }
+  while (const std::optional<uint64_t> id = deadlines_.TakeDue(now)) Answer(*id, false);
 }
 
 void SyncBoard::Flush() {

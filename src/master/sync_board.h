@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "master/deadlines.h"
 #include "master/ledger.h"
 #include "master/types.h"
 
@@ -30,6 +30,8 @@ class SyncBoard {
   // Answers true once all of them arrived or are gone, false at `until`.
   void Arrive(const std::string& name, ReplicaRef replica, const std::vector<ReplicaRef>& running,
               std::optional<Time> until, Reply reply);
+  // `running` of an Arrive at it does not matter any more.
+  bool HasBarrier(const std::string& name) const { return barriers_.contains(name); }
   void AwaitEvent(const std::string& name, std::optional<Time> until, Reply reply);
   void Notify(const std::string& name);
   void Delete(const std::string& name);
@@ -52,24 +54,28 @@ class SyncBoard {
     std::set<ReplicaRef> missing;
     std::set<ReplicaRef> arrived;
   };
+  enum class Kind { kBarrier, kEvent, kLock };
+  using Key = std::pair<Kind, std::string>;
   struct Waiting {
-    enum class Kind { kBarrier, kEvent, kLock };
-    Kind kind;
-    std::string name;
+    Key key;
     Incarnation session;  // kLock
-    std::optional<Time> until;
     Reply reply;
   };
 
+  void Wait(Key key, Incarnation session, std::optional<Time> until, Reply reply);
   bool Ready(const Waiting& waiting);
-  void Settle();
-  void Changed();
+  // Answers those who wait for this and are ready.
+  void Settle(const Key& key);
+  void Answer(uint64_t id, bool ready);
 
   Ledger& ledger_;  // outlives this
   std::map<std::string, Barrier> barriers_;
   std::set<std::string> events_;
   std::map<std::string, Incarnation> locks_;
-  std::list<Waiting> waiting_;
+  std::map<uint64_t, Waiting> waiting_;       // by a number that rises
+  std::map<Key, std::set<uint64_t>> queues_;  // of those, in the order of their calls
+  Deadlines<uint64_t> deadlines_;
+  uint64_t next_waiting_ = 1;
   bool dirty_ = false;
 };
 

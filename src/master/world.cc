@@ -54,12 +54,14 @@ void World::HostGone(const std::string& host) {
 }
 
 bool World::AllIn(const std::set<Process>& called) const {
+  if (called.size() < current_.size()) return false;
   return std::all_of(current_.begin(), current_.end(),
                      [&](const Member& member) { return called.contains(member.process); });
 }
 
 void World::InstallNext() {
   current_ = next_;
+  ranks_.clear();
   pending_ = false;
   asked_.clear();
   reset_.clear();
@@ -71,30 +73,33 @@ void World::InstallNext() {
 World::Rank World::RankOf(const Process& process) {
   if (pending_ && AllIn(asked_)) InstallNext();
   asked_.insert(process);
+  if (ranks_.empty()) ComputeRanks();
   Rank rank{.size = static_cast<int32_t>(current_.size()), .number = number_};
-  std::set<std::string> hosts_before;
-  std::set<std::string> hosts;
-  int32_t local = 0;
-  for (size_t i = 0; i < current_.size(); ++i) {
-    const Member& member = current_[i];
-    if (member.process == process) {
-      rank.rank = static_cast<int32_t>(i);
-      rank.local_rank = local;
-      rank.cross_rank = static_cast<int32_t>(hosts_before.size());
-    }
-    if (member.process.host == process.host) ++local;
-    if (rank.rank < 0 && member.process.host != process.host) {
-      hosts_before.insert(member.process.host);
-    }
-    hosts.insert(member.process.host);
-  }
-  rank.local_size = std::max<int32_t>(1, local);
-  rank.cross_size = std::max<int32_t>(1, static_cast<int32_t>(hosts.size()));
+  if (const auto member = ranks_.find(process); member != ranks_.end()) rank = member->second;
+  const auto local = host_sizes_.find(process.host);
+  rank.local_size = local == host_sizes_.end() ? 1 : local->second;
+  rank.cross_size = std::max<int32_t>(1, static_cast<int32_t>(host_sizes_.size()));
   if (!current_.empty()) {
     rank.address = current_.front().process.host;
     rank.port = current_.front().port;
   }
   return rank;
+}
+
+void World::ComputeRanks() {
+  host_sizes_.clear();
+  for (size_t i = 0; i < current_.size(); ++i) {
+    const Process& process = current_[i].process;
+    const auto [host, is_new] = host_sizes_.try_emplace(process.host, 0);
+    const auto hosts = static_cast<int32_t>(host_sizes_.size());
+    // Of a process that is there twice, the first counts.
+    ranks_.try_emplace(process, Rank{.rank = static_cast<int32_t>(i),
+                                     .size = static_cast<int32_t>(current_.size()),
+                                     .number = number_,
+                                     .local_rank = host->second,
+                                     .cross_rank = hosts - 1});
+    ++host->second;
+  }
 }
 
 bool World::ResetSync(const Process& process, int32_t number) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -58,11 +59,16 @@ class World {
   };
   bool IsMember(const std::vector<Member>& members, const Process& process) const;
   void InstallNext();
+  // All ranks of the current world, in one walk.
+  void ComputeRanks();
   bool AllIn(const std::set<Process>& called) const;
 
   Ledger& ledger_;  // outlives this
   std::vector<Member> current_;
   std::vector<Member> next_;
+  // Of the current world; empty: not computed yet.
+  std::map<Process, Rank> ranks_;
+  std::map<std::string, int32_t> host_sizes_;
   bool pending_ = false;
   std::set<Process> asked_;
   std::set<Process> reset_;

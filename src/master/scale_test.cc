@@ -1,0 +1,124 @@
+// Ten thousand workers at one core. Nothing here measures time; what was quadratic takes minutes
+// and is caught by the tests' time limit.
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "master/testing/core_fixture.h"
+
+namespace edl::master {
+namespace {
+
+constexpr int kWorkers = 10'000;
+
+class TenThousandWorkers : public testing::Test {
+ protected:
+  TenThousandWorkers() {
+    master_.StartReplicas();
+    for (int64_t id = 0; id < kWorkers; ++id) {
+      const auto joined = master_.TryJoin({.replica = Worker(id)});
+      sessions_.push_back(joined->incarnation);
+    }
+  }
+
+  Later<ExchangeReply> Ask(Incarnation session, uint64_t number, std::vector<ShardReport> reports,
+                           uint32_t at_most = 1) {
+    Later<ExchangeReply> answer;
+    master_.core().our_door().Exchange({.call = master_.NextCall(),
+                                        .incarnation = session,
+                                        .number = number,
+                                        .received = number - 1,
+                                        .reports = std::move(reports),
+                                        .dataset = kData,
+                                        .lease_at_most = at_most,
+                                        .wait = std::chrono::hours(1)},
+                                       answer.reply());
+    return answer;
+  }
+
+  CoreFixture master_{WorkersOnly(kWorkers)};
+  std::vector<Incarnation> sessions_;
+};
+
+TEST_F(TenThousandWorkers, ComeToTheEndOfTheDataTogether) {
+  master_.Register(Shards(kWorkers));
+  std::vector<Later<ExchangeReply>> first;
+  for (const Incarnation session : sessions_) first.push_back(Ask(session, 1, {}));
+  master_.Commit();
+
+  // Each reports its last shard and waits for more, while the others still hold theirs.
+  std::vector<Later<ExchangeReply>> last;
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    last.push_back(Ask(sessions_[i], 2, {{.lease = first[i]->shards.front().lease}}));
+    if (i % 100 == 0) master_.Tick();
+  }
+  master_.Commit();
+
+  for (const Later<ExchangeReply>& answer : last) {
+    ASSERT_TRUE(answer.answered());
+    EXPECT_EQ(answer->answer, Answer::kFinished);
+  }
+}
+
+TEST_F(TenThousandWorkers, AreShownAndWatchEachOther) {
+  master_.Register(Shards(kWorkers));
+  for (const Incarnation session : sessions_) Ask(session, 1, {});
+  master_.Commit();
+  int pushed = 0;
+  size_t listed = 0;
+  for (const Incarnation session : sessions_) {
+    ASSERT_EQ(master_.core().our_door().Watch(session, 1,
+                                              [&](const Membership& membership) {
+                                                ++pushed;
+                                                listed += membership.members.size();
+                                                EXPECT_EQ(membership.count > 0, true);
+                                              }),
+              Ok());
+  }
+  pushed = 0;
+
+  for (int i = 0; i < 10; ++i) {
+    const job::JobView view = master_.core().View();
+    EXPECT_EQ(view.replicas.size(), static_cast<size_t>(kWorkers));
+    EXPECT_EQ(view.replicas.front().leases, 1);
+  }
+  // A hundred leave at once: the others are told once, a few hundred in each round.
+  for (int64_t id = 0; id < 100; ++id) {
+    master_.core().OnReplicaEvent(
+        {.name = NameOf(Worker(id)), .kind = job::ReplicaEvent::Kind::kExited, .cause = Killed()},
+        {});
+  }
+  master_.Commit();
+  EXPECT_LE(pushed, 256);
+  for (int i = 0; i < 100; ++i) master_.Tick();
+  EXPECT_GE(pushed, kWorkers - 100);
+  EXPECT_LE(pushed, kWorkers);
+  EXPECT_EQ(listed, 0u);
+}
+
+TEST_F(TenThousandWorkers, MeetAtABarrier) {
+  std::vector<Later<bool>> arrived(sessions_.size());
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    master_.core().our_door().Arrive(sessions_[i], "start", std::chrono::hours(1),
+                                     arrived[i].reply());
+  }
+  master_.Commit();
+
+  for (const Later<bool>& answer : arrived) EXPECT_TRUE(answer.answered() && *answer);
+}
+
+TEST_F(TenThousandWorkers, KeepPace) {
+  for (uint64_t batch = 1; batch <= 5; ++batch) {
+    std::vector<Later<bool>> paced(sessions_.size());
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+      master_.core().our_door().Pace(sessions_[i], batch, 0, std::chrono::hours(1),
+                                     paced[i].reply());
+    }
+    master_.Commit();
+    for (const Later<bool>& answer : paced) ASSERT_TRUE(answer.answered());
+  }
+}
+
+}  // namespace
+}  // namespace edl::master

@@ -1,0 +1,50 @@
+#include "master/status_writer.h"
+
+#include <utility>
+
+namespace edl::master {
+
+StatusWriter::StatusWriter(Write write) : write_(std::move(write)), thread_([this] { Run(); }) {}
+
+StatusWriter::~StatusWriter() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+void StatusWriter::Show(job::JobView view, bool durable) {
+  const MutexLock lock(mutex_);
+  next_ = std::move(view);
+  durable_ = durable_ || durable;
+  changed_.NotifyAll();
+}
+
+void StatusWriter::Flush() {
+  const MutexLock lock(mutex_);
+  while (next_.has_value() || writing_) changed_.Wait(mutex_);
+}
+
+void StatusWriter::Run() {
+  while (true) {
+    job::JobView view;
+    bool durable = false;
+    {
+      const MutexLock lock(mutex_);
+      while (!next_.has_value() && !ending_) changed_.Wait(mutex_);
+      if (!next_.has_value()) return;
+      view = std::move(*next_);
+      next_.reset();
+      durable = std::exchange(durable_, false);
+      writing_ = true;
+    }
+    write_(view, durable);
+    const MutexLock lock(mutex_);
+    writing_ = false;
+    changed_.NotifyAll();
+  }
+}
+
+}  // namespace edl::master
