@@ -1,0 +1,35 @@
+"""Two hundred workers on a machine that is short of CPU: late is not lost."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+nightly = pytest.mark.skipif(not os.environ.get("ELASTICDL_NIGHTLY"), reason="make nightly")
+PROGRAM = Path(__file__).parent / "programs" / "lease_logger.py"
+WORKERS, SHARDS, BURNERS = 200, 2000, 20
+
+
+@nightly
+def test_nobody_is_given_up_on_two_starved_cores(start, tmp_path):
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    burners = []
+    os.sched_setaffinity(0, cores)  # what is started from here on has these two
+    try:
+        burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                   for _ in range(BURNERS)]
+        job = start("starved", f"{sys.executable} {PROGRAM} --size={SHARDS} --hold-ms=200 "
+                    f"--log-dir={tmp_path}", f"--num_workers={WORKERS}")
+        view = job.assert_succeeded(900)
+    finally:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    log = (job.folder / "master.log").read_text()
+    assert "was silent" not in log
+    assert "lost its connection" not in log
+    assert view["datasets"][0]["records_done"] == SHARDS
+    assert view["datasets"][0]["shards_repeated"] == 0
