@@ -75,7 +75,10 @@ class Prefetch {
            ArrayCount arrays)
       : wanted_(std::move(wanted)), pending_(std::move(pending)), arrays_(std::move(arrays)) {}
 
-  bool IsDone() { return pending_->WaitFor(Duration::zero()); }
+  bool IsDone() {
+    process_.Check();
+    return pending_->WaitFor(Duration::zero());
+  }
   // Waits. For each table (rows, places of the given ids among them, their ids), and the tensors;
   // once.
   std::pair<nanobind::list, nanobind::list> Take();
@@ -100,7 +103,10 @@ class PendingPush {
   PendingPush(std::shared_ptr<PushState> state, std::shared_ptr<ps_client::Pending> pending)
       : state_(std::move(state)), pending_(std::move(pending)) {}
 
-  bool IsDone() { return pending_->WaitFor(Duration::zero()); }
+  bool IsDone() {
+    process_.Check();
+    return pending_->WaitFor(Duration::zero());
+  }
   // Waits. As Client::Push tells it.
   std::tuple<int, uint64_t, bool> Result();
 

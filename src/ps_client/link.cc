@@ -202,7 +202,7 @@ Status Link::Read() {
       EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(FirstOf(receiving_.left)));
       if (got == 0) return Ok();
       traffic_ += got;
-      if (!queue_.empty() && !IsOwn(queue_.front())) progress_ += got;
+      if (receiving_.in_place) progress_ += got;
       Advance(receiving_.left, got);
     }
     if (!receiving_.has_header) {
@@ -255,6 +255,7 @@ Status Link::FinishReceiving() {
   const std::span<const std::byte> meta =
       receiving_.front.bytes().first(receiving_.header.meta_bytes);
   receiving_.has_header = false;
+  const bool had_rooms = std::exchange(receiving_.in_place, false);
   const bool is_refusal = header.type == static_cast<uint8_t>(MessageType::kRefusal);
   if (is_refusal && header.request == 0) return wire::DecodeRefusal(meta);
   Request& request = *queue_.front();
@@ -267,13 +268,16 @@ Status Link::FinishReceiving() {
   } else if (header.type != wire::AnswerTo(static_cast<uint8_t>(request.type))) {
     return DataLoss("an answer of type {} to a request of type {}", header.type,
                     static_cast<int>(request.type));
-  } else if (!receiving_.in_place && request.rooms.bytes() > 0) {
+  } else if (!had_rooms && request.rooms.bytes() > 0) {
     return DataLoss("an answer without the {} bytes that are due", request.rooms.bytes());
   } else {
     request.answer.assign(reinterpret_cast<const char*>(meta.data()), meta.size());
   }
   request.incarnation = welcome_.incarnation;
-  if (!IsOwn(&request)) written_ = most_written_ = 0;
+  if (!IsOwn(&request)) {
+    ++progress_;
+    written_ = most_written_ = 0;
+  }
   queue_.pop_front();
   request.Finish();
   --sent_;

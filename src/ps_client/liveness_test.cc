@@ -1,6 +1,8 @@
 // Servers that hang, vanish without a word, keep requests waiting or come back as another process.
 
+#include <atomic>
 #include <filesystem>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +16,8 @@
 
 #include "job/shard_set.h"
 #include "ps/server.h"
+#include "wire/connection.h"
+#include "wire/event_loop.h"
 
 namespace edl::ps_client {
 namespace {
@@ -235,6 +239,64 @@ TEST_F(LivenessTest, AServersSuccessorOnThisMachineIsReachedBySharedMemoryAgain)
   server = StartServer(2, port);
   EXPECT_EQ(client->WaitPull(client->StartPull({})), Ok());
   EXPECT_EQ(client->servers_through_shared_memory(), 1U);
+}
+
+// Welcomes everybody, and refuses all else for now, as a server that its master no longer reaches.
+class Refuser {
+ public:
+  Refuser() {
+    thread_.Run(
+        [this] { thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); }); });
+  }
+  ~Refuser() {
+    thread_.Run([this] {
+      thread_.loop().Remove(listener_.socket.get());
+      connections_.clear();
+    });
+  }
+  Refuser(const Refuser&) = delete;
+  Refuser& operator=(const Refuser&) = delete;
+
+  uint16_t port() const { return listener_.port; }
+  int refused() const { return refused_; }
+
+ private:
+  void Accept() {
+    auto accepted = wire::Accept(listener_.socket);
+    if (!accepted.ok() || !accepted->has_value()) return;
+    auto& slot = connections_.emplace_back();
+    slot = std::make_unique<wire::Connection>(
+        thread_.loop(), std::make_unique<wire::SocketStream>(**std::move(accepted)),
+        wire::FrameLimits{},
+        [this, &slot](const wire::Frame& frame) {
+          if (frame.header.type == static_cast<uint8_t>(wire::MessageType::kHello)) {
+            slot->Answer(frame.header,
+                         wire::Encode(wire::Welcome{.incarnation = 1, .lanes = 1, .servers = 1}));
+          } else {
+            ++refused_;
+            slot->Refuse(frame.header, Unavailable("no master for 10 s"));
+          }
+          return wire::Connection::Taken::kYes;
+        },
+        [](const Status&) {});
+  }
+
+  wire::TcpListener listener_ = *wire::ListenTcp("127.0.0.1", 0);
+  std::list<std::unique_ptr<wire::Connection>> connections_;
+  std::atomic<int> refused_ = 0;
+  wire::LoopThread thread_{std::move(*wire::EventLoop::Make())};
+};
+
+TEST_F(LivenessTest, AServerThatRefusesForNowIsAskedAgainWithPauses) {
+  const Refuser server;
+  const auto client = std::move(*Client::Connect(
+      {.servers = {{"127.0.0.1", server.port()}}, .patience = std::chrono::milliseconds(1500)},
+      system_));
+  const Status pulled = client->WaitPull(client->StartPull({}));
+  EXPECT_EQ(pulled.code(), Code::kUnavailable) << pulled;
+  EXPECT_THAT(pulled.message(), HasSubstr("no master for 10 s"));
+  EXPECT_GE(server.refused(), 2);
+  EXPECT_LE(server.refused(), 15);
 }
 
 TEST_F(LivenessTest, AskFailsWhenTheServerHangs) {
