@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "apps/elasticdl/ps.h"
 #include "apps/elasticdl/supervise.h"
 #include "base/clock.h"
+#include "base/descriptor_limit.h"
 #include "base/run_program.h"
 #include "cli/verbs.h"
 
@@ -96,14 +96,6 @@ void OpenStandardStreams() {
   }
 }
 
-// Servers have a connection for each worker; the usual soft limit is 1,024.
-void RaiseOpenFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // The GPUs that the NVIDIA driver has made devices for.
 int CountGpus() {
   int count = 0;
@@ -159,7 +151,8 @@ int RunCommandLine(int argc, char** argv) {
 int main(int argc, char** argv) {
   edl::apps::OpenStandardStreams();
   const std::string_view verb = argc > 1 ? argv[1] : "";
-  if (verb == "master" || verb == "ps" || verb == "supervise") edl::apps::RaiseOpenFileLimit();
+  // Servers have connections for each worker. The master, which has a log, does it by itself.
+  if (verb == "ps" || verb == "supervise") (void)edl::RaiseDescriptorLimit();
   // Not a verb for people: what the agent of a job starts.
   if (verb == "master") {
     return edl::apps::RunMaster(argc - 2, argv + 2);
