@@ -133,7 +133,7 @@ class Prefetch:
 class PendingPush:
     """A batch on its way, of `ParameterClient.push_async`."""
 
-    def __init__(self, native: _native.PendingPush, place: _Place) -> None:
+    def __init__(self, native: _native.PendingPush | _UnsentPush, place: _Place) -> None:
         self._native = native
         self._place = place
 
@@ -146,10 +146,22 @@ class PendingPush:
         return self._place.finish(self._native.result)
 
 
-def _restarted(message: str) -> ParameterError:
+def _restarted(message: str = "a parameter server was started anew and lacks what this client "
+                              "trained: restore a checkpoint, or go on with what the servers have",
+               ) -> ParameterError:
     error = ParameterError(message)
     error.code = "ABORTED"
     return error
+
+
+class _UnsentPush:
+    """A batch that was computed with parameters of a server that is gone."""
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> tuple[int, int, bool]:
+        raise _restarted()
 
 
 class _Threads:
@@ -179,11 +191,14 @@ class _Threads:
 
     def check(self) -> None:
         """Raises once in each thread when a server was started anew."""
-        if self._native.restarts() == self._seen():
+        if self.is_told():
             return
         self.note()
-        raise _restarted("a parameter server was started anew and lacks what this client trained: "
-                         "restore a checkpoint, or go on with what the servers have")
+        raise _restarted()
+
+    def is_told(self) -> bool:
+        """Whether this thread knows of all restarts."""
+        return self._native.restarts() == self._seen()
 
     def note(self) -> None:
         """This thread knows of all restarts so far; batches that it counted are lost."""
@@ -468,6 +483,9 @@ class ParameterClient:
         batch is told there alone. What is pulled after this call has the batch in it.
         """
         gradients = self._gradients(tables, tensors, learning_rate, clipnorm, global_clipnorm)
+        if not self._threads.is_told():  # `result()` raises it, as for batches that were sent
+            return PendingPush(_UnsentPush(), _Place(0, ShardKey(0), 0, None, fail_on_nan,
+                                                     self._threads))
         place, versions = self._place(at, fail_on_nan)
         return PendingPush(
             place.attempt(lambda: self._native.start_push(*place.names, *gradients, versions,
