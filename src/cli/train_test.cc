@@ -74,6 +74,7 @@ TEST(Train, SaysWhatIsOftenTakenForMoreThanItIs) {
 TEST(Train, RefusesWhatThisMachineDoesNotHave) {
   FakePlatform fake;
   fake.platform().machine = {.memory_bytes = int64_t{8} << 30, .cpus = 2, .gpus = 0};
+  fake.next.end_view = View(job::JobState::kSucceeded);
 
   EXPECT_EQ(fake.Run(With({"--worker_resource_request=memory=900Gi"})), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("900.0 GiB"));
