@@ -242,9 +242,12 @@ void SimulatedHands::OnSaved(Core& core, const SaveAll& save, const Status& stat
 void SimulatedHands::Carry(const DropCheckpoint& drop, uint64_t) { disk_.erase(drop.name); }
 
 void SimulatedHands::Carry(const CancelSave& cancel, uint64_t life) {
-  const AskingPtr asking = saving_.lock();
-  if (asking == nullptr || asking->number != cancel.number || asking->life != life) return;
-  End(asking, Cancelled("the save was given up"));
+  // It may be done before whoever waits for it looks.
+  time_.At(time_.Between(1, 300), [this, cancel, life] {
+    const AskingPtr asking = saving_.lock();
+    if (asking == nullptr || asking->number != cancel.number || asking->life != life) return;
+    End(asking, Cancelled("the save was given up"));
+  });
 }
 
 void SimulatedHands::Carry(const CollectOrphans& collect, uint64_t) {

@@ -27,7 +27,7 @@ void SimulatedJob::AtWorker(const WorkerPtr& worker, Duration later, std::functi
 
 void SimulatedJob::NextFaults(const WorkerPtr& worker) {
   At(seconds(1), [this, worker] {
-    if (!worker->alive || !Faulty()) return;
+    if (!worker->alive || !Faulty() || plan_.spares_workers) return;
     if (Chance() < plan_.kill_rate) {
       ++result_.kills;
       if (!worker->in_hand.empty() || !worker->trained.empty()) ++result_.kills_with_lease;

@@ -103,7 +103,8 @@ void SimulatedServers::Freeze(const ServerPtr& server) {
     ++sums_.hangs;
     server->frozen_until = Time::max();
   } else {
-    server->frozen_until = time_.now() + time_.Between(500, way > 0.7 ? 60000 : 20000);
+    const Time thaws = time_.now() + time_.Between(500, way > 0.7 ? 60000 : 20000);
+    server->frozen_until = std::max(server->frozen_until, thaws);
   }
   time_.Note("{} freezes", server->name);
 }

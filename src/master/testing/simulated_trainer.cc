@@ -11,6 +11,8 @@ using Pushed = wire::PushAnswer::Outcome;
 
 // How often a worker looks at its connections.
 constexpr milliseconds kLook{300};
+// A server that owes an answer for so long is looked for at its address (ps_client).
+constexpr milliseconds kSilence{10000};
 constexpr milliseconds kFirstBackoff{100};
 constexpr milliseconds kMostBackoff{2000};
 
@@ -51,6 +53,7 @@ void SimulatedTrainer::Begin(const TrainingPtr& training) {
   training->sent = 0;
   training->computing = false;
   for (size_t place = 0; place < training->talks.size(); ++place) {
+    training->connection(place).heard_at = time_.now();
     if (training->connection(place).to == nullptr) {
       Reconnect(training, place);
     } else {
@@ -65,17 +68,30 @@ void SimulatedTrainer::Tick(const TrainingPtr& training) {
     if (!training->worker.holds(training->shard.lease)) return End(training, std::nullopt);
     for (size_t place = 0; place < training->talks.size(); ++place) {
       Connection& connection = training->connection(place);
-      if (connection.to != nullptr) {
-        const bool is_fenced = servers_.IsFenced(*connection.to) && connection.to->alive &&
-                               time_.now() >= connection.to->frozen_until;
-        if (is_fenced) ++sums_.fenced;
-        const bool is_broken = connection.lost_at && *connection.lost_at <= time_.now();
-        if (is_broken || is_fenced || servers_.IsLost(*connection.to)) Drop(connection);
-      }
+      if (connection.to != nullptr && IsOver(training, place)) Drop(connection);
       if (connection.to == nullptr) Reconnect(training, place);
     }
     Tick(training);
   });
+}
+
+bool SimulatedTrainer::IsOver(const TrainingPtr& training, size_t place) {
+  Connection& connection = training->connection(place);
+  const SimulatedServers::Server& server = *connection.to;
+  const Time now = time_.now();
+  if (connection.lost_at && *connection.lost_at <= now) return true;
+  if (servers_.IsLost(server)) return true;
+  if (servers_.IsFenced(server) && server.alive && now >= server.frozen_until) {
+    ++sums_.fenced;
+    return true;
+  }
+  const Talk& talk = training->talks[place];
+  const bool owes = !talk.opened.has_value() || talk.acknowledged < training->sent;
+  if (!owes) connection.heard_at = now;
+  if (now - connection.heard_at < kSilence) return false;
+  connection.heard_at = now;
+  const ServerPtr answers = servers_.Find(place / training->worker.connections->layout.lanes);
+  return answers != connection.to || now < server.frozen_until;
 }
 
 void SimulatedTrainer::Drop(Connection& connection) {
@@ -94,7 +110,7 @@ void SimulatedTrainer::Reconnect(const TrainingPtr& training, size_t place) {
   if (server == nullptr || server->layout != layout) return;
   connection.to = server;
   connection.number = ++last_connection_;
-  connection.last = time_.now();
+  connection.last = connection.heard_at = time_.now();
   connection.lost_at.reset();
   SendUnanswered(training, place);
 }
@@ -156,10 +172,11 @@ void SimulatedTrainer::Answer(const TrainingPtr& training, size_t place, uint64_
   if (now.number != connection || now.to == nullptr || now.lost_at.has_value()) return;
   if (time_.Lose()) return Break(now);
   training->worker.later(time_.Between(1, 40),
-                         [training, place, connection, attempt, handle = std::move(handle)] {
-                           const Connection& then = training->connection(place);
-                           const bool is_same = then.number == connection && then.to != nullptr;
-                           if (is_same && training->attempt == attempt) handle();
+                         [this, training, place, connection, attempt, handle = std::move(handle)] {
+                           Connection& then = training->connection(place);
+                           if (then.number != connection || then.to == nullptr) return;
+                           then.heard_at = time_.now();
+                           if (training->attempt == attempt) handle();
                          });
 }
 

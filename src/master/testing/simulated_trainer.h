@@ -14,10 +14,11 @@ namespace edl::master {
 
 // How simulated workers push a shard to all lanes, as elasticdl/shard_trainer.py and src/ps_client
 // do. It is no kinder than they are: a connection lasts over shards and over opening one again; a
-// request is sent again only after its connection was lost, which the worker notices at once where
-// a process ended, by keepalive where a machine vanished, and never where a process hangs; and a
-// connection is given up only then, or when its server answers with an older epoch than the
-// master's. Confined.
+// request is sent again only after its connection was lost or given up. The worker notices a loss
+// at once where a process ended, and by keepalive where a machine vanished. A server that owes an
+// answer and is silent is looked for at its address: if nobody or another server answers there, the
+// connection is given up. So is one whose server answers with an older epoch than the master's.
+// Confined.
 class SimulatedTrainer {
  public:
   using ServerPtr = SimulatedServers::ServerPtr;
@@ -26,6 +27,7 @@ class SimulatedTrainer {
     ServerPtr to;         // null: there is none
     uint64_t number = 0;  // of this connection
     Time last;            // what is sent on a connection comes in order
+    Time heard_at;        // the last answer; while none is owed, now
     // It is broken, and the worker will know from then on.
     std::optional<Time> lost_at;
     Time dial_at;  // not before
@@ -82,6 +84,8 @@ class SimulatedTrainer {
   // Dials where there is no connection, and sends what was not answered on the new one.
   void Reconnect(const TrainingPtr& training, size_t place);
   void Drop(Connection& connection);
+  // Whether the worker knows that there is no use in waiting on the connection.
+  bool IsOver(const TrainingPtr& training, size_t place);
   void SendUnanswered(const TrainingPtr& training, size_t place);
   // All that was sent comes once more, when nobody waits for it any more.
   void Replay(const TrainingPtr& training);

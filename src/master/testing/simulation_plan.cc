@@ -31,6 +31,8 @@ void AddServers(std::mt19937_64 random, Plan& plan) {
   plan.blind = real(0.3);
   plan.slow_disk = real(0.1);
   plan.fences = pick(0, 1) == 1;
+  plan.spares_workers = pick(0, 2) == 0;
+  if (plan.spares_workers) plan.loss = 0;
 }
 
 }  // namespace

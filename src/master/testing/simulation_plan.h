@@ -38,6 +38,8 @@ struct Plan {
   double blind = 0;       // of a new server: for a while it does not see the checkpoints
   double slow_disk = 0;   // of a save or restore of a lane: it takes up to a minute
   bool fences = true;     // servers that the master does not ask serve nobody
+  // Only servers and the master have faults: what is wrong with a connection stays so.
+  bool spares_workers = false;
 };
 
 Plan MakePlan(std::mt19937_64& random);
