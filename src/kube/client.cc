@@ -298,6 +298,20 @@ Status Client::Delete(const Resource& resource, const ObjectKey& key, const Dele
   return status.code() == Code::kNotFound ? Ok() : status;
 }
 
+Status Client::DeleteMany(const Resource& resource, const std::string& name_space,
+                          const Selector& selector, const DeleteOptions& options,
+                          const std::stop_token& stop) {
+  return Send({.verb = "deletecollection",
+               .resource = resource,
+               .key = {name_space, ""},
+               .request = {.method = "DELETE",
+                           .path = PathOf(resource, name_space) + QueryOf(selector).text(),
+                           .body = BodyOf(options),
+                           .timeout = options_.many_timeout}},
+              stop)
+      .status();
+}
+
 Result<std::unique_ptr<ByteStream>> Client::Open(Request request, const std::stop_token& stop) {
   EDL_RETURN_IF_ERROR(Pace(stop));
   return std::make_unique<ByteStream>(connection_, std::move(request), stop);

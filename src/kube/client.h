@@ -37,6 +37,8 @@ struct ClientOptions {
   int tries = 10;
   std::chrono::milliseconds patience{60'000};
   int page_size = 500;  // of lists
+  // Of DeleteMany, where the server does the work of many calls.
+  std::chrono::milliseconds many_timeout{60'000};
 };
 
 // The verbs of the API, for any kind of object.
@@ -87,6 +89,11 @@ class Client {
   // Ok if there is none. The object may stay for its grace, or for its finalizers.
   Status Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options = {},
                 const std::stop_token& stop = {});
+  // Deletes all that are selected, with one call. The server takes its time for many: what a call
+  // that timed out left is deleted by the next.
+  Status DeleteMany(const Resource& resource, const std::string& name_space,
+                    const Selector& selector, const DeleteOptions& options = {},
+                    const std::stop_token& stop = {});
 
   // Returns before the server has answered: whether it refuses is what the first event says. One
   // try. The stream outlives neither this client nor its connection.

@@ -96,7 +96,15 @@ Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& a
     return InvalidArgument("cluster '{}' of {} has server '{}', which is no https:// address",
                            cluster->first, files, cluster->second.server);
   }
-  EDL_ASSIGN_OR_RETURN(out.certificate_authority, Content(cluster->second.certificate_authority));
+  const FileOrData& authority = cluster->second.certificate_authority;
+  EDL_ASSIGN_OR_RETURN(out.certificate_authority, Content(authority));
+  if (authority.data) {
+    out.ca_source =
+        fmt::format("certificate-authority-data of cluster '{}' in {}", cluster->first, files);
+  } else if (!authority.file.empty()) {
+    out.ca_source = fmt::format("certificate-authority {} of cluster '{}' in {}",
+                                authority.file.string(), cluster->first, files);
+  }
   if (!context->second.name_space.empty()) out.name_space = context->second.name_space;
   if (context->second.user.empty()) return out;  // anonymous
   const auto user = kubeconfig.users.find(context->second.user);
@@ -137,6 +145,7 @@ Result<Config> FromPod(const ConfigSources& sources) {
         token.status().message());
   }
   EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(sources.service_account / "ca.crt"));
+  out.ca_source = (sources.service_account / "ca.crt").string();
   if (const auto name = ReadFile(sources.service_account / "namespace"); name.ok()) {
     if (const auto trimmed = Trimmed(*name); !trimmed.empty()) out.name_space = trimmed;
   }

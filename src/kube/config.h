@@ -25,6 +25,7 @@ struct Credentials {
 struct Config {
   std::string server;  // "https://10.0.0.1:6443", perhaps with a path, without a last /
   std::string certificate_authority;  // PEM; empty: those that the system trusts
+  std::string ca_source;              // for people: where that is; empty: nobody said
   std::string tls_server_name;        // empty: the server's
   std::string proxy_url;              // empty: as the environment says
   bool insecure_skip_tls_verify = false;

@@ -20,7 +20,9 @@ std::string HolderOf(const Object& lease) {
 // Whether the same call may succeed later.
 bool Passes(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded ||
-         code == Code::kResourceExhausted || code == Code::kAborted || code == Code::kDataLoss;
+         code == Code::kResourceExhausted || code == Code::kAborted || code == Code::kDataLoss ||
+         // A role or a credential that is missing for now.
+         code == Code::kPermissionDenied || code == Code::kUnauthenticated;
 }
 
 json& SpecOf(Object& lease) {
@@ -94,7 +96,7 @@ Result<LeaseHolder::Outcome> LeaseHolder::Create(const std::stop_token& stop) {
   if (!created.ok()) return created.status();
   Observe(*created);
   SetHeldUntil(sent + options_.renew_deadline);
-  return Outcome{.ours = true};
+  return Outcome{.ours = true, .holder = {}, .transitions = 0};
 }
 
 Result<LeaseHolder::Outcome> LeaseHolder::Take(Object lease, const std::stop_token& stop) {
@@ -114,15 +116,22 @@ Result<LeaseHolder::Outcome> LeaseHolder::Take(Object lease, const std::stop_tok
   if (!updated.ok()) return updated.status();
   Observe(*updated);
   SetHeldUntil(sent + options_.renew_deadline);
-  return Outcome{.ours = true};
+  return Outcome{.ours = true, .holder = {}, .transitions = NumberIn(spec, "leaseTransitions")};
 }
 
-Status LeaseHolder::Acquire(const std::stop_token& stop, const OnWaiting& on_waiting) {
+Status LeaseHolder::Acquire(const std::stop_token& stop, const OnWaiting& on_waiting,
+                            const OnTrouble& on_trouble) {
   std::string waiting_for;
+  Status last = Ok();
   while (true) {
     const auto outcome = Try(stop);
     if (!outcome.ok() && !Passes(outcome.status().code())) return outcome.status();
-    if (outcome.ok() && outcome->ours) return Ok();
+    if (outcome.ok() && outcome->ours) {
+      transitions_ = outcome->transitions;
+      return Ok();
+    }
+    if (!outcome.ok() && outcome.status() != last && on_trouble) on_trouble(outcome.status());
+    last = outcome.status();
     if (outcome.ok() && !outcome->holder.empty() && outcome->holder != waiting_for) {
       waiting_for = outcome->holder;
       if (on_waiting) on_waiting(waiting_for);
@@ -133,19 +142,20 @@ Status LeaseHolder::Acquire(const std::stop_token& stop, const OnWaiting& on_wai
   }
 }
 
-Status LeaseHolder::Keep(const std::stop_token& stop) {
-  Status last = DeadlineExceeded("no try was made in time");
+Status LeaseHolder::Keep(const std::stop_token& stop, const OnTrouble& on_trouble) {
+  Status last = Ok();
   while (timing_.wait(options_.retry, stop)) {
     const auto outcome = Try(stop);
     if (outcome.ok() && !outcome->holder.empty()) {
       SetHeldUntil(Time());
       return Aborted("lease {}: now '{}' has it", options_.key, outcome->holder);
     }
-    if (!outcome.ok()) last = outcome.status();
-    if (!held()) {
-      return DeadlineExceeded("lease {}: not renewed for {} s: {}", options_.key,
-                              options_.renew_deadline.count(), last.message());
+    if (outcome.ok() && outcome->ours && outcome->transitions != transitions_) {
+      SetHeldUntil(Time());
+      return Aborted("lease {}: another had it meanwhile", options_.key);
     }
+    if (!outcome.ok() && outcome.status() != last && on_trouble) on_trouble(outcome.status());
+    last = outcome.status();
   }
   return Ok();
 }

@@ -33,18 +33,22 @@ struct LeaseOptions {
 class LeaseHolder {
  public:
   using OnWaiting = std::function<void(const std::string& holder)>;
+  using OnTrouble = std::function<void(const Status&)>;
 
   // REQUIRES: duration > renew_deadline > retry. `connection` outlives this.
   LeaseHolder(Connection& connection, const Timing& timing, LeaseOptions options);
 
   // Blocks until this holds it: as long as another shows signs of life, and then for its duration.
-  // `on_waiting` is told whom it waits for, once for each. Waits outages out; a refusal that asking
-  // again will not change is returned.
-  Status Acquire(const std::stop_token& stop, const OnWaiting& on_waiting = {});
-  // Blocks and renews it until told to stop: Ok, and it is still held. Otherwise it is lost.
-  // Aborted: another has it. DeadlineExceeded: it could not be renewed in time.
+  // `on_waiting` is told whom it waits for, once for each. Waits outages and missing permissions
+  // out, and tells them to `on_trouble` when they change; a refusal that asking again will not
+  // change is returned.
+  Status Acquire(const std::stop_token& stop, const OnWaiting& on_waiting = {},
+                 const OnTrouble& on_trouble = {});
+  // Blocks and renews it until told to stop: Ok. While it cannot be renewed, held() is false after
+  // the renew deadline; it is true again once it was renewed and nobody else had it in between.
+  // Aborted: another has it, or had it.
   // REQUIRES: Acquire returned Ok.
-  Status Keep(const std::stop_token& stop);
+  Status Keep(const std::stop_token& stop, const OnTrouble& on_trouble = {});
   // Gives it back, so that the next one need not wait. Ok if this does not hold it.
   Status Release();
 
@@ -55,7 +59,8 @@ class LeaseHolder {
  private:
   struct Outcome {
     bool ours = false;
-    std::string holder;  // not ours: who has it; empty: somebody was faster, ask again
+    std::string holder;       // not ours: who has it; empty: somebody was faster, ask again
+    int64_t transitions = 0;  // ours: how often it has changed hands
   };
 
   // One attempt to get or renew it.
@@ -73,6 +78,7 @@ class LeaseHolder {
 
   std::string observed_version_;
   Time observed_at_;
+  int64_t transitions_ = 0;  // of the object when this held it last
 
   mutable Mutex mutex_;
   Time held_until_ GUARDED_BY(mutex_);

@@ -1,6 +1,7 @@
 #include "kube/timing.h"
 
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <random>
 
@@ -21,6 +22,12 @@ double Chance() {
 }
 
 }  // namespace
+
+Time BootClock::Now() const {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return Time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
 
 Timing RealTiming(const Clock& clock) { return {clock, Wait, Chance}; }
 

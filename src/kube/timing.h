@@ -19,4 +19,12 @@ struct Timing {
 
 Timing RealTiming(const Clock& clock);
 
+// Goes on while the machine is suspended, which a monotonic clock does not: for rights that expire
+// elsewhere meanwhile.
+class BootClock final : public Clock {
+ public:
+  Time Now() const override;
+  WallTime WallNow() const override { return std::chrono::system_clock::now(); }
+};
+
 }  // namespace edl::kube

@@ -246,6 +246,9 @@ class Transport::Engine {
     }
     if (!config_.certificate_authority.empty()) {
       const curl_blob blob = BlobOf(config_.certificate_authority);
+      // This one and no other: libcurl trusts the machine's authorities as well unless told not to.
+      curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
+      curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
       curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
     }
     if (!config_.credentials.client_certificate.empty()) {
@@ -294,7 +297,13 @@ class Transport::Engine {
     }
     if (code == CURLE_SSL_CERTPROBLEM || code == CURLE_PEER_FAILED_VERIFICATION ||
         code == CURLE_SSL_CACERT_BADFILE) {
-      return FailedPrecondition("{}", message);  // asking again will not help
+      // Asking again will not help.
+      return FailedPrecondition(
+          "{} (the server's certificate is checked against {})", message,
+          config_.certificate_authority.empty()
+              ? "the authorities that this machine trusts; certificate-authority in the kubeconfig "
+                "names another"
+              : config_.ca_source);
     }
     return Unavailable("{}", message);
   }

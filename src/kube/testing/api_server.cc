@@ -259,6 +259,9 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
                        limit.empty() ? 0 : std::stoi(limit), target.option("continue"));
   }
   if (request.method == "GET") return store_.Get(target.collection, target.key);
+  if (request.method == "DELETE" && target.key.name.empty()) {
+    return store_.DeleteMany(target.collection, target.key.name_space, target.selector(), body);
+  }
   if (request.method == "DELETE") return store_.Delete(target.collection, target.key, body);
   if (request.method == "PATCH") {
     const auto type = request.headers.find("content-type");

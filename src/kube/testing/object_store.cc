@@ -233,6 +233,16 @@ StoreReply ObjectStore::Delete(const Collection& collection, const ObjectKey& ke
   return Keep(collection, std::move(object), 200);
 }
 
+StoreReply ObjectStore::DeleteMany(const Collection& collection, const std::string& name_space,
+                                   const Selector& selector, const json& options) {
+  std::vector<ObjectKey> selected;
+  for (const auto& [key, object] : objects_[collection]) {
+    if (key.name_space == name_space && Selects(selector, object)) selected.push_back(key);
+  }
+  for (const ObjectKey& key : selected) Delete(collection, key, options);
+  return {200, {{"kind", "Status"}, {"status", "Success"}}};
+}
+
 StoreReply ObjectStore::List(const Collection& collection, const std::string& name_space,
                              const Selector& selector, int limit, const std::string& next) const {
   // "VERSION/NAMESPACE/NAME": the moment that is listed, and the last object of the page before.

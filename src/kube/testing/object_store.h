@@ -53,6 +53,8 @@ class ObjectStore {
                    const nlohmann::json& patch, std::string_view subresource);
   StoreReply Delete(const Collection& collection, const ObjectKey& key,
                     const nlohmann::json& options);
+  StoreReply DeleteMany(const Collection& collection, const std::string& name_space,
+                        const Selector& selector, const nlohmann::json& options);
   // `next`: the continue token of the page before, or empty. `limit` 0: all.
   StoreReply List(const Collection& collection, const std::string& name_space,
                   const Selector& selector, int limit, const std::string& next) const;
