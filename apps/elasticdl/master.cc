@@ -274,7 +274,7 @@ class Master {
       });
     };
     answers.state = [&loop](const job::ServerView& view) {
-      loop.Post([view](master::Core& core) { core.parameters().OnState(view, core.now()); });
+      loop.Post([view](master::Core& core) { core.OnServerState(view); });
     };
     answers.alive = [&loop](int index, uint64_t incarnation) {
       loop.Post([index, incarnation](master::Core& core) {

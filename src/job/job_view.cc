@@ -107,7 +107,7 @@ std::string_view NameOf(ReplicaState state) {
 }
 bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
 
-std::string JobView::ToJson() const {
+std::string JobView::ToJson(int indent) const {
   json out = {{"name", name},
               {"state", NameOf(state)},
               {"reason", reason},
@@ -133,8 +133,10 @@ std::string JobView::ToJson() const {
     out["servers"] = json::array();
     for (const ServerView& server : servers) out["servers"].push_back(Write(server));
   }
+  if (updated_at > 0) out["updated_at"] = updated_at;
+  if (replicas_left_out > 0) out["replicas_left_out"] = replicas_left_out;
   // Output of a user's program need not be UTF-8.
-  return out.dump(2, ' ', false, json::error_handler_t::replace);
+  return out.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
 Result<JobView> JobView::FromJson(std::string_view text) {
@@ -167,6 +169,8 @@ Result<JobView> JobView::FromJson(std::string_view text) {
       view.servers.push_back(ReadServer(server));
     }
     view.checkpoint = in.value("checkpoint", "");
+    view.updated_at = in.value("updated_at", 0.0);
+    view.replicas_left_out = in.value("replicas_left_out", int64_t{0});
     return view;
   } catch (const json::exception& error) {
     return InvalidArgument("a job's view cannot be read: {}", error.what());

@@ -72,12 +72,14 @@ struct JobView {
   double started_at = 0;                // seconds since 1970
   double ended_at = 0;                  // 0: not yet
   double ran_seconds = 0;               // by the monotonic clock; 0: not known
+  double updated_at = 0;                // when the master made this view; 0: nobody said
   int64_t version = 0;                  // distinct completed batches
   int64_t relaunches = 0;
   int64_t master_starts = 0;
   int64_t master_process_id = 0;  // 0: nobody said
   std::vector<DatasetView> datasets;
-  std::vector<ReplicaView> replicas;
+  std::vector<ReplicaView> replicas;      // all that are active, and the newest of the ended
+  int64_t replicas_left_out = 0;          // that are not in `replicas`
   std::vector<ServerView> servers;        // where parameter servers of ours keep the parameters
   std::string checkpoint;                 // of them, the newest
   std::map<std::string, double> metrics;  // last known: "loss", "step"
@@ -85,7 +87,7 @@ struct JobView {
   int64_t checkpoint_step = -1;           // last checkpoint saved
   int64_t evaluated_step = -1;            // last checkpoint judged
 
-  std::string ToJson() const;
+  std::string ToJson(int indent = 2) const;  // -1: in one line
   static Result<JobView> FromJson(std::string_view text);
 };
 

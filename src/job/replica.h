@@ -10,6 +10,9 @@
 
 namespace edl::job {
 
+// What a job may have at most, whoever asks for it.
+inline constexpr int kMostWorkers = 100'000;
+
 // One member of a role as a backend is to launch it. Its name is unique within the job and never
 // used twice: the id in it numbers launches within the role.
 struct ReplicaSpec {
@@ -51,8 +54,10 @@ struct ReplicaEvent {
   Kind kind = Kind::kPending;
   int64_t process_id = 0;  // kRunning: as the user sees it, 0 when there is none
   std::string host;        // kRunning: its address, where it has one of its own
-  ExitCause cause;         // kExited
-  std::string reason;      // kPending: why it waits
+  // kRunning: the backend has lost contact with the node. It says nothing about the replica itself.
+  bool node_lost = false;
+  ExitCause cause;     // kExited
+  std::string reason;  // kPending: why it waits
 };
 
 }  // namespace edl::job

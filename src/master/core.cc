@@ -1,6 +1,7 @@
 #include "master/core.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -20,8 +21,6 @@ double Seconds(WallTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// How long replicas may take to go at the end before the job ends without their word.
-constexpr std::chrono::seconds kEndAtMost{10};
 // How long a replica may be silent, or its shard hang, beyond the limits for that: before it is
 // replaced, and before it is ended because all data is done. A program may hold Python's lock while
 // it writes its model at the end.
@@ -144,11 +143,12 @@ std::string Core::HostOf(const job::ReplicaEvent& event) const {
 void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
   switch (event.kind) {
     case job::ReplicaEvent::Kind::kPending:
-      keeper_.OnPending(event.name, event.reason);
+      keeper_.OnPending(event.name, event.reason, now_);
       break;
     case job::ReplicaEvent::Kind::kRunning:
       keeper_.OnRunning(event.name, event.process_id, HostOf(event), dispatcher_.counters().version,
                         now_);
+      keeper_.OnNode(event.name, event.node_lost, now_);
       if (state_ == JobState::kStarting) SetState(JobState::kRunning);
       break;
     case job::ReplicaEvent::Kind::kSynced:
@@ -158,25 +158,53 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
         if (replica.row.state > job::ReplicaState::kRunning) CloseReplica(replica.row.replica);
       }
       break;
-    case job::ReplicaEvent::Kind::kExited: {
-      const ReplicaKeeper::Replica* replica = keeper_.Find(event.name);
-      EndOfLife end{.version = dispatcher_.counters().version, .last_lines = std::move(last_lines)};
-      if (replica != nullptr) {
-        const ReplicaRef ref = replica->row.replica;
-        end.progressed = ref.role == job::Role::kPs
-                             ? dispatcher_.counters().version > replica->first_version
-                             : dispatcher_.MadeProgress(ref);
-        end.fetch_unanswered = old_door_.LeftUnanswered(ref);
-        dispatcher_.ForgetProgress(ref);
-        CloseReplica(ref);
-      }
-      progress_.Forget(event.name);
-      keeper_.OnExit(event.name, event.cause, std::move(end), now_);
+    case job::ReplicaEvent::Kind::kExited:
+      OnExited(event, std::move(last_lines));
       break;
-    }
   }
   ++view_number_;
   tick_due_ = true;  // once for all events of this round
+}
+
+void Core::OnServerState(const job::ServerView& view) {
+  parameters_.OnState(view, now_);
+  keeper_.OnServerHeard(view.index, now_);
+}
+
+void Core::LoseReplicasOfLostNodes() {
+  // Sessions of the old door have no heartbeat and say nothing.
+  const auto has_session = [this](ReplicaRef replica) {
+    const std::vector<Incarnation> open = sessions_.Of(replica);
+    return std::ranges::any_of(
+        open, [this](Incarnation incarnation) { return !sessions_.Find(incarnation)->old_door; });
+  };
+  for (const std::string& name : keeper_.LostWithTheirNodes(has_session, now_)) {
+    OnExited({.name = name,
+              .kind = job::ReplicaEvent::Kind::kExited,
+              .cause = {.kind = job::ExitCause::Kind::kKilled,
+                        .signal = SIGKILL,
+                        .message = "its node is lost, and it is silent"}},
+             {});
+    // Its node may come back, and what runs there is not the replica any more.
+    keeper_.StopUnwanted(name, now_);
+    ++view_number_;
+  }
+}
+
+void Core::OnExited(const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
+  const ReplicaKeeper::Replica* replica = keeper_.Find(event.name);
+  EndOfLife end{.version = dispatcher_.counters().version, .last_lines = std::move(last_lines)};
+  if (replica != nullptr) {
+    const ReplicaRef ref = replica->row.replica;
+    end.progressed = ref.role == job::Role::kPs
+                         ? dispatcher_.counters().version > replica->first_version
+                         : dispatcher_.MadeProgress(ref);
+    end.fetch_unanswered = old_door_.LeftUnanswered(ref);
+    dispatcher_.ForgetProgress(ref);
+    CloseReplica(ref);
+  }
+  progress_.Forget(event.name);
+  keeper_.OnExit(event.name, event.cause, std::move(end), now_);
 }
 
 std::vector<int64_t> Core::RunningServers() const {
@@ -249,14 +277,13 @@ void Core::End(JobState outcome, std::string reason, std::vector<std::string> la
   reason_ = std::move(reason);
   last_lines_ = std::move(last_lines);
   ending_ = true;
-  ending_since_ = now_;
   parameters_.Release();
   ledger_.PutMeta("ending", json{{"outcome", static_cast<int>(outcome_)},
                                  {"reason", reason_},
                                  {"last_lines", last_lines_}}
                                 .dump(-1, ' ', false, json::error_handler_t::replace));
   SetState(JobState::kFinishing);
-  keeper_.StopAll();
+  keeper_.StopAll(now_);
 }
 
 bool Core::EvaluatorIsThrough() const {
@@ -329,8 +356,8 @@ void Core::DriveEnd() {
       End(JobState::kSucceeded, "", {});
     }
   }
-  if (ending_ && !job::IsFinal(state_) &&
-      (!keeper_.AnyRunning() || now_ - ending_since_ > kEndAtMost)) {
+  // Before the backend told all it has, something may run that nobody has heard of.
+  if (ending_ && !job::IsFinal(state_) && keeper_.synced() && !keeper_.AnyRunning()) {
     SetState(outcome_);
   }
 }
@@ -364,6 +391,7 @@ void Core::Tick() {
   tick_due_ = false;
   if (job::IsFinal(state_)) return;
   our_door_.Tick();
+  LoseReplicasOfLostNodes();
   sync_.Tick(now_);
   pace_.Tick(now_);
   keeper_.Tick(now_);
@@ -382,7 +410,7 @@ void Core::Tick() {
   }
   if (parameters_.failure() && !ending_) End(JobState::kFailed, *parameters_.failure(), {});
   if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || dispatcher_.AllFinished())) {
-    keeper_.WithdrawPending();
+    keeper_.WithdrawPending(now_);
   }
   // Also of a job whose replicas ran only while no master did.
   if (state_ <= JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
@@ -430,6 +458,7 @@ job::JobView Core::View() const {
   view.started_at = started_at_;
   view.ended_at = ended_at_;
   view.ran_seconds = run_time_.Seconds(real_now_);
+  view.updated_at = Seconds(wall_now_);
   view.version = dispatcher_.counters().version;
   view.relaunches = keeper_.relaunches();
   view.master_starts = master_starts_;
@@ -457,6 +486,7 @@ job::JobView Core::View() const {
                              .reason = trouble.empty() ? replica.row.reason : trouble,
                              .leases = dispatcher_.LeasesOf(replica.row.replica)});
   }
+  view.replicas_left_out = keeper_.forgotten();
   std::sort(view.replicas.begin(), view.replicas.end(), [](const auto& a, const auto& b) {
     return std::tie(a.role, a.id) < std::tie(b.role, b.id);
   });

@@ -64,6 +64,8 @@ class Core {
 
   // From the backend. `last_lines` of an exit go into the failure message if it comes to that.
   void OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
+  // A parameter server answered how it is.
+  void OnServerState(const job::ServerView& view);
   // A piece of a replica's output.
   void OnLog(const std::string& replica, std::string_view text);
   void OnMetrics(int64_t step, const std::map<std::string, double>& metrics);
@@ -94,6 +96,9 @@ class Core {
  private:
   void SetState(job::JobState state);
   void CloseReplica(ReplicaRef replica);
+  void OnExited(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
+  // A replica is lost when the cluster lost contact with its node and it is silent itself.
+  void LoseReplicasOfLostNodes();
   // Of a replica that runs: on this machine each has a loopback address of its own.
   std::string HostOf(const job::ReplicaEvent& event) const;
   // Of each parameter server's slot, the replica that runs there; -1: none.
@@ -143,7 +148,6 @@ class Core {
   int64_t process_id_ = 0;
   Time finishing_since_;
   Time evaluator_waits_until_;  // by its own word
-  Time ending_since_;
   uint64_t view_number_ = 0;
   uint64_t shown_troubles_ = 0;
   bool tick_due_ = false;

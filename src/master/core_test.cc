@@ -103,13 +103,16 @@ TEST(JobStates, StopThePsAtTheEndWithoutCallingItAFailure) {
   EXPECT_EQ(master.StateOf(NameOf(kPs)), job::ReplicaState::kStopped);
 }
 
-TEST(JobStates, DoNotWaitForeverForAReplicaThatDoesNotEnd) {
+TEST(JobStates, EndWhenTheReplicasAreGoneAndNotBefore) {
   CoreFixture master(TensorFlowJob(1, 1, 0));
   master.StartReplicas();
   master.Exit(NameOf(Worker(0)), Succeeded());
   master.Exit(NameOf(Chief()), Succeeded());
 
-  master.LetPass(seconds(11));
+  master.LetPass(std::chrono::minutes(10));
+  EXPECT_EQ(master.state(), JobState::kFinishing);
+  EXPECT_GT(master.TakeStops().size(), 5u) << "it is told again and again";
+  master.Exit(NameOf({job::Role::kPs, 0}), Killed());
 
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }

@@ -1,6 +1,7 @@
 #include "master/hands.h"
 
 #include <algorithm>
+#include <array>
 #include <regex>
 #include <utility>
 
@@ -253,12 +254,31 @@ void Hands::OnEvent(const job::ReplicaEvent& event) {
   if (event.kind == job::ReplicaEvent::Kind::kExited &&
       event.cause.kind != job::ExitCause::Kind::kKilled) {
     // What it said at its end (its last checkpoint) must be known before its end is.
-    ReadOn(event.name);
-    if (const auto tail = backend_.Logs(event.name, -kLastBytes, kLastBytes); tail.ok()) {
-      last_lines = LastLines(tail->text);
-    }
+    // In a cluster that is a download, which only who tells progress is worth.
+    if (context_.on_this_machine || TellsProgress(event.name)) ReadOn(event.name);
+    if (event.cause.kind != job::ExitCause::Kind::kSucceeded) last_lines = LastLinesOf(event.name);
   }
   post_event_(event, std::move(last_lines));
+}
+
+bool Hands::TellsProgress(const std::string& replica) const {
+  return std::ranges::any_of(
+      std::array{job::Role::kChief, job::Role::kEvaluator}, [&](job::Role role) {
+        return replica.starts_with(fmt::format("{}-edljob-{}-", job_.job_name, job::NameOf(role)));
+      });
+}
+
+std::vector<std::string> Hands::LastLinesOf(const std::string& replica) {
+  // Events wait behind this one. The lines are for the message of a job that fails, and one replica
+  // is enough for that.
+  constexpr size_t kMostTails = 20;
+  constexpr std::chrono::seconds kWithin{10};
+  const auto now = std::chrono::steady_clock::now();
+  while (!tails_read_.empty() && now - tails_read_.front() > kWithin) tails_read_.pop_front();
+  if (tails_read_.size() >= kMostTails) return {};
+  tails_read_.push_back(now);
+  const Result<std::string> tail = backend_.Tail(replica, kLastLines, kLastBytes);
+  return tail.ok() ? LastLines(*tail) : std::vector<std::string>();
 }
 
 void Hands::ReadOn(const std::string& replica) {

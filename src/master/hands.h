@@ -64,6 +64,10 @@ class Hands {
   Status Launch(const LaunchCommand& command);
   void OnEvent(const job::ReplicaEvent& event);
   void ReadOn(const std::string& replica);
+  // Whether what it writes says how training goes: the output of chief and evaluator.
+  bool TellsProgress(const std::string& replica) const;
+  // The end of the output of a replica that failed. Of many that fail at once, only some.
+  std::vector<std::string> LastLinesOf(const std::string& replica);
 
   backend::Backend& backend_;
   const job::JobSpec& job_;
@@ -75,6 +79,9 @@ class Hands {
 
   Mutex log_mutex_;  // one reader of a replica's output at a time
   std::map<std::string, int64_t> offsets_ GUARDED_BY(log_mutex_);
+
+  // Used by the backend's thread alone.
+  std::deque<std::chrono::steady_clock::time_point> tails_read_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -286,6 +286,44 @@ TEST(HandsInACluster, LaunchSeveralReplicasAtATime) {
   }
 }
 
+TEST(HandsInACluster, ReadNoOutputOfAWorkerThatSucceeds) {
+  Told told;
+  backend::FakeBackend backend;
+  const job::JobSpec job = WorkersOnly(1);
+  ReplicaContext context = kContext;
+  context.on_this_machine = false;
+  Hands hands(backend, job, context);
+  hands.Start(told.post_event(), told.post_log());
+  told.AwaitSynced();
+  hands.Do({LaunchOf(Worker(0), 0)});
+  told.Await(ReplicaEvent::Kind::kRunning, Worker(0));
+  backend.Print(NameOf(Worker(0)), "much\n");
+  backend.HoldLogs(NameOf(Worker(0)));
+
+  ASSERT_EQ(backend.Exit(NameOf(Worker(0)), Succeeded()), Ok());
+
+  EXPECT_TRUE(told.Await(ReplicaEvent::Kind::kExited, Worker(0)).last_lines.empty());
+  backend.ReleaseLogs();
+}
+
+TEST_F(HandsTest, ReadTheLastLinesOfSomeWhenManyFailAtOnce) {
+  constexpr int kWorkers = 60;
+  Start(WorkersOnly(kWorkers));
+  for (int id = 0; id < kWorkers; ++id) hands_.Do({LaunchOf(Worker(id), id)});
+  int with_lines = 0;
+  for (int id = 0; id < kWorkers; ++id) {
+    told_.Await(ReplicaEvent::Kind::kRunning, Worker(id));
+    backend_.Print(NameOf(Worker(id)), "ValueError\n");
+    ASSERT_EQ(backend_.Exit(NameOf(Worker(id)), Failed()), Ok());
+  }
+  for (int id = 0; id < kWorkers; ++id) {
+    with_lines += told_.Await(ReplicaEvent::Kind::kExited, Worker(id)).last_lines.empty() ? 0 : 1;
+  }
+
+  EXPECT_GE(with_lines, 20);
+  EXPECT_LT(with_lines, kWorkers);
+}
+
 TEST_F(HandsTest, StopAndAcknowledge) {
   Start(WorkersOnly(1));
   hands_.Do({LaunchOf(Worker(0), 0)});

@@ -123,6 +123,7 @@ void Ledger::PrepareStatements() {
   delete_done_of_epoch_ = database_.Prepare("DELETE FROM done WHERE dataset=? AND epoch=?");
   put_session_ = database_.Prepare("INSERT OR REPLACE INTO sessions VALUES (?,?,?,?,?,?)");
   delete_session_ = database_.Prepare("DELETE FROM sessions WHERE incarnation=?");
+  delete_replica_ = database_.Prepare("DELETE FROM replicas WHERE name=?");
   put_replica_ = database_.Prepare("INSERT OR REPLACE INTO replicas VALUES (?,?,?,?,?,?,?,?)");
   put_slot_ = database_.Prepare("INSERT OR REPLACE INTO slots VALUES (?,?,?,?,?,?,?)");
   put_meta_ = database_.Prepare("INSERT OR REPLACE INTO meta VALUES (?,?)");
@@ -193,6 +194,8 @@ void Ledger::Put(const ReplicaRow& row) {
   Write(put_replica_, row.name, job::NameOf(row.replica.role), row.replica.id, row.index,
         static_cast<int>(row.state), row.joined, row.process_id, row.reason);
 }
+
+void Ledger::DeleteReplica(const std::string& name) { Write(delete_replica_, name); }
 
 void Ledger::Put(const SlotRow& row) {
   Write(put_slot_, job::NameOf(row.role), row.index, row.wanted, row.succeeded, row.failures,

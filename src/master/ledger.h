@@ -119,6 +119,7 @@ class Ledger {
   void Put(const SessionRow& row);
   void Delete(Incarnation incarnation);
   void Put(const ReplicaRow& row);
+  void DeleteReplica(const std::string& name);
   void Put(const SlotRow& row);
   void PutMeta(const std::string& key, const std::string& value);
 
@@ -149,7 +150,7 @@ class Ledger {
   Status failed_;
   Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
       put_set_aside_, put_done_, delete_done_, delete_done_of_epoch_, put_session_, delete_session_,
-      put_replica_, put_slot_, put_meta_;
+      put_replica_, delete_replica_, put_slot_, put_meta_;
 };
 
 }  // namespace edl::master

@@ -97,6 +97,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
     wait = kTick;
     TakePosted();
     Tick();
+    if (outlets_.fence != nullptr) outlets_.fence();
     Status committed = core_.Commit();
     if (committed.ok()) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {

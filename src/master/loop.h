@@ -46,6 +46,8 @@ class Loop {
     // The same while nothing changes but the records done, at most each second: for those who
     // cannot ask the master. May be empty.
     std::function<void(const job::JobView&)> progress = {};
+    // Called before each commit: blocks until this process may write to the ledger. May be empty.
+    std::function<void()> fence = {};
     // Replicas whose output is worth reading now.
     std::function<void(std::vector<std::string>)> scan;
   };

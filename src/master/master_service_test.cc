@@ -200,5 +200,20 @@ TEST_F(MasterServiceTest, AnswersEveryMethodOfTheService) {
   }
 }
 
+TEST(MasterFence, HoldsAnswersBackUntilTheLedgerMayBeWritten) {
+  ServedMaster master(WorkersOnly(1));
+  master.Register(Shards(10));
+  WorkerProcess worker(master, 0);
+  master.SetFenced(true);
+
+  pb::ExchangeResponse late;
+  const grpc::Status held = worker.stub().Exchange(NewContext(std::chrono::milliseconds(300)).get(),
+                                                   worker.Request(1, milliseconds(0)), &late);
+  EXPECT_EQ(held.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  master.SetFenced(false);
+
+  EXPECT_EQ(worker.Exchange(worker.Request(1, milliseconds(0))).shards_size(), 1);
+}
+
 }  // namespace
 }  // namespace edl::master

@@ -44,10 +44,11 @@ void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
   std::vector<LeaseId> held;
   if (session == nullptr) {
     const ReplicaKeeper::Replica* replica = parts_.keeper.Find(request.replica);
-    if (replica != nullptr && replica->row.state > job::ReplicaState::kRunning) {
+    if (parts_.keeper.HasEnded(request.replica)) {
       parts_.outbox.Send<JoinReply>(
-          reply, FailedPrecondition("{} has ended for the master: {}", replica->row.name,
-                                    replica->row.reason));
+          reply, FailedPrecondition("{} {} has ended for the master: {}",
+                                    job::NameOf(request.replica.role), request.replica.id,
+                                    replica == nullptr ? "long ago" : replica->row.reason));
       return;
     }
     session = &parts_.sessions.Open(request.replica, false, request.process, parts_.now);
@@ -270,6 +271,7 @@ void OurDoor::Lose(const Session& session, const std::string& why) {
   LOG_WARNING("{} {} (incarnation {}) {}: its {} lease(s) go to others", job::NameOf(replica.role),
               replica.id, incarnation, why, parts_.dispatcher.LeasesOf(replica));
   parts_.dispatcher.ForgiveRoundsOf(incarnation);
+  parts_.keeper.OnSilent(replica);
   CloseSession(parts_, incarnation);
   streams_.erase(incarnation);
   // What lost its connection has ended, which the backend will tell, or joins again.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/log.h"
 #include "job/names.h"
 
@@ -17,7 +19,8 @@ bool IsActive(ReplicaState state) {
   return state == ReplicaState::kPending || state == ReplicaState::kRunning;
 }
 
-// After the first relaunch, which is immediate: 1 s, 2 s, 4 s, ... 30 s.
+// After the first relaunch, which is immediate: 1 s, 2 s, 4 s, ... 30 s. Counts failures, or lives
+// in a row without progress.
 Duration BackoffAfter(int failures) {
   if (failures <= 1) return Duration::zero();
   const int doublings = std::min(failures - 2, 5);
@@ -33,6 +36,7 @@ Duration IdleBackoff(int idle_lives) {
                             std::chrono::seconds(60));
 }
 
+constexpr const char* kCountsKey = "replica_counts";  // in the ledger's meta
 constexpr double kMemoryGrowth = 1.5;
 constexpr int64_t kMemoryGrowthLimit = 4;  // times what the user asked for
 
@@ -58,11 +62,53 @@ Status ReplicaKeeper::Load(Time now) {
     if (current == nullptr || current->row.replica.id < row.replica.id) slot.current = row.name;
     int64_t& next = next_id_[row.replica.role];
     if (row.replica.id >= next) next = row.replica.id + 1;
+    if (!IsActive(row.state)) ended_.push_back(row.name);
   }
   for (const auto& [name, replica] : replicas_) {
     if (SlotOf(replica).current != name && IsRelaunchAfter(replica)) ++relaunches_;
   }
+  EDL_ASSIGN_OR_RETURN(const auto meta, ledger_.Meta());
+  if (const auto saved = meta.find(kCountsKey); saved != meta.end()) {
+    const nlohmann::json in = nlohmann::json::parse(saved->second, nullptr, false);
+    if (!in.is_object()) return DataLoss("the counts of replicas in the ledger cannot be read");
+    forgotten_ = in.value("forgotten", int64_t{0});
+    relaunches_ = std::max(relaunches_, in.value("relaunches", int64_t{0}));
+  }
   return Ok();
+}
+
+void ReplicaKeeper::SaveCounts() {
+  ledger_.PutMeta(kCountsKey,
+                  fmt::format(R"({{"forgotten":{},"relaunches":{}}})", forgotten_, relaunches_));
+}
+
+void ReplicaKeeper::Prune() {
+  const auto is_current = [this](const Replica& replica) {
+    return SlotOf(replica).current == replica.row.name;
+  };
+  size_t looked_at = 0;
+  bool pruned = false;
+  while (ended_.size() > kKeptEnded && looked_at++ < ended_.size()) {
+    const std::string name = std::move(ended_.front());
+    ended_.pop_front();
+    const auto found = replicas_.find(name);
+    if (found == replicas_.end()) continue;
+    if (is_current(found->second)) {
+      ended_.push_back(name);  // the slot's next launch frees it
+      continue;
+    }
+    ledger_.DeleteReplica(name);
+    replicas_.erase(found);
+    ++forgotten_;
+    pruned = true;
+  }
+  if (pruned) SaveCounts();
+}
+
+bool ReplicaKeeper::HasEnded(ReplicaRef replica) const {
+  if (const Replica* found = Find(replica)) return !IsActive(found->row.state);
+  const auto next = next_id_.find(replica.role);
+  return next != next_id_.end() && replica.id < next->second;
 }
 
 void ReplicaKeeper::MakeSlots() {
@@ -107,6 +153,7 @@ void ReplicaKeeper::SetState(Replica& replica, ReplicaState state, const std::st
   replica.row.state = state;
   replica.row.reason = reason;
   ledger_.Put(replica.row);
+  if (!IsActive(state)) ended_.push_back(replica.row.name);
 }
 
 void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
@@ -127,6 +174,7 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
   if (relaunched && before != nullptr && IsRelaunchAfter(*before)) ++relaunches_;
   slot.current = replica.row.name;
   slot.relaunch_at.reset();
+  if (relaunched && forgotten_ > 0) SaveCounts();
   commands_.emplace_back(LaunchCommand{.name = replica.row.name,
                                        .replica = ref,
                                        .index = slot.row.index,
@@ -144,7 +192,7 @@ void ReplicaKeeper::OnSynced(Time now) {
     Slot& slot = SlotOf(replica);
     if (replica.told) {
       // The last master life may have died between its decision and the stop.
-      if (!slot.row.wanted && !stopping_) Stop(replica);
+      if (!slot.row.wanted && !stopping_) Stop(replica, now);
       continue;
     }
     if (stopping_ || !slot.row.wanted) {
@@ -166,9 +214,12 @@ void ReplicaKeeper::OnSynced(Time now) {
   Tick(now);
 }
 
-void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason) {
+void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason, Time now) {
   auto found = replicas_.find(name);
-  if (found == replicas_.end()) return;
+  if (found == replicas_.end() || !IsActive(found->second.row.state)) {
+    StopName(name, now);
+    return;
+  }
   found->second.told = true;
   if (found->second.row.state == ReplicaState::kPending) found->second.row.reason = reason;
 }
@@ -176,13 +227,14 @@ void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason
 void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const std::string& host,
                               int64_t version, Time now) {
   auto found = replicas_.find(name);
-  if (found == replicas_.end()) {
-    commands_.emplace_back(StopCommand{name, kStopGrace});
+  if (found == replicas_.end() || !IsActive(found->second.row.state)) {
+    // Nobody wants it, however it came to run.
+    StopName(name, now);
     return;
   }
   Replica& replica = found->second;
-  replica.told = true;
-  if (!IsActive(replica.row.state)) return;
+  // Told again: something about its node has changed.
+  if (std::exchange(replica.told, true) && replica.row.state == ReplicaState::kRunning) return;
   replica.running_since = now;
   replica.first_version = version;
   replica.row.process_id = process_id;
@@ -193,7 +245,9 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const
 
 void ReplicaKeeper::OnJoined(ReplicaRef replica) {
   auto found = replicas_.find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
-  if (found == replicas_.end() || found->second.row.joined) return;
+  if (found == replicas_.end()) return;
+  found->second.silent = false;
+  if (found->second.row.joined) return;
   found->second.row.joined = true;
   ledger_.Put(found->second.row);
 }
@@ -213,6 +267,8 @@ void ReplicaKeeper::Replace(ReplicaRef ref, const std::string& why) {
 void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOfLife end,
                            Time now) {
   commands_.emplace_back(AcknowledgeCommand{name});
+  stops_.erase(name);
+  without_node_.erase(name);
   auto found = replicas_.find(name);
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
@@ -373,6 +429,9 @@ void ReplicaKeeper::Refill(Slot& slot, Time at) {
 }
 
 void ReplicaKeeper::Tick(Time now) {
+  last_tick_ = now;
+  RetryStops(now);
+  Prune();
   if (!synced_ || stopping_ || failure_) return;
   if (quiet_until_ && now < *quiet_until_) return;
   Time next = Time::max();
@@ -419,7 +478,9 @@ Status ReplicaKeeper::Scale(int num_workers, Time now) {
     slot.relaunch_at.reset();
     ledger_.Put(slot.row);
     auto current = replicas_.find(slot.current);
-    if (current != replicas_.end() && IsActive(current->second.row.state)) Stop(current->second);
+    if (current != replicas_.end() && IsActive(current->second.row.state)) {
+      Stop(current->second, now);
+    }
   }
   Tick(now);
   return Ok();
@@ -437,7 +498,7 @@ void ReplicaKeeper::LaunchForLeftover(Time now) {
   }
 }
 
-void ReplicaKeeper::WithdrawPending() {
+void ReplicaKeeper::WithdrawPending(Time now) {
   for (auto& [key, slot] : slots_) {
     if (key.first != Role::kWorker || !slot.row.wanted) continue;
     auto current = replicas_.find(slot.current);
@@ -451,7 +512,7 @@ void ReplicaKeeper::WithdrawPending() {
     slot.row.wanted = false;
     slot.relaunch_at.reset();
     ledger_.Put(slot.row);
-    Stop(current->second);
+    Stop(current->second, now);
   }
 }
 
@@ -481,20 +542,78 @@ bool ReplicaKeeper::EndTroubled(ReplicaRef ref, bool replace) {
     ledger_.Put(slot.row);
   }
   // A slot that is wanted and not through is refilled when the exit is told.
-  Stop(replica);
+  Stop(replica, last_tick_);
   return true;
 }
 
-void ReplicaKeeper::Stop(Replica& replica) {
+void ReplicaKeeper::Stop(Replica& replica, Time now) {
   replica.stop_asked = true;
-  commands_.emplace_back(StopCommand{replica.row.name, kStopGrace});
+  StopName(replica.row.name, now);
 }
 
-void ReplicaKeeper::StopAll() {
+void ReplicaKeeper::StopName(const std::string& name, Time now) {
+  stops_.try_emplace(name, PendingStop{now + kFirstStopRetry, kFirstStopRetry});
+  commands_.emplace_back(StopCommand{name, kStopGrace});
+}
+
+void ReplicaKeeper::RetryStops(Time now) {
+  for (auto& [name, stop] : stops_) {
+    if (now < stop.again_at) continue;
+    LOG_WARNING("{} was told to end and has not; it is told again", name);
+    stop.wait = std::min(stop.wait * 2, kLongestStopRetry);
+    stop.again_at = now + stop.wait;
+    commands_.emplace_back(StopCommand{name, kStopGrace});
+  }
+}
+
+void ReplicaKeeper::StopAll(Time now) {
   stopping_ = true;
   for (auto& [name, replica] : replicas_) {
-    if (IsActive(replica.row.state) && !replica.stop_asked) Stop(replica);
+    if (IsActive(replica.row.state)) Stop(replica, now);
   }
+}
+
+void ReplicaKeeper::OnSilent(ReplicaRef replica) {
+  auto found = replicas_.find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
+  if (found != replicas_.end()) found->second.silent = true;
+}
+
+void ReplicaKeeper::OnServerHeard(int index, Time now) {
+  auto slot = slots_.find({Role::kPs, index});
+  if (slot == slots_.end()) return;
+  auto found = replicas_.find(slot->second.current);
+  if (found != replicas_.end()) found->second.heard_at = now;
+}
+
+void ReplicaKeeper::OnNode(const std::string& name, bool lost, Time now) {
+  auto found = replicas_.find(name);
+  if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
+  std::optional<Time>& lost_at = found->second.node_lost_at;
+  if (lost == lost_at.has_value()) return;
+  if (lost) {
+    lost_at = now;
+    without_node_.insert(name);
+    LOG_WARNING("{}: the cluster has lost contact with its node", name);
+  } else {
+    lost_at.reset();
+    without_node_.erase(name);
+    LOG_INFO("{}: the cluster has contact with its node again", name);
+  }
+}
+
+std::vector<std::string> ReplicaKeeper::LostWithTheirNodes(
+    const std::function<bool(ReplicaRef)>& has_session, Time now) const {
+  std::vector<std::string> lost;
+  for (const std::string& name : without_node_) {
+    const Replica& replica = replicas_.at(name);
+    if (has_session(replica.row.replica)) continue;
+    const bool answers = now - replica.heard_at < kServerSilence;
+    if (replica.row.replica.role == Role::kPs && spec_.own_ps && answers) continue;
+    // A joined replica without a session either fell silent or left in peace; one that left, and
+    // one that never joins, has nothing to say.
+    if (replica.silent || now - *replica.node_lost_at >= kNodeLostFor) lost.push_back(name);
+  }
+  return lost;
 }
 
 bool ReplicaKeeper::TrainingEnded() const {
@@ -506,8 +625,9 @@ bool ReplicaKeeper::TrainingEnded() const {
 }
 
 bool ReplicaKeeper::AnyRunning() const {
-  return std::any_of(replicas_.begin(), replicas_.end(),
-                     [](const auto& entry) { return IsActive(entry.second.row.state); });
+  return !stops_.empty() || std::any_of(replicas_.begin(), replicas_.end(), [](const auto& entry) {
+    return IsActive(entry.second.row.state);
+  });
 }
 
 bool ReplicaKeeper::AnyRunning(Role role) const {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,6 +63,15 @@ class ReplicaKeeper {
   static constexpr Duration kReadyAfter = std::chrono::seconds(30);
   static constexpr std::chrono::milliseconds kStopGrace{2000};
   static constexpr int kMostWorkers = 100'000;  // as --num_workers
+  // A stop is repeated until the replica is gone: after 5 s, 10 s, 20 s, 40 s, then each minute.
+  static constexpr Duration kFirstStopRetry = std::chrono::seconds(5);
+  static constexpr Duration kLongestStopRetry = std::chrono::seconds(60);
+  // How many ended replicas are kept beside the newest of each slot.
+  static constexpr size_t kKeptEnded = 100;
+  // A replica that sends nothing to the master by design is lost with its node after so long.
+  static constexpr Duration kNodeLostFor = std::chrono::seconds(30);
+  // A parameter server that answered within this time is alive, whatever its node's state is.
+  static constexpr Duration kServerSilence = std::chrono::seconds(10);
 
   ReplicaKeeper(Ledger& ledger, const job::JobSpec& spec) : ledger_(ledger), spec_(spec) {}
 
@@ -68,7 +80,7 @@ class ReplicaKeeper {
 
   // The backend told all it has: launches what was never started, takes the rest for killed.
   void OnSynced(Time now);
-  void OnPending(const std::string& name, const std::string& reason);
+  void OnPending(const std::string& name, const std::string& reason, Time now);
   // `host`: its address; `version`: of the job.
   void OnRunning(const std::string& name, int64_t process_id, const std::string& host,
                  int64_t version, Time now);
@@ -77,8 +89,18 @@ class ReplicaKeeper {
 
   // A process of it spoke at our door.
   void OnJoined(ReplicaRef replica);
+  // Its session was given up because nothing was heard of it. The next join undoes this.
+  void OnSilent(ReplicaRef replica);
+  // The parameter server of this slot answered the master.
+  void OnServerHeard(int index, Time now);
+  // Whether contact with the replica's node was lost (`lost`) or is back.
+  void OnNode(const std::string& name, bool lost, Time now);
+  // Running replicas that are lost: there is no contact with their node, and they are silent
+  // themselves. `has_session`: whether the replica has an open session.
+  std::vector<std::string> LostWithTheirNodes(const std::function<bool(ReplicaRef)>& has_session,
+                                              Time now) const;
 
-  // Relaunches whose time has come.
+  // Relaunches and repeated stops whose time has come.
   void Tick(Time now);
 
   // Ends a replica that runs and does not do its work, so that its slot is refilled: its end then
@@ -92,7 +114,7 @@ class ReplicaKeeper {
   // Puts a fresh worker (or chief, for want of workers) into a slot that had succeeded.
   void LaunchForLeftover(Time now);
   // Does without the workers that the backend finds no room for: there is nothing left for them.
-  void WithdrawPending();
+  void WithdrawPending(Time now);
   // A job that had ended goes on: what failed before does not count any more.
   void Forgive();
   // Ends a replica that runs and does not work. The slot is refilled if `replace`, else its part is
@@ -100,11 +122,15 @@ class ReplicaKeeper {
   bool EndTroubled(ReplicaRef replica, bool replace);
   TroubledReplicas& troubled() { return troubled_; }
   const TroubledReplicas& troubled() const { return troubled_; }
+  // What runs under this name is not wanted: it is told to end until it is gone.
+  void StopUnwanted(const std::string& name, Time now) { StopName(name, now); }
   // Ends all that runs and launches nothing any more.
-  void StopAll();
+  void StopAll(Time now);
 
   // Chief and workers are all through.
   bool TrainingEnded() const;
+  // Whether anything of this job runs, replicas that are unknown or have ended by our record
+  // included.
   bool AnyRunning() const;
   bool AnyRunning(job::Role role) const;
   bool ChiefSucceeded() const;
@@ -128,6 +154,9 @@ class ReplicaKeeper {
     bool from_ledger = false;           // launched in an earlier master life
     bool stop_asked = false;            // in this master life: its end is our doing
     std::string replaced_for;           // it is being ended so that its slot is refilled
+    bool silent = false;                // its session was given up, and it did not join again
+    Time heard_at;                      // a parameter server's last answer
+    std::optional<Time> node_lost_at;   // since when there is no contact with its node
   };
   const std::map<std::string, Replica>& replicas() const { return replicas_; }
   const Replica* Find(const std::string& name) const;
@@ -136,6 +165,10 @@ class ReplicaKeeper {
   // Replicas that were launched because the one before them in the slot had ended. A slot that
   // somebody scaled down and up again does not count.
   int64_t relaunches() const { return relaunches_; }
+  // Ended replicas that are not in replicas() any more.
+  int64_t forgotten() const { return forgotten_; }
+  // Whether the replica is one of ours that has ended, forgotten ones included.
+  bool HasEnded(ReplicaRef replica) const;
   // Whether a replica runs there.
   bool IsHost(const std::string& host) const { return hosts_.contains(host); }
   // Rises whenever a replica starts or stops running.
@@ -158,7 +191,13 @@ class ReplicaKeeper {
   void MakeSlots();
   // The slot, made with the memory of its role if it is new.
   Slot& MakeSlot(job::Role role, int index);
-  void Stop(Replica& replica);
+  void Stop(Replica& replica, Time now);
+  // Asks the backend to end what runs under this name, until its exit is told.
+  void StopName(const std::string& name, Time now);
+  void RetryStops(Time now);
+  // Forgets the oldest ended replicas, in memory and in the ledger. Their counts stay.
+  void Prune();
+  void SaveCounts();
   void Launch(Slot& slot, bool relaunched);
   void Refill(Slot& slot, Time at);
   // An exit that counts against the slot's line.
@@ -184,6 +223,12 @@ class ReplicaKeeper {
   std::map<std::string, Replica> replicas_;
   std::map<std::string, std::string> hosts_;  // of running replicas, to their names
   std::map<job::Role, int64_t> next_id_;
+  struct PendingStop {
+    Time again_at;
+    Duration wait;
+  };
+  std::map<std::string, PendingStop> stops_;  // by name: asked for, and no exit was told yet
+  std::set<std::string> without_node_;        // names of replicas whose node_lost_at is set
   std::vector<Command> commands_;
   std::optional<Failure> failure_;
   TroubledReplicas troubled_;
@@ -191,6 +236,9 @@ class ReplicaKeeper {
   std::optional<Time> quiet_until_;
   int64_t relaunches_ = 0;
   int64_t ps_lanes_ = 0;
+  int64_t forgotten_ = 0;
+  Time last_tick_;
+  std::deque<std::string> ended_;  // names, oldest first
   uint64_t membership_ = 1;
   bool synced_ = false;
   bool stopping_ = false;

@@ -140,6 +140,13 @@ void CoreFixture::Running(const std::string& name, int64_t process_id) {
   Commit();
 }
 
+void CoreFixture::NodeOf(const std::string& name, bool lost) {
+  core_->OnReplicaEvent(
+      {.name = name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = 1, .node_lost = lost},
+      {});
+  Commit();
+}
+
 void CoreFixture::Exit(const std::string& name, const job::ExitCause& cause,
                        std::vector<std::string> last_lines) {
   core_->OnReplicaEvent({.name = name, .kind = job::ReplicaEvent::Kind::kExited, .cause = cause},

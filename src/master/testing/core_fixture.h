@@ -105,6 +105,8 @@ class CoreFixture {
   // From the backend.
   void Pending(const std::string& name, const std::string& reason);
   void Running(const std::string& name, int64_t process_id = 1);
+  // The cluster has lost contact with the node of a running replica, or has it again.
+  void NodeOf(const std::string& name, bool lost);
   void Exit(const std::string& name, const job::ExitCause& cause,
             std::vector<std::string> last_lines = {});
   void Synced();

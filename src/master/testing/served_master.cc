@@ -33,6 +33,11 @@ ServedMaster::ServedMaster(job::JobSpec spec)
                    shown_ = view.version;
                    changed_.NotifyAll();
                  },
+             .fence =
+                 [this] {
+                   const MutexLock lock(mutex_);
+                   while (fenced_) changed_.Wait(mutex_);
+                 },
              .scan = [](const std::vector<std::string>&) {}}) {
   const Status loaded = core_.Load(clock_.Now(), clock_.WallNow());
   CHECK(loaded.ok(), "{}", loaded.message());
@@ -46,7 +51,11 @@ ServedMaster::ServedMaster(job::JobSpec spec)
 }
 
 ServedMaster::~ServedMaster() {
-  loop_.Post([](Core& core) { core.Stop("the test is over"); });
+  loop_.Post([](Core& core) {
+    core.Stop("the test is over");
+    // Without a backend nothing runs.
+    core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
+  });
   thread_.join();
 }
 

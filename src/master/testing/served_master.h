@@ -31,6 +31,12 @@ class ServedMaster {
   // Runs `work` on the loop and returns when it is done and committed.
   void OnLoop(const std::function<void(Core&)>& work);
   void Register(const DatasetSpec& spec);
+  // While it is fenced, the master must not write to its ledger.
+  void SetFenced(bool fenced) {
+    const MutexLock lock(mutex_);
+    fenced_ = fenced;
+    changed_.NotifyAll();
+  }
   // Returns when a view of the job has been shown with so many batches done.
   void AwaitShown(int64_t version);
   // Returns when exactly so many calls wait for a shard.
@@ -42,6 +48,7 @@ class ServedMaster {
   Mutex mutex_;
   CondVar changed_;
   int64_t shown_ GUARDED_BY(mutex_) = 0;
+  bool fenced_ GUARDED_BY(mutex_) = false;
   Ledger ledger_;
   Core core_;
   Loop loop_;

@@ -281,7 +281,7 @@ void SimulatedHands::LookAfter(size_t index, uint64_t life) {
   const bool is_served = serve_.has_value() && index < serve_->incarnations.size();
   const bool is_meant = is_served && view.incarnation == serve_->incarnations[index];
   if (is_served && !is_meant) {
-    Answer(life, [view](Core& core) { core.parameters().OnState(view, core.now()); });
+    Answer(life, [view](Core& core) { core.OnServerState(view); });
     return;
   }
   if (time_.now() < (*server)->busy_until) return;
@@ -291,7 +291,7 @@ void SimulatedHands::LookAfter(size_t index, uint64_t life) {
     return;
   }
   for (const auto& lane : (*server)->lanes) view.opens_waiting += lane->opens_waiting();
-  Answer(life, [view](Core& core) { core.parameters().OnState(view, core.now()); });
+  Answer(life, [view](Core& core) { core.OnServerState(view); });
 }
 
 void SimulatedHands::TellServe(const ServerPtr& server) {

@@ -1,0 +1,60 @@
+#include "job/view_size.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edl::job {
+namespace {
+
+constexpr size_t kLongestText = 300;
+constexpr size_t kMostTexts = 30;
+constexpr size_t kMostDatasets = 200;
+
+void Cut(std::string& text, size_t most = kLongestText) {
+  if (text.size() <= most) return;
+  text.resize(most);
+  text += "...";
+}
+
+void CutTexts(JobView& view) {
+  Cut(view.reason, 4 * kLongestText);
+  Cut(view.evaluation);
+  for (std::vector<std::string>* texts : {&view.last_lines, &view.remarks}) {
+    if (texts->size() > kMostTexts) texts->resize(kMostTexts);
+    for (std::string& text : *texts) Cut(text);
+  }
+  for (ReplicaView& replica : view.replicas) Cut(replica.reason);
+  if (view.datasets.size() > kMostDatasets) view.datasets.resize(kMostDatasets);
+}
+
+// What people look for first.
+int RankOf(const ReplicaView& replica) {
+  if (replica.state == ReplicaState::kPending) return replica.role == "worker" ? 1 : 0;
+  if (replica.state == ReplicaState::kRunning) return replica.role == "worker" ? 2 : 0;
+  return 3;
+}
+
+}  // namespace
+
+std::string FitJson(JobView view, size_t most_bytes) {
+  std::string text = view.ToJson(-1);
+  if (text.size() <= most_bytes) return text;
+  CutTexts(view);
+  std::vector<ReplicaView> replicas = std::exchange(view.replicas, {});
+  std::ranges::stable_sort(replicas, [](const ReplicaView& a, const ReplicaView& b) {
+    if (RankOf(a) != RankOf(b)) return RankOf(a) < RankOf(b);
+    return RankOf(a) == 3 && a.id > b.id;  // of the ended, the newest
+  });
+  const auto left_out_before = view.replicas_left_out;
+  // A row has about the size of its neighbours, so half of what is over is left out at a time.
+  size_t count = replicas.size();
+  while (true) {
+    view.replicas.assign(replicas.begin(), replicas.begin() + static_cast<ptrdiff_t>(count));
+    view.replicas_left_out = left_out_before + static_cast<int64_t>(replicas.size() - count);
+    text = view.ToJson(-1);
+    if (text.size() <= most_bytes || count == 0) return text;
+    count = count * most_bytes / text.size() * 9 / 10;
+  }
+}
+
+}  // namespace edl::job
