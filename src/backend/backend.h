@@ -43,6 +43,14 @@ class Backend {
   // NotFound: no such replica ever.
   virtual Result<LogPiece> Logs(const std::string& name, int64_t offset, int64_t at_most) = 0;
 
+  // The end of its output: at most so many lines, and bytes. A backend that can reads no more than
+  // that.
+  virtual Result<std::string> Tail(const std::string& name, size_t /*most_lines*/,
+                                   int64_t most_bytes) {
+    EDL_ASSIGN_OR_RETURN(LogPiece piece, Logs(name, -most_bytes, most_bytes));
+    return std::move(piece.text);
+  }
+
   // Where the replica in this slot is reached, "host:port": the same however often the slot is
   // refilled.
   virtual Result<std::string> AddressOf(job::Role role, int index) = 0;

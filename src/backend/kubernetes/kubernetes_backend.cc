@@ -1,7 +1,9 @@
 #include "backend/kubernetes/kubernetes_backend.h"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -22,14 +24,32 @@ const kube::ClientOptions kCalls{.calls_per_second = 200,
                                  .tries = 3,
                                  .patience = std::chrono::milliseconds(5'000)};
 
-// Whether a refusal is one of the moment: a server that is away, a quota that is full.
+// For what others wait behind.
+const kube::ClientOptions kHastyCalls{.timeout = std::chrono::milliseconds(3'000), .tries = 1};
+constexpr Duration kFirstWait = std::chrono::seconds(1);
+constexpr Duration kLongestWait = std::chrono::seconds(30);
+// From so many pods on, one call deletes them all.
+constexpr size_t kMany = 32;
+
+// The API server does not answer: the next call would not be answered either.
+bool IsAway(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
+}
+
+// Whether a refusal is one of the moment: a server that is away, a quota that is full, a permission
+// or a credential that is missing.
 bool MayPass(const Status& status) {
   switch (status.code()) {
     case Code::kUnavailable:
     case Code::kDeadlineExceeded:
     case Code::kResourceExhausted:
     case Code::kAborted:
+    case Code::kUnauthenticated:
       return true;
+    case Code::kPermissionDenied:
+      // A role that lacks a verb ("... cannot create resource ..."). Admission says 403 as well,
+      // about the pod itself, which does not change.
+      return status.message().find(" cannot ") != std::string::npos;
     default:
       return false;
   }
@@ -41,12 +61,21 @@ bool IsOwnedBy(const kube::Object& object, const std::string& uid) {
                      [&](const kube::OwnerReference& owner) { return owner.uid == uid; });
 }
 
+// The number in a label that the pod maker wrote; 0 where there is none.
+int64_t NumberOf(const kube::Object& pod, std::string_view label) {
+  const std::string text = pod.label(std::string(label)).value_or("");
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 }  // namespace
 
 KubernetesBackend::KubernetesBackend(kube::Connection& connection, const kube::Timing& timing,
                                      PodMaker maker, Options options)
     : timing_(timing),
       client_(connection, timing, kCalls),
+      hasty_(connection, timing, kHastyCalls),
       maker_(std::move(maker)),
       options_(std::move(options)) {
   kube::InformerCalls calls;
@@ -63,9 +92,17 @@ KubernetesBackend::KubernetesBackend(kube::Connection& connection, const kube::T
       timing_, std::move(calls));
   follower_ = std::jthread([this](const std::stop_token& stop) { informer_->Run(stop); });
   retrier_ = std::jthread([this](const std::stop_token& stop) { Retry(stop); });
+  cleaner_ = std::jthread([this](const std::stop_token& stop) { Clean(stop); });
 }
 
 KubernetesBackend::~KubernetesBackend() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.NotifyAll();
+  cleaner_.request_stop();
+  cleaner_.join();
   follower_.request_stop();
   retrier_.request_stop();
   follower_.join();
@@ -77,7 +114,11 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
     const MutexLock lock(mutex_);
     const auto [place, is_new] = replicas_.try_emplace(spec.name);
     if (!is_new) return Ok();
-    place->second.last = {.name = spec.name, .kind = Kind::kPending};
+    Replica& replica = place->second;
+    replica.last = {.name = spec.name, .kind = Kind::kPending};
+    replica.role = spec.role;
+    replica.index = spec.index;
+    replica.id = spec.id;
   }
   Status created = Create(spec);
   const MutexLock lock(mutex_);
@@ -88,12 +129,20 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
     }
     return Ok();
   }
+  Replica& replica = replicas_[spec.name];
+  if (replica.unwanted) {
+    // Its pod, if there is one after all, is deleted when it is seen.
+    TellExit(spec.name, replica,
+             {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
+    return Ok();
+  }
   if (!MayPass(created)) {
     replicas_.erase(spec.name);
     return created;
   }
-  Replica& replica = replicas_[spec.name];
   replica.unborn = spec;
+  replica.create_wait = options_.try_again_after;
+  replica.create_at = timing_.clock.Now() + replica.create_wait;
   Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
   return Ok();
 }
@@ -110,7 +159,7 @@ Status KubernetesBackend::Create(const job::ReplicaSpec& spec) {
 
 Status KubernetesBackend::PointServiceAt(const job::ReplicaSpec& spec) {
   const kube::Object service = maker_.SlotService(spec, options_.master);
-  Status created = client_.Create(kube::kServices, service).status();
+  Status created = CreateService(service);
   if (created.code() != Code::kAlreadyExists) return created;
   const nlohmann::json patch = {
       {"metadata", {{"ownerReferences", service.fields()["metadata"]["ownerReferences"]}}},
@@ -118,10 +167,50 @@ Status KubernetesBackend::PointServiceAt(const job::ReplicaSpec& spec) {
   return client_.Patch(kube::kServices, service.key(), patch).status();
 }
 
+Status KubernetesBackend::CreateService(const kube::Object& service) {
+  return client_.Create(kube::kServices, service).status();
+}
+
 void KubernetesBackend::Retry(const std::stop_token& stop) {
+  Time services_at = timing_.clock.Now() + options_.services_every;
   while (timing_.wait(options_.try_again_after, stop)) {
     TryUnbornAgain(stop);
     LookForUnseen(stop);
+    if (timing_.clock.Now() < services_at) continue;
+    RecreateServices(stop);
+    services_at = timing_.clock.Now() + options_.services_every;
+  }
+}
+
+void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
+  std::vector<kube::Object> wanted = {maker_.MasterService(options_.master)};
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, replica] : replicas_) {
+      const bool lives = replica.pod.has_value() && replica.last.kind != Kind::kExited;
+      if (!lives || replica.unwanted || !maker_.HasService(replica.role)) continue;
+      wanted.push_back(maker_.SlotService(
+          {.name = name, .role = replica.role, .index = replica.index, .id = replica.id},
+          options_.master));
+    }
+  }
+  // Without the right to list them, each is created again: one that is there stays as it is.
+  std::set<std::string> there;
+  const Result<kube::ObjectList> listed = client_.List(
+      kube::kServices, maker_.name_space(), {.labels = maker_.Selector(), .fields = {}}, stop);
+  if (!listed.ok() && listed.status().code() != Code::kPermissionDenied) return;
+  if (listed.ok()) {
+    for (const kube::Object& service : listed->items) there.insert(service.name());
+  }
+  for (const kube::Object& service : wanted) {
+    if (stop.stop_requested()) return;
+    if (there.contains(service.name())) continue;
+    const Status created = CreateService(service);
+    if (created.ok()) LOG_WARNING("service {} was gone and is made again", service.name());
+    if (!created.ok() && created.code() != Code::kAlreadyExists) {
+      LOG_WARNING("service {} is missing: {}", service.name(), created.message());
+      if (IsAway(created)) return;
+    }
   }
 }
 
@@ -129,8 +218,11 @@ void KubernetesBackend::TryUnbornAgain(const std::stop_token& stop) {
   std::vector<job::ReplicaSpec> unborn;
   {
     const MutexLock lock(mutex_);
+    const Time now = timing_.clock.Now();
     for (const auto& [name, replica] : replicas_) {
-      if (replica.unborn.has_value()) unborn.push_back(*replica.unborn);
+      if (replica.unborn.has_value() && replica.create_at <= now) {
+        unborn.push_back(*replica.unborn);
+      }
     }
   }
   for (const job::ReplicaSpec& spec : unborn) {
@@ -138,7 +230,10 @@ void KubernetesBackend::TryUnbornAgain(const std::stop_token& stop) {
     const Status created = Create(spec);
     const MutexLock lock(mutex_);
     Replica& replica = replicas_[spec.name];
-    if (!replica.unborn.has_value()) continue;  // stopped meanwhile
+    // Stopped meanwhile. Its pod, if there is one now, is deleted when it is seen.
+    if (!replica.unborn.has_value()) continue;
+    replica.create_wait = std::min(std::max(replica.create_wait * 2, kFirstWait), kLongestWait);
+    replica.create_at = timing_.clock.Now() + replica.create_wait;
     if (created.ok()) {
       replica.unborn.reset();
       replica.unseen_since = timing_.clock.Now();
@@ -149,6 +244,7 @@ void KubernetesBackend::TryUnbornAgain(const std::stop_token& stop) {
     } else if (replica.last.reason != created.message()) {
       Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
     }
+    if (IsAway(created)) return;
   }
 }
 
@@ -175,27 +271,121 @@ void KubernetesBackend::LookForUnseen(const std::stop_token& stop) {
 }
 
 Status KubernetesBackend::Stop(const std::string& name, std::chrono::milliseconds grace) {
-  {
-    const MutexLock lock(mutex_);
-    const auto found = replicas_.find(name);
-    if (found == replicas_.end() || found->second.last.kind == Kind::kExited) return Ok();
-    if (found->second.unborn.has_value()) {
-      TellExit(name, found->second,
-               {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
-      return Ok();
-    }
-  }
+  const MutexLock lock(mutex_);
+  // Before the first list is complete, a name that is not known may still turn up.
+  if (!replicas_.contains(name) && synced_) return Ok();
+  Replica& replica = replicas_[name];
+  if (replica.last.kind == Kind::kExited) return Ok();
+  replica.unwanted = true;
   // A grace of 0 would forget the pod while its container still runs.
-  const auto seconds =
-      std::max(std::chrono::ceil<std::chrono::seconds>(grace), std::chrono::seconds(1));
-  return client_.Delete(kube::kPods, KeyOf(name), {.grace = seconds});
+  replica.grace = std::max(std::chrono::ceil<std::chrono::seconds>(grace), std::chrono::seconds(1));
+  if (replica.unborn.has_value()) {
+    TellExit(name, replica,
+             {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
+  }
+  changed_.NotifyAll();
+  return Ok();
+}
+
+bool KubernetesBackend::IsDoomed(const Replica& replica) const {
+  if (!replica.pod.has_value() || replica.pod->terminal || replica.pod->deleting) return false;
+  return replica.unwanted || replica.last.kind == Kind::kExited;
+}
+
+std::vector<KubernetesBackend::Doomed> KubernetesBackend::TakeDoomed(bool& all) {
+  const Time now = timing_.clock.Now();
+  std::vector<Doomed> doomed;
+  all = true;
+  for (auto& [name, replica] : replicas_) {
+    const bool has_ended = replica.last.kind == Kind::kExited;
+    const bool is_over = has_ended && (!replica.pod.has_value() || replica.pod->terminal);
+    if (!replica.unwanted && !is_over) all = false;
+    if (!IsDoomed(replica) || now < replica.delete_at) continue;
+    doomed.push_back({name, replica.pod->uid, replica.grace});
+    replica.delete_wait = std::min(std::max(replica.delete_wait * 2, kFirstWait), kLongestWait);
+    replica.delete_at = now + replica.delete_wait;
+  }
+  return doomed;
+}
+
+std::optional<Time> KubernetesBackend::NextDeletion() const {
+  std::optional<Time> next;
+  for (const auto& [name, replica] : replicas_) {
+    if (!IsDoomed(replica)) continue;
+    next = next.has_value() ? std::min(*next, replica.delete_at) : replica.delete_at;
+  }
+  return next;
+}
+
+void KubernetesBackend::Clean(const std::stop_token& stop) {
+  while (true) {
+    std::vector<Doomed> doomed;
+    bool all = false;
+    {
+      const MutexLock lock(mutex_);
+      for (doomed = TakeDoomed(all); doomed.empty() && !ending_; doomed = TakeDoomed(all)) {
+        const std::optional<Time> next = NextDeletion();
+        if (next.has_value()) {
+          changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() +
+                                         std::max(*next - timing_.clock.Now(), Duration::zero()));
+        } else {
+          changed_.Wait(mutex_);
+        }
+      }
+      if (ending_) return;
+    }
+    DeletePods(doomed, all, stop);
+  }
+}
+
+void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
+                                   const std::stop_token& stop) {
+  if (all && doomed.size() >= kMany) {
+    std::chrono::seconds grace{1};
+    for (const Doomed& one : doomed) grace = std::max(grace, one.grace);
+    const Status deleted = DeleteAllPods(grace, stop);
+    if (deleted.ok() || IsAway(deleted)) return;
+    LOG_WARNING("{}; the pods are deleted one by one", deleted.message());
+  }
+  for (const Doomed& one : doomed) {
+    if (stop.stop_requested()) return;
+    const Status deleted =
+        client_.Delete(kube::kPods, KeyOf(one.name), {.grace = one.grace, .uid = one.uid}, stop);
+    if (deleted.ok()) continue;
+    LOG_WARNING("{}; it is tried again", deleted.message());
+    if (IsAway(deleted)) return;
+  }
+}
+
+Status KubernetesBackend::DeleteAllPods(std::chrono::seconds grace, const std::stop_token& stop) {
+  return client_.DeleteMany(kube::kPods, maker_.name_space(), maker_.RunningReplicas(),
+                            {.grace = grace}, stop);
+}
+
+std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const MutexLock lock(mutex_);
+  while (true) {
+    std::vector<std::string> left;
+    for (auto& [name, replica] : replicas_) {
+      replica.unwanted = true;
+      if (replica.unborn.has_value()) {
+        TellExit(name, replica,
+                 {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
+      }
+      if (IsDoomed(replica)) left.push_back(name);
+    }
+    if (left.empty()) return {};
+    changed_.NotifyAll();
+    if (!changed_.WaitUntil(mutex_, deadline)) return left;
+  }
 }
 
 void KubernetesBackend::Watch(std::function<void(const job::ReplicaEvent&)> on_event) {
   const MutexLock lock(mutex_);
   std::vector<job::ReplicaEvent> first;
   for (const auto& [name, replica] : replicas_) {
-    if (!replica.acknowledged) first.push_back(replica.last);
+    if (!replica.acknowledged && !replica.last.name.empty()) first.push_back(replica.last);
   }
   if (synced_) first.push_back({.kind = Kind::kSynced});
   teller_.Watch(std::move(on_event), std::move(first));
@@ -217,6 +407,20 @@ Result<LogPiece> KubernetesBackend::Logs(const std::string& name, int64_t offset
   });
 }
 
+Result<std::string> KubernetesBackend::Tail(const std::string& name, size_t most_lines,
+                                            int64_t most_bytes) {
+  // The server counts bytes from the first of these lines, so a long one may hide the last.
+  constexpr int64_t kLongLines = 16;
+  EDL_ASSIGN_OR_RETURN(std::string text,
+                       hasty_.Log(KeyOf(name), {.container = name,
+                                                .tail_lines = static_cast<int64_t>(most_lines),
+                                                .limit_bytes = kLongLines * most_bytes}));
+  if (std::cmp_greater(text.size(), most_bytes)) {
+    text.erase(0, text.size() - static_cast<size_t>(most_bytes));
+  }
+  return text;
+}
+
 Result<std::string> KubernetesBackend::AddressOf(job::Role role, int index) {
   return maker_.AddressOf(role, index);
 }
@@ -229,7 +433,12 @@ void KubernetesBackend::Tell(Replica& replica, job::ReplicaEvent event) {
 void KubernetesBackend::TellExit(const std::string& name, Replica& replica, job::ExitCause cause) {
   replica.unborn.reset();
   replica.unseen_since.reset();
+  if (!replica.unwanted) {
+    // The pod's phase follows its container a second later, and sidecars may need a while.
+    replica.delete_at = timing_.clock.Now() + options_.sidecar_grace;
+  }
   Tell(replica, {.name = name, .kind = Kind::kExited, .cause = std::move(cause)});
+  changed_.NotifyAll();
 }
 
 std::optional<job::Role> KubernetesBackend::RoleOf(const kube::Object& pod) const {
@@ -253,13 +462,20 @@ void KubernetesBackend::OnPod(const kube::Object& pod) {
     const MutexLock lock(mutex_);
     Replica& replica = replicas_[name];
     replica.seen = true;
+    replica.role = *role;
+    replica.index = static_cast<int>(NumberOf(pod, kIndexLabel));
+    replica.id = NumberOf(pod, kIdLabel);
+    replica.pod = Pod{.uid = pod.uid(), .terminal = state.terminal(), .deleting = state.deleting};
     replica.unseen_since.reset();
+    changed_.NotifyAll();
     if (replica.last.kind == Kind::kExited) return;  // the rest of its way out
     replica.unborn.reset();
     const bool runs = life.kind == Kind::kRunning;
-    if ((runs || (life.kind == Kind::kExited && life.started)) && !replica.told_running) {
+    const bool news = !replica.told_running || replica.last.node_lost != life.node_lost;
+    if ((runs && news) || (life.kind == Kind::kExited && life.started && !replica.told_running)) {
       replica.told_running = true;
-      Tell(replica, {.name = name, .kind = Kind::kRunning, .host = state.ip});
+      Tell(replica,
+           {.name = name, .kind = Kind::kRunning, .host = state.ip, .node_lost = life.node_lost});
     }
     if (life.kind == Kind::kExited) {
       TellExit(name, replica, life.cause);
@@ -268,10 +484,6 @@ void KubernetesBackend::OnPod(const kube::Object& pod) {
       Tell(replica, {.name = name, .kind = Kind::kPending, .reason = life.reason});
     }
   }
-  if (!life.node_lost) return;
-  // Should the node come back, what runs on it is not the replica any more.
-  const Status gone = client_.Delete(kube::kPods, KeyOf(name), {.uid = pod.uid()});
-  if (!gone.ok()) LOG_WARNING("{}", gone.message());
 }
 
 void KubernetesBackend::WatchMaster(std::function<void(const kube::Object&)> on_pod) {
@@ -299,6 +511,8 @@ void KubernetesBackend::OnPodGone(const kube::Object& pod) {
   const std::string name = pod.name();
   const MutexLock lock(mutex_);
   Replica& replica = replicas_[name];
+  replica.pod.reset();
+  changed_.NotifyAll();
   if (replica.last.kind == Kind::kExited) return;
   TellExit(name, replica, CauseOfDeletion(kube::PodStateOf(pod), name));
 }

@@ -1,6 +1,8 @@
 #include "backend/kubernetes/kubernetes_backend.h"
 
+#include <algorithm>
 #include <csignal>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +24,16 @@ const kube::ObjectKey kWorkerKey{"ml", kWorker};
 constexpr const char* kForbidden = R"({"kind": "Status", "code": 403, "reason": "Forbidden",
                                        "message": "pods is forbidden: exceeded quota: small"})";
 
+constexpr const char* kRunningStatus = R"({"phase": "Running", "podIP": "10.0.0.7",
+    "conditions": [{"type": "Ready", "status": "True"}],
+    "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
+                           "state": {"running": {}}}]})";
+// As the node lifecycle controller leaves it.
+constexpr const char* kLostStatus = R"({"phase": "Running", "podIP": "10.0.0.7",
+    "conditions": [{"type": "Ready", "status": "False"}],
+    "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
+                           "state": {"running": {}}}]})";
+
 // The whole suite runs in a real cluster (testing/conformance_main.cc); here is what that one
 // cannot be made to do.
 class KubernetesBackendTest : public testing::Test {
@@ -31,7 +43,7 @@ class KubernetesBackendTest : public testing::Test {
     master_ = server_.Put(kube::kPods, master).AsOwner();
   }
 
-  void Start(std::map<std::string, std::string> given = {}) {
+  void Make(std::map<std::string, std::string> given = {}) {
     FlagValues flags(job::TrainFlags());
     given.insert({{"job_name", "iris"}, {"job_command", "train"}, {"image_name", "elasticdl:1"}});
     for (const auto& [flag, value] : given) {
@@ -41,9 +53,36 @@ class KubernetesBackendTest : public testing::Test {
                      PodMaker(*job::MakeJobSpec(flags), *job::MakeClusterOptions(flags), "ml"),
                      KubernetesBackend::Options{.master = master_,
                                                 .try_again_after = std::chrono::milliseconds(20),
-                                                .look_after = std::chrono::milliseconds(20)});
+                                                .look_after = std::chrono::milliseconds(20),
+                                                .sidecar_grace = std::chrono::milliseconds(50),
+                                                .services_every = std::chrono::milliseconds(20)});
+  }
+
+  void Start(std::map<std::string, std::string> given = {}) {
+    Make(std::move(given));
     backend_->Watch(recorder_.Watcher());
     ASSERT_TRUE(recorder_.Await(Kind::kSynced).has_value());
+  }
+
+  // A pod of this master that somebody else created, or that was created behind our back.
+  kube::Object OwnPod(const std::string& role) const {
+    kube::Object pod(kube::kPods, kWorkerKey);
+    pod.set_label("app", "elasticdl");
+    pod.set_label("elasticdl-job-name", "iris");
+    pod.set_label("elasticdl-replica-type", role);
+    pod.AddOwner(master_);
+    return pod;
+  }
+
+  // Waits until `count` events were told that this is true of.
+  void AwaitEvent(const std::function<bool(const job::ReplicaEvent&)>& wanted, int count = 1) {
+    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const auto events = recorder_.Events();
+      if (std::count_if(events.begin(), events.end(), wanted) >= count) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    FAIL() << "the event did not come";
   }
 
   static job::ReplicaSpec Worker(int64_t id = 0) {
@@ -137,26 +176,154 @@ TEST_F(KubernetesBackendTest, PointsTheSlotsServiceAtWhoFillsIt) {
   EXPECT_EQ(service->fields()["spec"]["selector"]["elasticdl-replica-id"], "4");
 }
 
-TEST_F(KubernetesBackendTest, DeletesThePodOfALostNode) {
+TEST_F(KubernetesBackendTest, TellsThatANodeIsLostAndDeletesNothing) {
   Start();
   ASSERT_EQ(backend_->Launch(Worker()), Ok());
-  SetStatus(R"({"phase": "Running", "podIP": "10.0.0.7",
-                "conditions": [{"type": "Ready", "status": "True"}],
-                "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
-                                       "state": {"running": {}}}]})");
+  SetStatus(kRunningStatus);
   const auto running = recorder_.Await(Kind::kRunning, kWorker);
   ASSERT_TRUE(running.has_value());
   EXPECT_EQ(running->host, "10.0.0.7");
+  EXPECT_FALSE(running->node_lost);
 
-  SetStatus(R"({"phase": "Running", "podIP": "10.0.0.7",
-                "conditions": [{"type": "Ready", "status": "False"}],
-                "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
-                                       "state": {"running": {}}}]})");
+  SetStatus(kLostStatus);
+  AwaitEvent([](const job::ReplicaEvent& event) { return event.node_lost; });
+  SetStatus(kRunningStatus);
+  AwaitEvent(
+      [](const job::ReplicaEvent& event) {
+        return event.kind == Kind::kRunning && !event.node_lost;
+      },
+      2);
+
+  EXPECT_EQ(server_.CountRequests("DELETE"), 0);
+}
+
+TEST_F(KubernetesBackendTest, DeletesWhatWasStoppedUntilItIsGone) {
+  Start();
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+  SetStatus(kRunningStatus);
+  ASSERT_TRUE(recorder_.Await(Kind::kRunning, kWorker).has_value());
+  server_.Inject({.part = "DELETE", .times = 2, .status = 403, .body = R"({"kind": "Status",
+      "code": 403, "message": "pods is forbidden: User x cannot delete resource pods"})"});
+
+  ASSERT_EQ(backend_->Stop(kWorker, std::chrono::seconds(1)), Ok());
+
+  EXPECT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
+  EXPECT_EQ(server_.CountRequests("DELETE"), 3);
+  EXPECT_EQ(server_.Get(kube::kPods, kWorkerKey).status().code(), Code::kNotFound);
+}
+
+TEST_F(KubernetesBackendTest, DeletesAPodThatAppearsAfterItWasStopped) {
+  Start();
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
+                  .times = 1'000'000,
+                  .status = 403,
+                  .body = kForbidden});
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+  ASSERT_EQ(backend_->Stop(kWorker, std::chrono::seconds(1)), Ok());
+  ASSERT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
+
+  // A create that had timed out, and that the server carried out after all.
+  server_.Put(kube::kPods, OwnPod("worker"));
+
+  server_.AwaitRequests("DELETE /api/v1/namespaces/ml/pods/iris-edljob-worker-0", 1);
+}
+
+TEST_F(KubernetesBackendTest, StopsANameThatItHasNotListedYet) {
+  server_.Inject(
+      {.part = "GET /api/v1/namespaces/ml/pods?", .times = 2, .status = 503, .body = "away"});
+  server_.Put(kube::kPods, OwnPod("worker"));
+  Make();
+
+  ASSERT_EQ(backend_->Stop(kWorker, std::chrono::seconds(1)), Ok());
+
+  backend_->Watch(recorder_.Watcher());
+  EXPECT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
+}
+
+TEST_F(KubernetesBackendTest, EndsASidecarThatOutlivesItsReplica) {
+  Start();
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+  SetStatus(R"({"phase": "Running", "containerStatuses": [
+      {"name": "iris-edljob-worker-0", "state": {"terminated": {"exitCode": 0}}},
+      {"name": "proxy", "ready": true, "state": {"running": {}}}]})");
 
   const auto exited = recorder_.Await(Kind::kExited, kWorker);
   ASSERT_TRUE(exited.has_value());
-  EXPECT_THAT(exited->cause.message, HasSubstr("is lost"));
+  EXPECT_EQ(exited->cause.kind, job::ExitCause::Kind::kSucceeded);
   server_.AwaitRequests("DELETE /api/v1/namespaces/ml/pods/iris-edljob-worker-0", 1);
+}
+
+TEST_F(KubernetesBackendTest, KeepsPodsThatHaveEndedForTheirLogs) {
+  Start();
+  ASSERT_EQ(backend_->Launch(Worker(0)), Ok());
+  SetStatus(R"({"phase": "Succeeded", "containerStatuses": [
+      {"name": "iris-edljob-worker-0", "state": {"terminated": {"exitCode": 0}}}]})");
+  ASSERT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
+  ASSERT_EQ(backend_->Launch(Worker(1)), Ok());
+
+  EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
+
+  EXPECT_TRUE(server_.Get(kube::kPods, kWorkerKey).ok());
+  EXPECT_EQ(server_.Get(kube::kPods, {"ml", Worker(1).name}).status().code(), Code::kNotFound);
+}
+
+TEST_F(KubernetesBackendTest, DeletesManyWithOneCall) {
+  Start();
+  constexpr int kPods = 100;
+  for (int64_t id = 0; id < kPods; ++id) ASSERT_EQ(backend_->Launch(Worker(id)), Ok());
+  // What runs on a node goes when its kubelet says so.
+  EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
+
+  EXPECT_EQ(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods?"), 1);
+  EXPECT_EQ(server_.CountRequests("DELETE"), 1);
+  EXPECT_TRUE(server_.Get(kube::kPods, {"ml", "elasticdl-iris-master"}).ok());
+}
+
+TEST_F(KubernetesBackendTest, DeletesOneByOneWhereItMayNotDeleteManyAtOnce) {
+  Start();
+  constexpr int kPods = 40;
+  for (int64_t id = 0; id < kPods; ++id) ASSERT_EQ(backend_->Launch(Worker(id)), Ok());
+  server_.Inject({.part = "DELETE /api/v1/namespaces/ml/pods?", .status = 403, .body = R"({
+      "kind": "Status", "code": 403, "message": "pods is forbidden: cannot deletecollection"})"});
+
+  EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
+
+  EXPECT_EQ(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods/"), kPods);
+}
+
+TEST_F(KubernetesBackendTest, WaitsForAPermissionThatIsMissing) {
+  Start();
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
+                  .status = 403,
+                  .body = R"({"kind": "Status", "code": 403, "reason": "Forbidden",
+                              "message": "pods is forbidden: User \"system:serviceaccount:ml:x\" cannot create resource \"pods\""})"});
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods", .status = 401});
+
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+
+  const auto pending = recorder_.Await(Kind::kPending, kWorker);
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_THAT(pending->reason, HasSubstr("cannot create resource"));
+  server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 3);
+  SetStatus(kRunningStatus);
+  EXPECT_TRUE(recorder_.Await(Kind::kRunning, kWorker).has_value());
+}
+
+TEST_F(KubernetesBackendTest, MakesAServiceAgainThatSomebodyDeleted) {
+  Start({{"need_tf_config", "true"}});
+  ASSERT_EQ(backend_->Launch(Worker(7)), Ok());
+  server_.AwaitRequests("GET /api/v1/namespaces/ml/services", 1);
+  const kube::ObjectKey slot{"ml", kWorker};
+
+  server_.Remove(kube::kServices, slot);
+  server_.AwaitRequests("POST /api/v1/namespaces/ml/services", 3);  // with the master's own
+
+  server_.AwaitRequests("GET /api/v1/namespaces/ml/services",
+                        server_.CountRequests("GET /api/v1/namespaces/ml/services") + 1);
+  const auto service = server_.Get(kube::kServices, slot);
+  ASSERT_TRUE(service.ok()) << service.status();
+  EXPECT_EQ(service->fields()["spec"]["selector"]["elasticdl-replica-id"], "7");
+  EXPECT_TRUE(server_.Get(kube::kServices, {"ml", "elasticdl-iris-master"}).ok());
 }
 
 TEST_F(KubernetesBackendTest, TellsAPodThatWentUnseenAsKilled) {
@@ -169,6 +336,20 @@ TEST_F(KubernetesBackendTest, TellsAPodThatWentUnseenAsKilled) {
   const auto exited = recorder_.Await(Kind::kExited, kWorker);
   ASSERT_TRUE(exited.has_value());
   EXPECT_EQ(exited->cause.kind, job::ExitCause::Kind::kKilled);
+}
+
+TEST_F(KubernetesBackendTest, ReadsTheEndOfALogWithoutTheRest) {
+  Start();
+  ASSERT_EQ(backend_->Launch(Worker()), Ok());
+  server_.SetLog(kWorkerKey, std::string(1'000, 'x') + "\nlast\n");
+
+  const auto tail = backend_->Tail(kWorker, 20, 100);
+
+  ASSERT_TRUE(tail.ok()) << tail.status();
+  EXPECT_THAT(*tail, testing::EndsWith("\nlast\n"));
+  EXPECT_EQ(tail->size(), 100u);
+  EXPECT_EQ(server_.CountRequests("tailLines=20"), 1);
+  EXPECT_EQ(server_.CountRequests("limitBytes="), 1);
 }
 
 TEST_F(KubernetesBackendTest, ShowsWhatUsersWriteToTheMastersPod) {

@@ -18,26 +18,12 @@ using kube::PodState;
 constexpr int kSignalBase = 128;
 constexpr int kMostSignals = 64;
 
-// Who ended it, in words for people.
-std::string WordsFor(const std::string& disruption) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kWords = {
-      {{"PreemptionByScheduler", "preempted by the scheduler"},
-       {"EvictionByEvictionAPI", "evicted (its node is drained)"},
-       {"DeletionByTaintManager", "evicted from a node that is not ready"},
-       {"DeletionByPodGC", "its node is gone"},
-       {"TerminationByKubelet", "evicted by its node"}}};
-  for (const auto& [name, words] : kWords) {
-    if (name == disruption) return std::string(words);
-  }
-  return disruption.empty() ? "its pod was deleted" : "disrupted: " + disruption;
-}
-
 job::ExitCause Killed(std::string message, int signal) {
   return {.kind = job::ExitCause::Kind::kKilled, .signal = signal, .message = std::move(message)};
 }
 
 job::ExitCause Disrupted(const PodState& pod) {
-  return Killed(WordsFor(pod.disruption()), SIGTERM);
+  return Killed(WordsForDisruption(pod.disruption()), SIGTERM);
 }
 
 job::ExitCause CauseOf(const ContainerExit& exit) {
@@ -75,11 +61,14 @@ bool HasEnded(const PodState& pod, const ContainerState* container, Restart rest
   return restart == Restart::kNever && container != nullptr && container->exit.has_value();
 }
 
-// The control plane has not heard of the node and says so by the pod's condition alone: what the
-// node said last, that the container is ready, stays.
+// The node lifecycle controller marks the pods of a node that it has not heard of: it changes the
+// status of their Ready condition and nothing else. A kubelet that finds a pod unready (a sidecar,
+// a readiness gate) gives a reason, and changes ContainersReady where containers are the reason.
 bool IsNodeLost(const PodState& pod, const ContainerState* container) {
   const kube::PodCondition* ready = pod.condition("Ready");
+  const kube::PodCondition* containers = pod.condition("ContainersReady");
   return pod.phase == kube::PodPhase::kRunning && ready != nullptr && ready->status != "True" &&
+         ready->reason.empty() && (containers == nullptr || containers->status == "True") &&
          container != nullptr && container->running && container->ready;
 }
 
@@ -91,6 +80,19 @@ std::string WhyItWaits(const PodState& pod, const ContainerState* container) {
 }
 
 }  // namespace
+
+std::string WordsForDisruption(const std::string& reason) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kWords = {
+      {{"PreemptionByScheduler", "preempted by the scheduler"},
+       {"EvictionByEvictionAPI", "evicted (its node is drained)"},
+       {"DeletionByTaintManager", "evicted from a node that is not ready"},
+       {"DeletionByPodGC", "its node is gone"},
+       {"TerminationByKubelet", "evicted by its node"}}};
+  for (const auto& [name, words] : kWords) {
+    if (name == reason) return std::string(words);
+  }
+  return reason.empty() ? "its pod was deleted" : "disrupted: " + reason;
+}
 
 PodLife LifeOf(const PodState& pod, job::Role role, const std::string& name, Restart restart) {
   using Kind = job::ReplicaEvent::Kind;
@@ -113,9 +115,9 @@ PodLife LifeOf(const PodState& pod, job::Role role, const std::string& name, Res
     life.cause = Disrupted(pod);
     return life;
   }
-  if (IsNodeLost(pod, container)) {
+  life.node_lost = IsNodeLost(pod, container);
+  if (life.node_lost && pod.deleting) {
     life.kind = Kind::kExited;
-    life.node_lost = true;
     life.cause = Killed(fmt::format("its node {} is lost", pod.node), SIGKILL);
     return life;
   }

@@ -129,20 +129,42 @@ TEST(PodLife, EndsAWorkerWhenItIsToldToGo) {
   EXPECT_EQ(Life(Pod("Running", kRunning, kPreempted)).kind, Kind::kRunning);
 }
 
-TEST(PodLife, NoticesThatANodeIsLost) {
+TEST(PodLife, NoticesThatANodeIsLostAndLeavesTheReplicaAlone) {
   // The node's last word, "ready", stays; only the control plane's condition changes.
-  const kube::PodState lost = Pod("Running", kRunning, R"([{"type": "Ready", "status": "False"}])");
+  const char* unready = R"([{"type": "Ready", "status": "False"},
+                            {"type": "ContainersReady", "status": "True"}])";
   for (const job::Role role : {job::Role::kWorker, job::Role::kPs, job::Role::kChief}) {
-    const PodLife life = Life(lost, role);
-    EXPECT_EQ(life.kind, Kind::kExited);
+    const PodLife life = Life(Pod("Running", kRunning, unready), role);
+    EXPECT_EQ(life.kind, Kind::kRunning);
     EXPECT_TRUE(life.node_lost);
-    EXPECT_EQ(life.cause.message, "its node n2 is lost");
   }
-  // A container that is not ready by its node's own word is another thing.
-  EXPECT_EQ(Life(Pod("Running", R"("ready": false, "state": {"running": {}})",
-                     R"([{"type": "Ready", "status": "False"}])"))
-                .kind,
-            Kind::kRunning);
+  // One that was told to go as well does not come back.
+  const PodLife gone = Life(Pod("Running", kRunning, unready, true), job::Role::kPs);
+  EXPECT_EQ(gone.kind, Kind::kExited);
+  EXPECT_EQ(gone.cause.message, "its node n2 is lost");
+}
+
+TEST(PodLife, DoesNotTakeAnUnreadyPodForALostNode) {
+  for (const char* conditions : {
+           // A sidecar whose readiness probe fails, or that has ended.
+           R"([{"type": "Ready", "status": "False", "reason": "ContainersNotReady"},
+               {"type": "ContainersReady", "status": "False", "reason": "ContainersNotReady"}])",
+           R"([{"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"},
+               {"type": "ContainersReady", "status": "True"}])",
+           // The node was lost after the kubelet had found the sidecar unready.
+           R"([{"type": "Ready", "status": "False"},
+               {"type": "ContainersReady", "status": "False", "reason": "ContainersNotReady"}])",
+       }) {
+    for (const bool deleting : {false, true}) {
+      const PodLife life = Life(Pod("Running", kRunning, conditions, deleting), job::Role::kPs);
+      EXPECT_EQ(life.kind, Kind::kRunning) << conditions;
+      EXPECT_FALSE(life.node_lost) << conditions;
+    }
+  }
+  // A container that is not ready by its node's own word.
+  EXPECT_FALSE(Life(Pod("Running", R"("ready": false, "state": {"running": {}})",
+                        R"([{"type": "Ready", "status": "False"}])"))
+                   .node_lost);
 }
 
 TEST(PodLife, BlamesNoProgramForWhatItsNodeDid) {
