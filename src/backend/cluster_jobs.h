@@ -96,12 +96,16 @@ class ClusterJobs {
   virtual Result<ClusterJob> Find(const std::string& job) = 0;
   virtual Result<std::vector<ClusterJob>> List() = 0;
 
-  // Tell the job's master, which does it soon.
+  // Tells the job's master, which does it soon. Where no master runs, deletes the pods that it left
+  // behind.
   virtual Status Stop(const std::string& job, const std::string& reason) = 0;
+  // Tells the job's master, which does it soon.
   virtual Status Scale(const std::string& job, int num_workers) = 0;
   // Removes all that the cluster has of a job. Its ledger on a claim stays.
   virtual Status Delete(const std::string& job) = 0;
 
+  // How many of the job's replicas have pods that have not ended.
+  virtual Result<int> CountRunningPods(const std::string& job) = 0;
   // Names of the job's pods, the master's first.
   virtual Result<std::vector<std::string>> Pods(const std::string& job) = 0;
   // Hands a pod's output on; with `follow` until it has ended.

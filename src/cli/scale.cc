@@ -24,6 +24,11 @@ Status Scale(Platform& platform, const JobFolder& folder, int num_workers) {
 Status ScaleOnCluster(const Place& place, int num_workers) {
   EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, place.cluster->Find(place.name));
   if (!job.running) return FailedPrecondition("job {} does not run", place.name);
+  if (num_workers < 1) {
+    return InvalidArgument(
+        "--num_workers is {}; it must be at least 1 (`elasticdl stop {}` ends it)", num_workers,
+        place.name);
+  }
   return place.cluster->Scale(place.name, num_workers)
       .Within(fmt::format("job {} was not scaled", place.name));
 }

@@ -89,9 +89,24 @@ Status StopOnCluster(Platform& platform, const Place& place) {
   }
   return DeadlineExceeded(
       "job {0} still runs after {1}; see `elasticdl status {0}`, or end it with `kubectl delete "
-      "pod {2}`",
+      "pod {2}` (with --force --grace-period=0 where its node is lost)",
       place.name, Span(std::chrono::duration<double>(2 * kPatience).count()),
       job::MasterName(place.name));
+}
+
+// Ends what a master that does not run any more left behind.
+int CleanUp(Platform& platform, const FlagValues& flags, const Place& place, const Look& look) {
+  const Result<int> left = place.cluster->CountRunningPods(place.name);
+  if (!left.ok()) return Fail(platform, left.status());
+  std::string said = fmt::format("job {} does not run: {}", place.name, look.state());
+  if (*left > 0) {
+    const Status cleaned = place.cluster->Stop(place.name, "stopped by the user (elasticdl stop)");
+    if (!cleaned.ok()) return Fail(platform, cleaned);
+    said += fmt::format("\n{} that its master left behind {} told to end",
+                        Plural(*left, "pod", "pods"), *left == 1 ? "is" : "are");
+  }
+  return Answer(platform, flags,
+                {{"job", place.name}, {"state", look.state()}, {"pods_left_behind", *left}}, said);
 }
 
 }  // namespace
@@ -102,6 +117,7 @@ int StopJob(Platform& platform, const FlagValues& flags) {
   const Result<Look> before = LookAt(platform, *place);
   if (!before.ok()) return Fail(platform, before.status());
   if (before->standing != Standing::kRunning) {
+    if (!place->folder.has_value()) return CleanUp(platform, flags, *place, *before);
     return Answer(platform, flags, {{"job", place->name}, {"state", before->state()}},
                   fmt::format("job {} does not run: {}", place->name, before->state()));
   }

@@ -112,7 +112,11 @@ std::string ReplicaTable(const Look& look) {
                     replica.process_id > 0 ? std::to_string(replica.process_id) : "-",
                     std::to_string(replica.leases), Harmless(replica.reason)});
   }
-  return "\n" + Columns(rows);
+  std::string out = "\n" + Columns(rows);
+  if (view.replicas_left_out > 0) {
+    out += fmt::format("and {} more\n", Plural(view.replicas_left_out, "replica", "replicas"));
+  }
+  return out;
 }
 
 std::string ServerTable(const job::JobView& view) {
@@ -133,6 +137,9 @@ std::string ServerTable(const job::JobView& view) {
 
 std::string Summary(const Look& look, UseColor use_color) {
   std::string out = Headline(look, use_color);
+  if (look.standing == Standing::kInterrupted && !look.trouble.empty()) {
+    out += fmt::format("  why: {}\n", Harmless(look.trouble));
+  }
   if (look.view.state == job::JobState::kFailed) out += LastLines(look.view);
   out += Columns(Figures(look.view));
   return out + WayOn(look);
@@ -146,7 +153,12 @@ std::string StatusText(const Look& look, double now, UseColor use_color) {
   const double ran = view.ran_seconds > 0 ? view.ran_seconds : std::max(now - view.started_at, 0.0);
   std::string out = fmt::format("Job {} {} for {}\n", view.name, look.state(),
                                 Span(view.started_at > 0 ? ran : 0));
-  if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
+  if (!look.trouble.empty()) {
+    out += fmt::format("  {}\n", Harmless(look.trouble));
+    if (view.updated_at > 0 && now > view.updated_at) {
+      out += fmt::format("  what follows was said {} ago\n", Span(now - view.updated_at));
+    }
+  }
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
   out += fmt::format("  {}\n", ProgressLine(view, rate));
   return out + Columns(Figures(view)) + ReplicaTable(look) + ServerTable(view);

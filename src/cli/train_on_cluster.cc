@@ -1,5 +1,6 @@
 #include "cli/train_on_cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/file.h"
@@ -110,6 +111,17 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
   SayWhatHasNoEffect(platform, flags, Where::kCluster);
   SayWhatIsAtRisk(platform, submission->job);
   SayWhatMayBeMissed(platform, flags, submission->job);
+  const std::vector<job::Volume>& volumes = submission->job.volumes;
+  const bool has_claim = std::any_of(volumes.begin(), volumes.end(), [](const job::Volume& volume) {
+    return !volume.claim_name.empty();
+  });
+  if (resume && !has_claim) {
+    platform.err << fmt::format(
+        "warning: job {} has no claim, so its ledger went with its master's pod: --resume begins "
+        "with the first record again. With --volume=claim_name=...,mount_path=... a job goes on "
+        "where it was\n",
+        name);
+  }
   const Status submitted = Submit(cluster, *submission, resume);
   if (!submitted.ok()) return Fail(platform, submitted);
   platform.out << fmt::format(

@@ -79,5 +79,41 @@ TEST(TrainOnCluster, SaysWhatBlocksAJobThatIsToGoOn) {
   EXPECT_THAT(fake.err(), HasSubstr("job iris was not submitted: namespace"));
 }
 
+TEST(StopOnCluster, EndsWhatAMasterLeftBehind) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  fake.cluster->running = false;
+  fake.cluster->left_behind = 3;
+
+  EXPECT_EQ(fake.Run({"stop", "iris", "--backend=kubernetes"}), kExitOk) << fake.err();
+
+  EXPECT_THAT(fake.out(), HasSubstr("job iris does not run: interrupted"));
+  EXPECT_THAT(fake.out(), HasSubstr("3 pods that its master left behind are told to end"));
+  EXPECT_EQ(fake.cluster->left_behind, 0);
+}
+
+TEST(StatusOnCluster, SaysWhyAJobWasInterrupted) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  fake.cluster->running = false;
+  fake.cluster->trouble = "its master ran out of memory";
+
+  EXPECT_EQ(fake.Run({"status", "iris", "--backend=kubernetes"}), kExitOk) << fake.err();
+
+  EXPECT_THAT(fake.out(), HasSubstr("its master ran out of memory"));
+}
+
+TEST(ScaleOnCluster, RefusesAJobWithoutWorkers) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+
+  EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=0", "--backend=kubernetes"}), kExitFailed);
+
+  EXPECT_THAT(fake.err(), HasSubstr("must be at least 1"));
+}
+
 }  // namespace
 }  // namespace edl::cli

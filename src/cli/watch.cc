@@ -32,7 +32,10 @@ class Watcher {
     if (!signals.ok()) return Fail(platform_, signals.status());
     while (true) {
       const Result<Look> look = look_();
-      if (look.status().code() == Code::kNotFound) {
+      const Code code = look.status().code();
+      // Asking again does not change these.
+      if (code == Code::kNotFound || code == Code::kUnauthenticated ||
+          code == Code::kPermissionDenied) {
         line_.Clear();
         return Fail(platform_, look.status());
       }

@@ -116,8 +116,22 @@ std::string ClusterOptions::PriorityClassOf(Role role, int index, int count) con
     const bool is_high = index < (high + 1) / 2 || (index < count && index >= count - high / 2);
     return std::string(is_high ? kHigh : kLow);
   }
-  const auto found = priority_classes.find(role);
-  return found == priority_classes.end() ? "" : found->second;
+  const auto given = [this](Role of) {
+    const auto found = priority_classes.find(of);
+    return found == priority_classes.end() ? std::string() : found->second;
+  };
+  const std::string own = given(role);
+  if (!own.empty() || (role != Role::kMaster && role != Role::kPs)) return own;
+  if (high_fraction.has_value()) return std::string(kHigh);
+  // Which of two classes is higher only the cluster knows, but for those that we bring: then the
+  // one of the more important role. `elasticdl check` compares them.
+  std::string best;
+  for (const Role other :
+       {Role::kMaster, Role::kPs, Role::kChief, Role::kWorker, Role::kEvaluator}) {
+    const std::string name = given(other);
+    if (best.empty() || name == kHigh) best = name;
+  }
+  return best;
 }
 
 Result<ClusterOptions> MakeClusterOptions(const FlagValues& flags) {

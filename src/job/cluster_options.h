@@ -13,6 +13,9 @@
 
 namespace edl::job {
 
+// What elasticdl/manifests/elasticdl-rbac.yaml makes for masters.
+inline constexpr std::string_view kMasterAccount = "elasticdl-master";
+
 // One variable of --env_secret: NAME=secret/key.
 struct SecretVariable {
   std::string name;
@@ -31,12 +34,15 @@ struct ClusterOptions {
   // --worker_pod_priority=0.5: the part of the workers with class "high"; the others have "low".
   std::optional<double> high_fraction;
   std::vector<std::string> pull_secrets;
-  std::string service_account;  // the master's; "": the namespace's own
+  // The master's; "": kMasterAccount where the namespace has it, else the namespace's default.
+  std::string service_account;
   std::vector<SecretVariable> secret_variables;
   ClusterSpec cluster_spec;
 
   // The class of the replica in slot `index` of a role with `count` of them; "": none. With a
-  // fraction the high ones are taken from both ends, as the original does.
+  // fraction the high ones are taken from both ends, as the original does. Master and parameter
+  // servers have the job's highest class unless a flag says otherwise: a worker must not preempt
+  // the master that it works for.
   std::string PriorityClassOf(Role role, int index, int count) const;
 };
 

@@ -54,6 +54,21 @@ TEST(ClusterOptions, GivesEachRoleItsClass) {
   EXPECT_EQ(options->PriorityClassOf(Role::kChief, 0, 1), "");
 }
 
+TEST(ClusterOptions, GivesMasterAndPsAtLeastTheClassOfTheWorkers) {
+  const auto low = Options({{"worker_pod_priority", "low"}});
+  EXPECT_EQ(low->PriorityClassOf(Role::kMaster, 0, 1), "low");
+  EXPECT_EQ(low->PriorityClassOf(Role::kPs, 0, 1), "low");
+  EXPECT_EQ(low->PriorityClassOf(Role::kEvaluator, 0, 1), "");
+  const auto both = Options({{"worker_pod_priority", "low"}, {"chief_pod_priority", "high"}});
+  EXPECT_EQ(both->PriorityClassOf(Role::kMaster, 0, 1), "high");
+  const auto part = Options({{"worker_pod_priority", "0.5"}});
+  EXPECT_EQ(part->PriorityClassOf(Role::kMaster, 0, 1), "high");
+  EXPECT_EQ(part->PriorityClassOf(Role::kPs, 0, 1), "high");
+  const auto given = Options({{"worker_pod_priority", "low"}, {"master_pod_priority", "mine"}});
+  EXPECT_EQ(given->PriorityClassOf(Role::kMaster, 0, 1), "mine");
+  EXPECT_EQ(Options({})->PriorityClassOf(Role::kMaster, 0, 1), "");
+}
+
 TEST(ClusterOptions, FallsBackToTheMastersImage) {
   const auto options = Options({{"worker_image", "iris:2"}});
   EXPECT_EQ(options->images.at(Role::kMaster), "elasticdl:1");

@@ -462,7 +462,8 @@ void AddCluster(std::vector<FlagSpec>& out) {
   for (const std::string role : {"master", "worker", "ps", "chief", "evaluator"}) {
     add(role + "_pod_priority", "",
         role == "worker" ? "Priority class; or high, low, or the fraction of workers that get high."
-                         : "Priority class.",
+        : role == "master" || role == "ps" ? "Priority class; empty: the highest of the job."
+                                           : "Priority class.",
         "CLASS");
   }
   out.push_back({.name = "image_pull_policy",
@@ -474,7 +475,7 @@ void AddCluster(std::vector<FlagSpec>& out) {
   out.push_back({.name = "restart_policy",
                  .default_value = "Never",
                  .group = kCluster,
-                 .help = "Whether the kubelet restarts containers.",
+                 .help = "Whether the kubelet restarts a replica's container; the master's never.",
                  .choices = {"Never", "OnFailure", "Always"},
                  .scope = kKubernetesScope});
   out.push_back({.name = "image_pull_secrets",
@@ -485,7 +486,9 @@ void AddCluster(std::vector<FlagSpec>& out) {
                  .newcomer = true});
   out.push_back({.name = "service_account",
                  .group = kCluster,
-                 .help = "The master's service account; empty: the namespace's default.",
+                 .help = "The master's service account; empty: elasticdl-master where the "
+                         "namespace has it, else its "
+                         "default.",
                  .value_name = "NAME",
                  .scope = kKubernetesScope,
                  .newcomer = true});

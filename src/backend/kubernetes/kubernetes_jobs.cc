@@ -7,10 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "backend/kubernetes/master_pod.h"
 #include "backend/kubernetes/pod_groups.h"
 #include "backend/kubernetes/preflight.h"
 #include "backend/kubernetes/yaml.h"
 #include "base/base64.h"
+#include "base/log.h"
 #include "job/job_view.h"
 #include "job/names.h"
 #include "kube/json_fields.h"
@@ -37,35 +39,20 @@ std::string MastersSelector() {
   return fmt::format("{}={},{}={}", kAppLabel, kApp, kRoleLabel, job::NameOf(job::Role::kMaster));
 }
 
-// Why a master's pod does not run its master.
-std::string TroubleOf(const kube::Object& pod) {
-  const kube::PodState state = kube::PodStateOf(pod);
-  if (state.deleting) return "its master's pod is being deleted";
-  if (std::string why = state.unschedulable(); !why.empty()) {
-    return "its master waits for room: " + why;
-  }
-  for (const kube::ContainerState& container : state.containers) {
-    if (!container.waiting_reason.empty() && container.waiting_reason != "ContainerCreating") {
-      return fmt::format("its master waits: {}: {}", container.waiting_reason,
-                         container.waiting_message);
-    }
-    if (container.exit.has_value() && container.exit->reason == "OOMKilled") {
-      return "its master ran out of memory; give more with --master_resource_limit";
-    }
-    if (container.exit.has_value() && container.exit->reason == "StartError") {
-      return "its master cannot start: " + container.exit->message;
-    }
-  }
-  return "";
-}
-
-ClusterJob JobOf(const kube::Object& map, const kube::Object* pod) {
-  ClusterJob job{.name = map.label(std::string(kJobLabel)).value_or(map.name()),
-                 .status_json = kube::TextIn(kube::FieldAt(map.fields(), {"data"}),
-                                             std::string(kStatusKey).c_str())};
+ClusterJob JobOf(const kube::Object& map, const kube::Object* pod, const std::string& name = "") {
+  ClusterJob job{
+      .name = name.empty() ? map.label(std::string(kJobLabel)).value_or(map.name()) : name,
+      .status_json =
+          kube::TextIn(kube::FieldAt(map.fields(), {"data"}), std::string(kStatusKey).c_str())};
   if (pod != nullptr) {
-    job.running = !kube::PodStateOf(*pod).terminal();
-    job.trouble = TroubleOf(*pod);
+    const MasterLife master = MasterLifeOf(*pod);
+    job.running = master.running;
+    job.trouble = master.trouble;
+  }
+  if (!job.running && job.trouble.empty()) {
+    const kube::Object::Labels notes = map.annotations();
+    const auto note = notes.find(std::string(kInterruptedAnnotation));
+    if (note != notes.end()) job.trouble = note->second;
   }
   return job;
 }
@@ -86,6 +73,16 @@ std::string KubernetesJobs::Where() const {
 
 PodMaker KubernetesJobs::MakerOf(const Submission& submission) const {
   return {submission.job, submission.options, name_space_};
+}
+
+Submission KubernetesJobs::Settled(Submission submission) {
+  std::string& account = submission.options.service_account;
+  if (!account.empty()) return submission;
+  const kube::ObjectKey ours{name_space_, std::string(job::kMasterAccount)};
+  // Where it is missing, or may not be looked for, roles that were granted to the default account
+  // are what there is.
+  if (client_.Get(kube::kServiceAccounts, ours).ok()) account = ours.name;
+  return submission;
 }
 
 kube::ObjectKey KubernetesJobs::MasterKey(const std::string& job) const {
@@ -113,7 +110,8 @@ std::string KubernetesJobs::Manifests(const Submission& submission) const {
 }
 
 std::vector<Finding> KubernetesJobs::Check(const Submission& submission, Depth depth) {
-  return Preflight(client_, name_space_, submission).Run(depth);
+  const Submission settled = Settled(submission);
+  return Preflight(client_, name_space_, settled).Run(depth);
 }
 
 Templates KubernetesJobs::MakeTemplates(const Submission& submission) const {
@@ -122,29 +120,48 @@ Templates KubernetesJobs::MakeTemplates(const Submission& submission) const {
 
 Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {
   EDL_ASSIGN_OR_RETURN(const kube::Object pod, client_.Create(kube::kPods, maker.MasterPod()));
-  Status served = client_.Create(kube::kServices, maker.MasterService(pod.AsOwner())).status();
-  if (!served.ok()) {
-    (void)client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()});
+  const kube::Object service = maker.MasterService(pod.AsOwner());
+  Status served = client_.Create(kube::kServices, service).status();
+  if (served.code() == Code::kAlreadyExists) {
+    // Of an earlier master: the garbage collector may not have come to it yet.
+    EDL_RETURN_IF_ERROR(client_.Delete(kube::kServices, service.key()));
+    served = client_.Create(kube::kServices, service).status();
   }
+  if (!served.ok()) Undo({{kube::kPods, pod}});
   return served;
 }
 
-Status KubernetesJobs::Submit(const Submission& submission) {
+void KubernetesJobs::Undo(const std::vector<Made>& made) {
+  for (auto one = made.rbegin(); one != made.rend(); ++one) {
+    const Status gone =
+        client_.Delete(one->resource, one->object.key(), {.uid = one->object.uid()});
+    if (!gone.ok()) LOG_WARNING("{}", gone.message());
+  }
+}
+
+Status KubernetesJobs::Submit(const Submission& given) {
+  const Submission submission = Settled(given);
   const std::string& job = submission.job.job_name;
-  // The map is what makes the name this job's.
-  Status claimed = client_.Create(kube::kConfigMaps, StatusMap(submission)).status();
-  if (claimed.code() == Code::kAlreadyExists) {
+  const PodMaker maker = MakerOf(submission);
+  std::vector<Made> made;
+  const auto create = [&](const kube::Resource& resource, const kube::Object& object) {
+    Result<kube::Object> created = client_.Create(resource, object);
+    if (created.ok()) made.push_back({resource, *created});
+    return created.status();
+  };
+  // The map is what makes the name this job's. Any of them that is there belongs to another job,
+  // running or not, of which nothing is touched.
+  Status submitted = create(kube::kConfigMaps, StatusMap(submission));
+  if (submitted.ok()) {
+    submitted = create(kube::kSecrets, maker.JobSecret(submission.spec_json, NewToken()));
+  }
+  if (submitted.ok()) submitted = LaunchMaster(maker);
+  if (submitted.ok()) return Ok();
+  Undo(made);
+  if (submitted.code() == Code::kAlreadyExists) {
     return AlreadyExists("there is a job {} in namespace {}", job, name_space_);
   }
-  EDL_RETURN_IF_ERROR(claimed);
-  const PodMaker maker = MakerOf(submission);
-  Status made =
-      client_.Create(kube::kSecrets, maker.JobSecret(submission.spec_json, NewToken())).status();
-  if (made.ok()) made = LaunchMaster(maker);
-  // What was made a moment ago is of no use without the rest. The first failure is what the caller
-  // is told; what stays is found by the next attempt.
-  if (!made.ok()) (void)Delete(job);
-  return made;
+  return submitted;
 }
 
 Status KubernetesJobs::AwaitGone(const kube::ObjectKey& master) {
@@ -164,17 +181,29 @@ Status KubernetesJobs::AwaitGone(const kube::ObjectKey& master) {
   }
 }
 
-Status KubernetesJobs::Resume(const Submission& submission) {
+Status KubernetesJobs::Resume(const Submission& given) {
+  const Submission submission = Settled(given);
   const std::string& job = submission.job.job_name;
   EDL_ASSIGN_OR_RETURN(const ClusterJob found, Find(job));
   if (found.running) return FailedPrecondition("job {} runs", job);
   const kube::ObjectKey master = MasterKey(job);
-  EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, master));
+  // This pod and no other: a second --resume at the same time may have made its own by now.
+  const Result<kube::Object> old = client_.Get(kube::kPods, master);
+  if (old.ok()) {
+    EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, master, {.uid = old->uid()}));
+  } else if (old.status().code() != Code::kNotFound) {
+    return old.status();
+  }
   EDL_RETURN_IF_ERROR(client_.Delete(kube::kServices, master));
+  EDL_RETURN_IF_ERROR(DeletePodsOf(job, Which::kRunning));
   EDL_RETURN_IF_ERROR(AwaitGone(master));
-  const json spec = {{"data", {{kSpecKey, EncodeBase64(submission.spec_json)}}}};
+  // Its token stays.
+  kube::Object secret = MakerOf(submission).JobSecret(submission.spec_json, "");
+  secret.fields()["data"].erase(std::string(kTokenKey));
+  const json spec = {{"data", secret.fields()["data"]}};
   EDL_RETURN_IF_ERROR(client_.Patch(kube::kSecrets, master, spec).status());
-  const json status = {{"data", {{kStatusKey, submission.status_json}}}};
+  const json status = {{"metadata", {{"annotations", {{kInterruptedAnnotation, nullptr}}}}},
+                       {"data", {{kStatusKey, submission.status_json}}}};
   EDL_RETURN_IF_ERROR(client_.Patch(kube::kConfigMaps, master, status).status());
   return LaunchMaster(MakerOf(submission));
 }
@@ -188,6 +217,10 @@ Result<std::string> KubernetesJobs::SpecOf(const std::string& job) {
 Result<ClusterJob> KubernetesJobs::Find(const std::string& job) {
   const Result<kube::Object> map = client_.Get(kube::kConfigMaps, MasterKey(job));
   if (map.status().code() == Code::kNotFound) {
+    // Somebody deleted what it shows; it may well run.
+    const Result<kube::Object> left = client_.Get(kube::kPods, MasterKey(job));
+    if (left.ok()) return JobOf(kube::Object(kube::kConfigMaps, MasterKey(job)), &*left, job);
+    if (left.status().code() != Code::kNotFound) return left.status();
     return NotFound("there is no job {} in namespace {} of {}", job, name_space_,
                     client_.config().server);
   }
@@ -220,16 +253,49 @@ Status KubernetesJobs::Annotate(const std::string& job, std::string_view name,
 }
 
 Status KubernetesJobs::Stop(const std::string& job, const std::string& reason) {
-  EDL_ASSIGN_OR_RETURN(const kube::Object pod, client_.Get(kube::kPods, MasterKey(job)));
-  if (kube::PodStateOf(pod).phase == kube::PodPhase::kPending) return StopUnborn(job, pod, reason);
+  const Result<kube::Object> pod = client_.Get(kube::kPods, MasterKey(job));
+  if (!pod.ok() && pod.status().code() != Code::kNotFound) return pod.status();
+  // Without a master nobody else ends what it launched.
+  if (!pod.ok() || !MasterLifeOf(*pod).running) return DeletePodsOf(job, Which::kRunning);
+  if (kube::PodStateOf(*pod).phase == kube::PodPhase::kPending) {
+    return StopUnborn(job, *pod, reason);
+  }
   return Annotate(job, kStopAnnotation, reason);
+}
+
+Status KubernetesJobs::DeletePodsOf(const std::string& job, Which which) {
+  const kube::Selector selector{
+      .labels = fmt::format("{}={},{}={},{}!={}", kAppLabel, kApp, kJobLabel, job, kRoleLabel,
+                            job::NameOf(job::Role::kMaster)),
+      .fields = which == Which::kRunning ? "status.phase!=Succeeded,status.phase!=Failed" : ""};
+  EDL_ASSIGN_OR_RETURN(const kube::ObjectList pods,
+                       client_.List(kube::kPods, name_space_, selector));
+  if (pods.items.empty()) return Ok();
+  const Status deleted = client_.DeleteMany(kube::kPods, name_space_, selector);
+  if (deleted.code() != Code::kPermissionDenied) return deleted;
+  for (const kube::Object& pod : pods.items) {
+    EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
+  }
+  return Ok();
+}
+
+Result<int> KubernetesJobs::CountRunningPods(const std::string& job) {
+  EDL_ASSIGN_OR_RETURN(
+      const kube::ObjectList pods,
+      client_.List(kube::kPods, name_space_,
+                   {.labels = fmt::format("{}={},{}={},{}!={}", kAppLabel, kApp, kJobLabel, job,
+                                          kRoleLabel, job::NameOf(job::Role::kMaster)),
+                    .fields = "status.phase!=Succeeded,status.phase!=Failed"}));
+  return static_cast<int>(pods.items.size());
 }
 
 Status KubernetesJobs::StopUnborn(const std::string& job, const kube::Object& pod,
                                   const std::string& reason) {
   EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
   EDL_ASSIGN_OR_RETURN(const kube::Object map, client_.Get(kube::kConfigMaps, MasterKey(job)));
-  EDL_ASSIGN_OR_RETURN(job::JobView view, job::JobView::FromJson(JobOf(map, nullptr).status_json));
+  // What cannot be read is not kept.
+  const Result<job::JobView> shown = job::JobView::FromJson(JobOf(map, nullptr).status_json);
+  job::JobView view = shown.ok() ? *shown : job::JobView{.name = job};
   view.state = job::JobState::kStopped;
   view.reason = reason;
   const json patch = {{"data", {{kStatusKey, view.ToJson()}}}};
@@ -242,6 +308,8 @@ Status KubernetesJobs::Scale(const std::string& job, int num_workers) {
 
 Status KubernetesJobs::Delete(const std::string& job) {
   const kube::ObjectKey master = MasterKey(job);
+  // The garbage collector would come to them too, some time after their owner is gone.
+  EDL_RETURN_IF_ERROR(DeletePodsOf(job, Which::kAll));
   for (const kube::Resource& resource :
        {kube::kPods, kube::kServices, kube::kLeases, kube::kSecrets}) {
     EDL_RETURN_IF_ERROR(client_.Delete(resource, master));

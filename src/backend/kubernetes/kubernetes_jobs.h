@@ -14,6 +14,8 @@ namespace edl::backend::kubernetes {
 // What users write to a master's pod, for its master to read.
 inline constexpr std::string_view kStopAnnotation = "elasticdl.org/stop";  // why
 inline constexpr std::string_view kNumWorkersAnnotation = "elasticdl.org/num-workers";
+// Of the status ConfigMap: why the master's pod was told to end, for when the pod is gone.
+inline constexpr std::string_view kInterruptedAnnotation = "elasticdl.org/interrupted";
 // Where a master shows its job: the key of a ConfigMap of the master's name.
 inline constexpr std::string_view kStatusKey = "status.json";
 
@@ -39,15 +41,28 @@ class KubernetesJobs final : public ClusterJobs {
   Status Stop(const std::string& job, const std::string& reason) override;
   Status Scale(const std::string& job, int num_workers) override;
   Status Delete(const std::string& job) override;
+  Result<int> CountRunningPods(const std::string& job) override;
   Result<std::vector<std::string>> Pods(const std::string& job) override;
   Status ReadLog(const std::string& pod, bool follow, const OnText& on_text) override;
   Result<std::vector<ClusterEvent>> Events(const std::string& job) override;
 
  private:
   PodMaker MakerOf(const Submission& submission) const;
+  // With the service account that the master gets.
+  Submission Settled(Submission submission);
   kube::Object StatusMap(const Submission& submission) const;
   kube::ObjectKey MasterKey(const std::string& job) const;
+  struct Made {
+    kube::Resource resource;
+    kube::Object object;
+  };
+  enum class Which { kRunning, kAll };
+
   Status LaunchMaster(const PodMaker& maker);
+  // Deletes what a submission made a moment ago, and nothing else.
+  void Undo(const std::vector<Made>& made);
+  // The replicas' pods of a job, whoever owns them.
+  Status DeletePodsOf(const std::string& job, Which which);
   // Nothing of the last master's life is left.
   Status AwaitGone(const kube::ObjectKey& master);
   Status Annotate(const std::string& job, std::string_view name, const std::string& value);

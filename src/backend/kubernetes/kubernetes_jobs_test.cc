@@ -39,6 +39,15 @@ class KubernetesJobsTest : public testing::Test {
     server_.Put(kube::kPods, pod);
   }
 
+  void PutWorker(int id, const std::string& phase) {
+    kube::Object pod(kube::kPods, {"ml", fmt::format("iris-edljob-worker-{}", id)});
+    pod.set_label("app", "elasticdl");
+    pod.set_label("elasticdl-job-name", "iris");
+    pod.set_label("elasticdl-replica-type", "worker");
+    pod.fields()["status"] = {{"phase", phase}};
+    server_.Put(kube::kPods, pod);
+  }
+
   bool IsThere(const kube::Resource& resource) { return server_.Get(resource, kMaster).ok(); }
 
   kube::ApiServer server_;
@@ -142,6 +151,114 @@ TEST_F(KubernetesJobsTest, DeletesAllOfAJob) {
   ASSERT_EQ(jobs_.Delete("iris"), Ok());
   EXPECT_EQ(jobs_.Find("iris").status().code(), Code::kNotFound);
   EXPECT_EQ(jobs_.Delete("iris"), Ok());
+}
+
+TEST_F(KubernetesJobsTest, DeletesNothingThatASubmissionDidNotMake) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Running");
+  server_.Remove(kube::kConfigMaps, kMaster);  // by hand
+
+  const Status again = jobs_.Submit(Iris());
+
+  EXPECT_EQ(again.code(), Code::kAlreadyExists);
+  for (const kube::Resource& resource : {kube::kPods, kube::kServices, kube::kSecrets}) {
+    EXPECT_TRUE(IsThere(resource)) << resource.plural;
+  }
+  EXPECT_TRUE(jobs_.Find("iris")->running) << "it can still be found, and stopped";
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+  EXPECT_EQ(server_.Get(kube::kPods, kMaster)->annotations().at("elasticdl.org/stop"), "enough");
+}
+
+TEST_F(KubernetesJobsTest, EndsWhatAMasterLeftBehindThatDoesNotRunAnyMore) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Failed");
+  PutWorker(0, "Running");
+  PutWorker(1, "Succeeded");
+  EXPECT_EQ(jobs_.CountRunningPods("iris").value(), 1);
+
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+
+  EXPECT_EQ(jobs_.CountRunningPods("iris").value(), 0);
+  EXPECT_THAT(jobs_.Pods("iris").value(),
+              ElementsAre("elasticdl-iris-master", "iris-edljob-worker-1"));
+  server_.Remove(kube::kPods, kMaster);
+  PutWorker(2, "Pending");
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+  EXPECT_EQ(jobs_.CountRunningPods("iris").value(), 0);
+}
+
+TEST_F(KubernetesJobsTest, EndsWhatIsLeftBehindWithoutTheRightToDeleteManyAtOnce) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Failed");
+  PutWorker(0, "Running");
+  server_.Inject({.part = "DELETE /api/v1/namespaces/ml/pods?", .status = 403});
+
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+
+  EXPECT_EQ(jobs_.CountRunningPods("iris").value(), 0);
+}
+
+TEST_F(KubernetesJobsTest, TakesAJobForEndedWhoseMasterHasThoughASidecarRuns) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  kube::Object pod = server_.Get(kube::kPods, kMaster).value();
+  pod.fields()["status"] = json::parse(R"({"phase": "Running", "containerStatuses": [
+      {"name": "elasticdl-iris-master", "state": {"terminated": {"exitCode": 0}}},
+      {"name": "proxy", "ready": true, "state": {"running": {}}}]})");
+  server_.Put(kube::kPods, pod);
+
+  EXPECT_FALSE(jobs_.Find("iris")->running);
+  EXPECT_EQ(jobs_.Resume(Iris()), Ok());
+  EXPECT_TRUE(jobs_.Find("iris")->running);
+}
+
+TEST_F(KubernetesJobsTest, SaysWhyAMasterIsGone) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  kube::Object map = server_.Get(kube::kConfigMaps, kMaster).value();
+  map.set_annotation("elasticdl.org/interrupted", "its master was ended: preempted");
+  server_.Put(kube::kConfigMaps, map);
+  EXPECT_EQ(jobs_.Find("iris")->trouble, "") << "it runs";
+
+  server_.Remove(kube::kPods, kMaster);
+
+  EXPECT_EQ(jobs_.Find("iris")->trouble, "its master was ended: preempted");
+  server_.Remove(kube::kServices, kMaster);
+  ASSERT_EQ(jobs_.Resume(Iris()), Ok());
+  EXPECT_FALSE(
+      server_.Get(kube::kConfigMaps, kMaster)->annotations().contains("elasticdl.org/interrupted"));
+}
+
+TEST_F(KubernetesJobsTest, StopsAJobWhoseStatusCannotBeRead) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Pending");
+  kube::Object map = server_.Get(kube::kConfigMaps, kMaster).value();
+  map.fields()["data"]["status.json"] = "{";
+  server_.Put(kube::kConfigMaps, map);
+
+  ASSERT_EQ(jobs_.Stop("iris", "enough"), Ok());
+
+  EXPECT_THAT(jobs_.Find("iris")->status_json, HasSubstr("stopped"));
+  EXPECT_EQ(jobs_.Delete("iris"), Ok());
+}
+
+TEST_F(KubernetesJobsTest, NeverRestartsAMaster) {
+  Submission submission = Iris();
+  submission.options.restart_policy = "Always";
+  ASSERT_EQ(jobs_.Submit(submission), Ok());
+  EXPECT_EQ(server_.Get(kube::kPods, kMaster)->fields()["spec"]["restartPolicy"], "Never");
+}
+
+TEST_F(KubernetesJobsTest, RunsMastersAsTheirOwnAccountWhereThereIsOne) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  EXPECT_FALSE(server_.Get(kube::kPods, kMaster)->fields()["spec"].contains("serviceAccountName"))
+      << "the namespace's default";
+  ASSERT_EQ(jobs_.Delete("iris"), Ok());
+  server_.Put(kube::kServiceAccounts,
+              kube::Object(kube::kServiceAccounts, {"ml", "elasticdl-master"}));
+
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+
+  EXPECT_EQ(server_.Get(kube::kPods, kMaster)->fields()["spec"]["serviceAccountName"],
+            "elasticdl-master");
 }
 
 TEST_F(KubernetesJobsTest, ReadsLogsOfItsPods) {

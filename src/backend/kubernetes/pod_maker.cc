@@ -1,6 +1,7 @@
 #include "backend/kubernetes/pod_maker.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <utility>
 
@@ -85,6 +86,24 @@ void AddVariable(json& container, const std::string& name, const std::string& va
   container["env"].push_back({{"name", name}, {"value", Verbatim(value)}});
 }
 
+// The key in the job's secret under which a variable of --envs lies; empty: no secret takes that
+// name.
+std::string SecretKeyOf(const std::string& name) {
+  const bool fits = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+  return fits ? "env." + name : "";
+}
+
+// Values of --envs may be secrets, and pods are readable to many.
+void AddSecretVariable(json& container, const std::string& name, const std::string& value,
+                       const std::string& secret) {
+  const std::string key = SecretKeyOf(name);
+  if (key.empty()) return AddVariable(container, name, value);
+  container["env"].push_back(
+      {{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", secret}, {"key", key}}}}}});
+}
+
 void AddFieldVariable(json& container, const std::string& name, const std::string& path) {
   container["env"].push_back(
       {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}});
@@ -102,8 +121,9 @@ json OwnerJson(const kube::OwnerReference& owner) {
           {"kind", owner.kind},
           {"name", owner.name},
           {"uid", owner.uid},
-          {"controller", true},
-          {"blockOwnerDeletion", true}};
+          // Without blockOwnerDeletion: clusters may ask for a right to finalizers for it, and the
+          // garbage collector does not need it.
+          {"controller", true}};
 }
 
 }  // namespace
@@ -113,6 +133,11 @@ PodMaker::PodMaker(job::JobSpec job, job::ClusterOptions options, std::string na
 
 std::string PodMaker::Selector() const {
   return fmt::format("{}={},{}={}", kAppLabel, kApp, kJobLabel, job_.job_name);
+}
+
+kube::Selector PodMaker::RunningReplicas() const {
+  return {.labels = fmt::format("{},{}!={}", Selector(), kRoleLabel, NameOf(job::Role::kMaster)),
+          .fields = "status.phase!=Succeeded,status.phase!=Failed"};
 }
 
 std::string PodMaker::AddressOf(job::Role role, int index) const {
@@ -143,7 +168,11 @@ json PodMaker::PodSpec(const std::string& name, job::Role role, int index) const
                 {{{"name", name},
                   {"image", options_.images.at(role)},
                   {"imagePullPolicy", options_.image_pull_policy},
+                  // What Pod Security calls restricted, but for the user, who is the image's.
+                  {"securityContext",
+                   {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}}},
                   {"env", json::array()}}}},
+               {"securityContext", {{"seccompProfile", {{"type", "RuntimeDefault"}}}}},
                {"restartPolicy", options_.restart_policy},
                {"terminationGracePeriodSeconds", GraceSeconds(role)},
                // Addresses of other services as variables would be thousands, and all stale.
@@ -170,7 +199,14 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
   for (const std::string& word : spec.command) container["command"].push_back(Verbatim(word));
   container["resources"] = ResourcesOf(job_.resources.at(spec.role), spec.memory_limit_bytes);
   AddFieldVariable(container, "MY_POD_IP", "status.podIP");
-  for (const auto& [name, value] : spec.env) AddVariable(container, name, value);
+  for (const auto& [name, value] : spec.env) {
+    const auto given = job_.envs.find(name);
+    if (given != job_.envs.end() && given->second == value) {
+      AddSecretVariable(container, name, value, job::MasterName(job_.job_name));
+    } else {
+      AddVariable(container, name, value);
+    }
+  }
   for (const job::SecretVariable& variable : options_.secret_variables) {
     container["env"].push_back(
         {{"name", variable.name},
@@ -218,7 +254,11 @@ kube::Object PodMaker::MasterPod() const {
   if (!options_.service_account.empty()) {
     pod["spec"]["serviceAccountName"] = options_.service_account;
   }
+  // A job that has ended is not run again: --restart_policy is about replicas.
+  pod["spec"]["restartPolicy"] = "Never";
   json& container = pod["spec"]["containers"][0];
+  // The kubelet keeps the end of its output with its exit code, for `elasticdl status`.
+  container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   container["command"] = {"elasticdl", "supervise"};
   container["args"] = {"master",
                        "-f",
@@ -228,7 +268,9 @@ kube::Object PodMaker::MasterPod() const {
                        fmt::format("--port={}", kMasterPort)};
   container["ports"] = {{{"containerPort", kMasterPort}}};
   container["resources"] = ResourcesOf(job_.resources.at(job::Role::kMaster), 0);
-  for (const auto& [variable, value] : job_.envs) AddVariable(container, variable, value);
+  for (const auto& [variable, value] : job_.envs) {
+    AddSecretVariable(container, variable, value, name);
+  }
   AddFieldVariable(container, "MY_POD_IP", "status.podIP");
   AddFieldVariable(container, "ELASTICDL_POD_NAME", "metadata.name");
   AddFieldVariable(container, "ELASTICDL_POD_UID", "metadata.uid");
@@ -242,8 +284,8 @@ kube::Object PodMaker::MasterPod() const {
     volumes.push_back({.claim_name = claim->claim_name,
                        .mount_path = std::string(kStateMount),
                        .sub_path = fmt::format(".elasticdl/{}", job_.job_name)});
-    pod["spec"]["securityContext"] = {{"fsGroup", kMasterGroup},
-                                      {"fsGroupChangePolicy", "OnRootMismatch"}};
+    pod["spec"]["securityContext"]["fsGroup"] = kMasterGroup;
+    pod["spec"]["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch";
   } else {
     pod["spec"]["volumes"].push_back({{"name", kStateVolume}, {"emptyDir", json::object()}});
     container["volumeMounts"].push_back({{"name", kStateVolume}, {"mountPath", kStateMount}});
@@ -260,12 +302,17 @@ kube::Object PodMaker::MasterService(const std::optional<kube::OwnerReference>& 
 }
 
 kube::Object PodMaker::JobSecret(const std::string& spec_json, const std::string& token) const {
-  return kube::Object(
-      json{{"apiVersion", "v1"},
-           {"kind", "Secret"},
-           {"metadata", Metadata(job::MasterName(job_.job_name), job::Role::kMaster, 0)},
-           {"type", "Opaque"},
-           {"data", {{kSpecKey, EncodeBase64(spec_json)}, {kTokenKey, EncodeBase64(token)}}}});
+  json secret = {{"apiVersion", "v1"},
+                 {"kind", "Secret"},
+                 {"metadata", Metadata(job::MasterName(job_.job_name), job::Role::kMaster, 0)},
+                 {"type", "Opaque"},
+                 {"data", {{kSpecKey, EncodeBase64(spec_json)}, {kTokenKey, EncodeBase64(token)}}}};
+  for (const auto& [name, value] : job_.envs) {
+    if (const std::string key = SecretKeyOf(name); !key.empty()) {
+      secret["data"][key] = EncodeBase64(value);
+    }
+  }
+  return kube::Object(std::move(secret));
 }
 
 }  // namespace edl::backend::kubernetes

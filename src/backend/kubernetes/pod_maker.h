@@ -8,6 +8,7 @@
 #include "job/job_spec.h"
 #include "job/replica.h"
 #include "job/role.h"
+#include "kube/call_options.h"
 #include "kube/object.h"
 
 namespace edl::backend::kubernetes {
@@ -39,6 +40,8 @@ class PodMaker {
   const std::string& name_space() const { return name_space_; }
   // Selects every pod of the job, the master's too.
   std::string Selector() const;
+  // Selects every replica's pod that has not ended.
+  kube::Selector RunningReplicas() const;
   // "<service>.<namespace>.svc:<port>" of a slot.
   std::string AddressOf(job::Role role, int index) const;
   std::string MasterAddress() const;

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 using ::testing::Contains;
-using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const kube::OwnerReference kMaster{
     .api_version = "v1", .kind = "Pod", .name = "elasticdl-iris-master", .uid = "u-1"};
@@ -172,10 +173,40 @@ TEST(PodMaker, KeepsTheLedgerOnTheJobsClaim) {
 
 TEST(PodMaker, LetsAMasterThatIsNotRootWriteToTheClaim) {
   const json claimed = Maker({{"volume", "claim_name=c,mount_path=/data"}}).MasterPod().fields();
-  EXPECT_EQ(claimed["spec"]["securityContext"],
-            (json{{"fsGroup", 65532}, {"fsGroupChangePolicy", "OnRootMismatch"}}));
-  EXPECT_FALSE(Maker().MasterPod().fields()["spec"].contains("securityContext"))
+  EXPECT_EQ(claimed["spec"]["securityContext"]["fsGroup"], 65532);
+  EXPECT_EQ(claimed["spec"]["securityContext"]["fsGroupChangePolicy"], "OnRootMismatch");
+  EXPECT_FALSE(Maker().MasterPod().fields()["spec"]["securityContext"].contains("fsGroup"))
       << "anybody may write to an emptyDir";
+}
+
+TEST(PodMaker, AsksForNoMoreRightsThanAPodNeeds) {
+  for (const json& pod :
+       {Maker().MasterPod().fields(), Maker().ReplicaPod(Worker(), kMaster).fields()}) {
+    const json& container = pod["spec"]["containers"][0];
+    EXPECT_EQ(container["securityContext"], json::parse(R"({"allowPrivilegeEscalation": false,
+                                                            "capabilities": {"drop": ["ALL"]}})"));
+    EXPECT_EQ(pod["spec"]["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+  }
+}
+
+TEST(PodMaker, KeepsVariablesOfTheUserSecret) {
+  const PodMaker maker = Maker({{"envs", "KEY=s3cret$"}});
+  job::ReplicaSpec spec = Worker();
+  spec.env["KEY"] = "s3cret$";
+  const json reference = {
+      {"name", "KEY"},
+      {"valueFrom", {{"secretKeyRef", {{"name", "elasticdl-iris-master"}, {"key", "env.KEY"}}}}}};
+  for (const json& pod : {maker.MasterPod().fields(), maker.ReplicaPod(spec, kMaster).fields()}) {
+    EXPECT_THAT(pod["spec"]["containers"][0]["env"], Contains(reference));
+    EXPECT_THAT(pod.dump(), Not(HasSubstr("s3cret")));
+  }
+  const json secret = maker.JobSecret("{}", "t0ken").fields();
+  EXPECT_EQ(DecodeBase64(secret["data"]["env.KEY"].get<std::string>()).value(), "s3cret$");
+}
+
+TEST(PodMaker, DoesNotBlockTheDeletionOfTheOwner) {
+  const json pod = Maker().ReplicaPod(Worker(), kMaster).fields();
+  EXPECT_FALSE(pod["metadata"]["ownerReferences"][0].contains("blockOwnerDeletion"));
 }
 
 TEST(PodMaker, HidesTheJobInASecret) {

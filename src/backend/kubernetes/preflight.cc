@@ -8,8 +8,10 @@
 #include <fmt/ranges.h>
 
 #include "backend/kubernetes/amounts.h"
+#include "backend/kubernetes/pod_maker.h"
 #include "backend/kubernetes/quota.h"
 #include "backend/kubernetes/room.h"
+#include "job/cluster_options.h"
 #include "job/names.h"
 #include "job/role.h"
 #include "kube/json_fields.h"
@@ -41,13 +43,15 @@ constexpr std::array<Act, 14> kSteering = {{{"get", kube::kConfigMaps},
                                             {"get", kube::kPods, "log"},
                                             {"delete", kube::kServices},
                                             {"list", kube::kEvents}}};
-constexpr std::array<Act, 14> kMaster = {{{"create", kube::kPods},
+constexpr std::array<Act, 16> kMaster = {{{"create", kube::kPods},
                                           {"get", kube::kPods},
                                           {"list", kube::kPods},
                                           {"watch", kube::kPods},
                                           {"delete", kube::kPods},
+                                          {"deletecollection", kube::kPods},
                                           {"get", kube::kPods, "log"},
                                           {"create", kube::kServices},
+                                          {"list", kube::kServices},
                                           {"patch", kube::kServices},
                                           {"patch", kube::kConfigMaps},
                                           {"create", kube::kEvents},
@@ -89,6 +93,14 @@ Amounts AskedBy(const PodGroup& group) {
   return asked;
 }
 
+// The least strict policy that lets such a pod in.
+std::string_view PodSecurityLevelOf(const json& pod) {
+  for (const json& volume : kube::ListAt(pod, {"spec", "volumes"})) {
+    if (volume.contains("hostPath")) return "privileged";
+  }
+  return "baseline";
+}
+
 }  // namespace
 
 std::span<const Act> ActsOfMaster() { return kMaster; }
@@ -100,6 +112,8 @@ Preflight::Preflight(kube::Client& client, const std::string& name_space,
       job_secret_(job::MasterName(submission.job.job_name)),
       has_claims_(HasClaims(submission.job)),
       groups_(GroupPods(submission, name_space)),
+      services_(
+          {PodMaker(submission.job, submission.options, name_space).MasterService(std::nullopt)}),
       nodes_(Unavailable("the nodes were not read")) {}
 
 std::vector<Finding> Preflight::Run(Depth depth) {
@@ -114,6 +128,7 @@ std::vector<Finding> Preflight::Run(Depth depth) {
   CheckImages();
   CheckQuotas();
   CheckRoom();
+  CheckAdmission();
   return std::move(findings_);
 }
 
@@ -244,7 +259,8 @@ void Preflight::CheckAccount(Depth depth) {
   } else {
     std::string fix =
         fmt::format("kubectl -n {} apply -f elasticdl/manifests/elasticdl-rbac.yaml", name_space_);
-    if (name != "default") {
+    // The manifest makes that account and binds the role to it; any other is bound by hand.
+    if (name != "default" && name != job::kMasterAccount) {
       fix += fmt::format(
           " && kubectl -n {0} create rolebinding elasticdl-master-{1} --role=elasticdl-master "
           "--serviceaccount={0}:{1}",
@@ -275,6 +291,71 @@ void Preflight::CheckClasses() {
                    : fmt::format("kubectl create priorityclass {} --value=NUMBER", name),
               /*blocks=*/true);
   }
+  ComparePriorities();
+}
+
+void Preflight::ComparePriorities() {
+  const auto value_of = [&](const PodGroup& group) {
+    const auto known = priorities_.find(kube::TextIn(SpecOf(group), "priorityClassName"));
+    return known == priorities_.end() ? int64_t{0} : known->second;
+  };
+  int64_t workers = INT64_MIN;
+  for (const PodGroup& group : groups_) {
+    if (group.role == job::Role::kWorker) workers = std::max(workers, value_of(group));
+  }
+  for (const PodGroup& group : groups_) {
+    if (group.role != job::Role::kMaster && group.role != job::Role::kPs) continue;
+    if (value_of(group) >= workers) continue;
+    const std::string_view role = job::NameOf(group.role);
+    AddMissing(
+        fmt::format("priority of the {}", role),
+        fmt::format("its value is {}, and that of a worker {}: where there is little room, a "
+                    "worker of this job preempts it, which ends the job",
+                    value_of(group), workers),
+        fmt::format("give --{}_pod_priority a class of {} or more", role, workers));
+  }
+}
+
+void Preflight::CheckAdmission() {
+  for (const PodGroup& group : groups_) {
+    CheckAdmission(fmt::format("admission of a {}", job::NameOf(group.role)), kube::kPods,
+                   group.pod);
+  }
+  for (const kube::Object& service : services_) {
+    CheckAdmission("admission of services", kube::kServices, service);
+  }
+}
+
+void Preflight::CheckAdmission(const std::string& what, const kube::Resource& resource,
+                               const kube::Object& object) {
+  kube::Object asked = object;
+  // Of an owner that is not there yet.
+  asked.metadata().erase("ownerReferences");
+  const Status taken = client_.CreateDryRun(resource, asked).status();
+  if (taken.ok() || taken.code() == Code::kAlreadyExists) {
+    return AddOk(what, "the server would take it");
+  }
+  const std::string& why = taken.message();
+  if (taken.code() == Code::kUnavailable || taken.code() == Code::kDeadlineExceeded) {
+    return AddUnknown(what, why);
+  }
+  std::string fix = "see what the server says";
+  if (why.find("violates PodSecurity") != std::string::npos) {
+    fix = fmt::format(
+        "take an image that does not run as root (USER in its Dockerfile) and no host_path, or ask "
+        "for another policy: kubectl label namespace {} "
+        "pod-security.kubernetes.io/enforce={} --overwrite",
+        name_space_, PodSecurityLevelOf(asked.fields()));
+  } else if (why.find("exceeded quota") != std::string::npos) {
+    fix = fmt::format("ask for less, or for a larger quota: kubectl -n {} get resourcequota",
+                      name_space_);
+  } else if (why.find(" usage per ") != std::string::npos) {
+    fix = fmt::format(
+        "change --*_resource_request and --*_resource_limit: kubectl -n {} get "
+        "limitrange",
+        name_space_);
+  }
+  AddMissing(what, why, fix);
 }
 
 void Preflight::CheckClaims(Depth depth) {

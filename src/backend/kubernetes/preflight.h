@@ -45,6 +45,12 @@ class Preflight {
   void CheckCaller(Depth depth);
   void CheckAccount(Depth depth);
   void CheckClasses();
+  // No worker may preempt the master or a parameter server that it works for.
+  void ComparePriorities();
+  // Asks the server whether it would take the pods and services: its admission looks at them.
+  void CheckAdmission();
+  void CheckAdmission(const std::string& what, const kube::Resource& resource,
+                      const kube::Object& object);
   void CheckClaims(Depth depth);
   void CheckClaim(const kube::Object& claim);
   void CheckSecrets();
@@ -71,6 +77,7 @@ class Preflight {
   const std::string job_secret_;  // that the job brings along
   const bool has_claims_;
   const std::vector<PodGroup> groups_;
+  const std::vector<kube::Object> services_;
   std::map<std::string, int64_t> priorities_;  // of the classes that are there
   Result<kube::ObjectList> nodes_;
   std::vector<Finding> findings_;

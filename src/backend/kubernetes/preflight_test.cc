@@ -196,6 +196,32 @@ TEST_F(PreflightTest, BindsTheRoleToAnAccountOfItsOwn) {
   EXPECT_THAT(found.fix, HasSubstr("--serviceaccount=ml:trainer"));
 }
 
+TEST_F(PreflightTest, ComparesThePrioritiesOfMasterAndWorkers) {
+  AddClass("low", -10);
+  AddClass("high", 1000);
+  EXPECT_THAT(Missing(Run({{"worker_pod_priority", "high"}})), IsEmpty());
+  const Finding found = Of("priority of the master",
+                           Run({{"worker_pod_priority", "high"}, {"master_pod_priority", "low"}}));
+  EXPECT_THAT(found, Is(Verdict::kMissing, "its value is -10, and that of a worker 1000"));
+  EXPECT_THAT(found.fix, HasSubstr("--master_pod_priority"));
+}
+
+TEST_F(PreflightTest, AsksTheServersAdmission) {
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods?dryRun=All",
+                  .status = 403,
+                  .body = R"({"kind": "Status", "code": 403, "reason": "Forbidden", "message":
+      "pods is forbidden: violates PodSecurity \"restricted:latest\": runAsNonRoot != true"})"});
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/services?dryRun=All",
+                  .status = 403,
+                  .body = R"({"kind": "Status", "code": 403, "reason": "Forbidden", "message":
+      "services is forbidden: exceeded quota: few, requested: services=1"})"});
+  const std::vector<Finding> found = Run();
+  const Finding master = Of("admission of a master", found);
+  EXPECT_THAT(master, Is(Verdict::kMissing, "runAsNonRoot != true"));
+  EXPECT_THAT(master.fix, HasSubstr("pod-security.kubernetes.io/enforce=baseline"));
+  EXPECT_THAT(Of("admission of services", found), Is(Verdict::kMissing, "exceeded quota: few"));
+}
+
 TEST_F(PreflightTest, AsksForLeasesOnlyWhereALedgerIsShared) {
   AddClaim("Bound", "");
   server_.Deny(kMaster, "update leases");

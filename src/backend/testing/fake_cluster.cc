@@ -34,7 +34,10 @@ class FakeCluster::Jobs final : public ClusterJobs {
   Result<ClusterJob> Find(const std::string& job) override {
     const auto found = cluster_.jobs.find(job);
     if (found == cluster_.jobs.end()) return NotFound("there is no job {}", job);
-    return ClusterJob{.name = job, .status_json = found->second.status_json, .running = true};
+    return ClusterJob{.name = job,
+                      .status_json = found->second.status_json,
+                      .running = cluster_.running,
+                      .trouble = cluster_.trouble};
   }
   Result<std::vector<ClusterJob>> List() override {
     std::vector<ClusterJob> out;
@@ -43,6 +46,7 @@ class FakeCluster::Jobs final : public ClusterJobs {
   }
 
   Status Stop(const std::string& job, const std::string& /*reason*/) override {
+    if (!cluster_.running) cluster_.left_behind = 0;
     return Find(job).status();
   }
   Status Scale(const std::string& job, int num_workers) override {
@@ -55,6 +59,10 @@ class FakeCluster::Jobs final : public ClusterJobs {
     return Ok();
   }
 
+  Result<int> CountRunningPods(const std::string& job) override {
+    EDL_RETURN_IF_ERROR(Find(job).status());
+    return cluster_.left_behind;
+  }
   Result<std::vector<std::string>> Pods(const std::string& job) override {
     EDL_RETURN_IF_ERROR(Find(job).status());
     return std::vector<std::string>{};

@@ -20,6 +20,9 @@ class FakeCluster {
   std::vector<Depth> checks;      // how deep it was asked to look, each time
   Templates templates;
   std::map<std::string, Submission> jobs;
+  bool running = true;  // whether the masters run
+  std::string trouble;  // why they do not
+  int left_behind = 0;  // pods of a job whose master does not run
 
  private:
   class Jobs;
