@@ -9,6 +9,7 @@
 #include "apps/elasticdl/master.h"
 #include "backend/kubernetes/kubernetes_jobs.h"
 #include "base/log.h"
+#include "job/view_size.h"
 #include "kube/config.h"
 #include "kube/resource.h"
 
@@ -64,7 +65,8 @@ ClusterMaster::ClusterMaster(const job::JobSpec& job, const job::ClusterOptions&
       connection_(std::move(config), clock, {}),
       timing_(kube::RealTiming(clock)),
       maker_(job, options, pod_.name_space()),
-      lease_(connection_, timing_, {.key = pod_.key(), .identity = pod_.uid()}),
+      lease_(connection_, kube::RealTiming(boot_clock_),
+             {.key = pod_.key(), .identity = pod_.uid()}),
       recorder_(connection_, timing_, {.component = "elasticdl-master", .instance = pod_.name()}) {
   board_ = std::make_unique<backend::kubernetes::StatusBoard>(connection_, timing_, pod_.key());
   const bool never = options.restart_policy == "Never";
@@ -80,14 +82,25 @@ ClusterMaster::~ClusterMaster() = default;
 
 Status ClusterMaster::AcquireLedger() {
   if (!shares_ledger_) return Ok();
-  EDL_RETURN_IF_ERROR(lease_.Acquire({}, SayWhoHasTheLedger));
-  lease_keeper_ = std::jthread([this](const std::stop_token& stop) {
-    const Status kept = lease_.Keep(stop);
+  const auto on_trouble = [](const Status& trouble) {
+    LOG_WARNING("the lease of the ledger: {}; it is tried again", trouble.message());
+  };
+  EDL_RETURN_IF_ERROR(lease_.Acquire({}, SayWhoHasTheLedger, on_trouble));
+  lease_keeper_ = std::jthread([this, on_trouble](const std::stop_token& stop) {
+    const Status kept = lease_.Keep(stop, on_trouble);
     if (kept.ok()) return;
-    LOG_ERROR("another master may have the ledger now: {}; this one begins anew", kept.message());
+    LOG_ERROR("another master has the ledger: {}; this one begins anew", kept.message());
     _exit(kLedgerLost);
   });
   return Ok();
+}
+
+void ClusterMaster::AwaitLedger() {
+  constexpr std::chrono::milliseconds kPoll{50};
+  if (!shares_ledger_ || lease_.held()) return;
+  LOG_WARNING("the lease of the ledger was not renewed: nothing is written until it is");
+  while (!lease_.held()) std::this_thread::sleep_for(kPoll);
+  LOG_INFO("the lease of the ledger is renewed: the job goes on");
 }
 
 void ClusterMaster::Obey(std::function<void(std::string)> stop, std::function<void(int)> scale) {
@@ -104,18 +117,23 @@ void ClusterMaster::Obey(std::function<void(std::string)> stop, std::function<vo
         int number = -1;
         const auto [end, error] =
             std::from_chars(workers.data(), workers.data() + workers.size(), number);
-        if (error == std::errc() && end == workers.data() + workers.size() && number >= 0) {
+        if (error == std::errc() && end == workers.data() + workers.size() && number >= 1 &&
+            number <= job::kMostWorkers) {
           scale(number);
         } else {
-          LOG_WARNING("annotation {}={} of pod {} is no number of workers",
-                      backend::kubernetes::kNumWorkersAnnotation, workers, pod.name());
+          LOG_WARNING("annotation {}={} of pod {} is no number of workers from 1 to {}",
+                      backend::kubernetes::kNumWorkersAnnotation, workers, pod.name(),
+                      job::kMostWorkers);
         }
       });
 }
 
 void ClusterMaster::Note(const job::ReplicaEvent& event) {
   using Kind = job::ReplicaEvent::Kind;
-  if (event.kind == Kind::kPending && !event.reason.empty()) {
+  // A container that is being created is no trouble.
+  const bool starts =
+      event.reason.starts_with("ContainerCreating") || event.reason.starts_with("PodInitializing");
+  if (event.kind == Kind::kPending && !event.reason.empty() && !starts) {
     recorder_.Record(pod_, kube::EventType::kWarning, "ReplicaWaits",
                      event.name + ": " + event.reason);
   } else if (event.kind == Kind::kExited &&
@@ -125,7 +143,20 @@ void ClusterMaster::Note(const job::ReplicaEvent& event) {
   }
 }
 
+void ClusterMaster::Show(const job::JobView& view) {
+  // A ConfigMap holds 1 MiB, and is written again with each change.
+  constexpr size_t kMostBytes = 256 << 10;
+  board_->Show(job::FitJson(view, kMostBytes));
+}
+
 void ClusterMaster::End(const std::string& reason, bool succeeded) {
+  // What has no exit of its own (a sidecar, a pod that nobody waits for) goes as well.
+  const std::vector<std::string> left = backend_->EndAll(std::chrono::minutes(5));
+  if (!left.empty()) {
+    LOG_ERROR(
+        "{} pod(s) of the job could not be deleted, the first: {}; `elasticdl stop` tries again",
+        left.size(), left.front());
+  }
   recorder_.Record(pod_, succeeded ? kube::EventType::kNormal : kube::EventType::kWarning,
                    succeeded ? "JobSucceeded" : "JobFailed",
                    reason.empty() ? "the job has ended" : reason);

@@ -31,8 +31,10 @@ class ClusterMaster {
   ~ClusterMaster();
 
   // Blocks until no other master can write to the ledger on the job's claim, and ends this process
-  // when that may have changed. Nothing to do where the ledger is the pod's own.
+  // when another has it. Nothing to do where the ledger is the pod's own.
   Status AcquireLedger();
+  // Blocks while another master could have the ledger: to be called before each write.
+  void AwaitLedger();
 
   backend::kubernetes::KubernetesBackend& backend() { return *backend_; }
   std::string master_address() const { return maker_.MasterAddress(); }
@@ -41,7 +43,7 @@ class ClusterMaster {
   void Obey(std::function<void(std::string reason)> stop, std::function<void(int workers)> scale);
   // For `kubectl describe`: what keeps a replica from running.
   void Note(const job::ReplicaEvent& event);
-  void Show(std::string status_json) { board_->Show(std::move(status_json)); }
+  void Show(const job::JobView& view);
   // The job has ended: lets what is said be heard, and gives the ledger back.
   void End(const std::string& reason, bool succeeded);
 
@@ -53,6 +55,7 @@ class ClusterMaster {
   const bool shares_ledger_;
   kube::Connection connection_;
   const kube::Timing timing_;
+  const kube::BootClock boot_clock_;  // a right expires while this machine is suspended, too
   const backend::kubernetes::PodMaker maker_;
   kube::LeaseHolder lease_;
   kube::EventRecorder recorder_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -167,8 +168,7 @@ class Master {
           cluster_, ClusterMaster::Make(setting_.job, *setting_.cluster, clock_, environment));
       EDL_RETURN_IF_ERROR(cluster_->AcquireLedger());
     }
-    EDL_ASSIGN_OR_RETURN(master::Ledger ledger,
-                         master::Ledger::Open((setting_.folder / "ledger.sqlite").string()));
+    EDL_ASSIGN_OR_RETURN(master::Ledger ledger, OpenLedger());
     std::unique_ptr<backend::Backend> local;
     if (cluster_ == nullptr) {
       EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(
@@ -208,6 +208,8 @@ class Master {
                          : std::function<void(const job::JobView&)>([&](const job::JobView& view) {
                              status.Show(view, /*durable=*/false);
                            }),
+         .fence = cluster_ == nullptr ? nullptr
+                                      : std::function<void()>([&] { cluster_->AwaitLedger(); }),
          .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          master::Server::Start(address, setting_.token, setting_.job, core));
@@ -290,6 +292,21 @@ class Master {
         std::move(answers), clock_);
   }
 
+  // The locks of a master that is gone may live on at a file server for a minute or two.
+  Result<master::Ledger> OpenLedger() {
+    constexpr std::chrono::seconds kPause{2};
+    const std::string path = (setting_.folder / "ledger.sqlite").string();
+    const Duration patience = cluster_ != nullptr ? Duration(std::chrono::minutes(5))
+                                                  : Duration(std::chrono::seconds(10));
+    const Time deadline = clock_.Now() + patience;
+    while (true) {
+      Result<master::Ledger> ledger = master::Ledger::Open(path);
+      if (ledger.status().code() != Code::kUnavailable || clock_.Now() >= deadline) return ledger;
+      LOG_WARNING("{}; it is tried again", ledger.status().message());
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
   // On the status writer's thread.
   void Show(const job::JobView& view, bool durable) {
     const std::string json = view.ToJson();
@@ -297,7 +314,7 @@ class Master {
       const Status written = WriteFileAtomically(setting_.folder / "status.json", json);
       if (!written.ok()) LOG_WARNING("{}", written.message());
     }
-    if (cluster_ != nullptr) cluster_->Show(json);
+    if (cluster_ != nullptr) cluster_->Show(view);
   }
 
   void OnEvent(const job::ReplicaEvent& event) {

@@ -2,11 +2,13 @@
 
 #include <csignal>
 #include <ctime>
+#include <memory>
 #include <optional>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apps/elasticdl/cluster_cleanup.h"
 #include "apps/elasticdl/master.h"
 #include "backend/exit_cause.h"
 #include "backend/local/restart_policy.h"
@@ -67,6 +69,30 @@ std::optional<int> Await(pid_t child, std::optional<Duration> patience, bool& to
   }
 }
 
+// Whether the master had ended its job, with all that it launched, when it exited so.
+bool HasEndedItsJob(int code) { return code == 0 || code == 1 || code == 3; }
+
+// The master is not started again: what it launched must not outlive it.
+int EndWithoutMaster(const Clock& clock, int code) {
+  const std::unique_ptr<ClusterCleanup> cleanup = ClusterCleanup::Make(clock);
+  if (cleanup == nullptr) return code;
+  LOG_INFO("the pods that the master launched are deleted");
+  if (const Status deleted = cleanup->DeleteReplicas(); !deleted.ok()) {
+    LOG_ERROR("pods of the job may still run: {}; `elasticdl stop` ends them", deleted.message());
+  }
+  return code;
+}
+
+// The garbage collector deletes what the master launched once the master's pod is gone.
+int EndAsTold(const Clock& clock, int code) {
+  const std::unique_ptr<ClusterCleanup> cleanup = ClusterCleanup::Make(clock);
+  if (cleanup == nullptr) return code;
+  if (const Status noted = cleanup->NoteInterruption(); !noted.ok()) {
+    LOG_WARNING("{}", noted.message());
+  }
+  return code;
+}
+
 }  // namespace
 
 int Supervise(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
@@ -85,17 +111,19 @@ int Supervise(const std::filesystem::path& program, const std::vector<std::strin
     const int status = Await(child, std::nullopt, told_to_end).value();
     const bool exited = WIFEXITED(status);
     const int code = exited ? WEXITSTATUS(status) : kSignalBase + WTERMSIG(status);
-    if (told_to_end || (exited && code != kLedgerLost)) return code;
+    if (exited && HasEndedItsJob(code)) return code;
+    if (told_to_end) return EndAsTold(clock, code);
+    if (exited && code != kLedgerLost) return EndWithoutMaster(clock, code);
     const std::string how =
         exited ? "lost its ledger" : "was killed by " + backend::NameOfSignal(WTERMSIG(status));
     const std::optional<Duration> wait = policy.OnDeath(clock.Now() - begin);
     if (!wait.has_value()) {
       LOG_ERROR("the master {} again and again; the job ends here", how);
-      return code;
+      return EndWithoutMaster(clock, code);
     }
     LOG_WARNING("the master {}; it starts again", how);
     (void)Await(0, *wait, told_to_end);
-    if (told_to_end) return code;
+    if (told_to_end) return EndAsTold(clock, code);
   }
 }
 
