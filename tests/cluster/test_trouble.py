@@ -24,7 +24,7 @@ def refused(job: Job, *flags: str, **more) -> str:
 
 
 def test_a_master_may_do_its_work_and_nothing_else(job):
-    account = f"system:serviceaccount:{job.namespace.name}:default"
+    account = f"system:serviceaccount:{job.namespace.name}:elasticdl-master"
     listed = job.namespace.kubectl("auth", "can-i", "--list", "--no-headers", f"--as={account}")
     allowed = {}
     for line in listed.splitlines():
@@ -32,9 +32,9 @@ def test_a_master_may_do_its_work_and_nothing_else(job):
         if not resource.startswith("[") and resource not in EVERYONES:
             allowed[resource] = set(verbs)
     assert allowed == {
-        "pods": {"get", "list", "watch", "create", "delete"},
+        "pods": {"get", "list", "watch", "create", "delete", "deletecollection"},
         "pods/log": {"get"},
-        "services": {"create", "patch"},
+        "services": {"create", "patch", "list"},
         "configmaps": {"patch"},
         "events": {"create", "patch"},
         "leases.coordination.k8s.io": {"get", "create", "update"},
