@@ -373,7 +373,9 @@ std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds pat
         TellExit(name, replica,
                  {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
       }
-      if (IsDoomed(replica)) left.push_back(name);
+      // One that was created and is not seen yet will be.
+      const bool is_coming = replica.unseen_since.has_value();
+      if (IsDoomed(replica) || is_coming) left.push_back(name);
     }
     if (left.empty()) return {};
     changed_.NotifyAll();

@@ -92,8 +92,26 @@ class KubernetesBackendTest : public testing::Test {
             .command = {"train"}};
   }
 
-  // The kubelet's word on the worker's pod.
+  // Pods that the backend has seen to run.
+  void LaunchAndRun(int64_t count) {
+    for (int64_t id = 0; id < count; ++id) {
+      const std::string name = Worker(id).name;
+      ASSERT_EQ(backend_->Launch(Worker(id)), Ok());
+      kube::Object pod = server_.Get(kube::kPods, {"ml", name}).value();
+      pod.fields()["status"] = json::parse(kRunningStatus);
+      pod.fields()["status"]["containerStatuses"][0]["name"] = name;
+      server_.Put(kube::kPods, pod);
+    }
+    for (int64_t id = 0; id < count; ++id) {
+      ASSERT_TRUE(recorder_.Await(Kind::kRunning, Worker(id).name).has_value());
+    }
+  }
+
+  // The kubelet's word on the worker's pod, once it is there.
   void SetStatus(const std::string& status, const std::string& metadata = "{}") {
+    while (!server_.Get(kube::kPods, kWorkerKey).ok()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     kube::Object pod = server_.Get(kube::kPods, kWorkerKey).value();
     pod.fields()["status"] = json::parse(status);
     pod.metadata().update(json::parse(metadata));
@@ -269,9 +287,8 @@ TEST_F(KubernetesBackendTest, KeepsPodsThatHaveEndedForTheirLogs) {
 
 TEST_F(KubernetesBackendTest, DeletesManyWithOneCall) {
   Start();
-  constexpr int kPods = 100;
-  for (int64_t id = 0; id < kPods; ++id) ASSERT_EQ(backend_->Launch(Worker(id)), Ok());
-  // What runs on a node goes when its kubelet says so.
+  LaunchAndRun(100);
+
   EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
 
   EXPECT_EQ(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods?"), 1);
@@ -282,7 +299,7 @@ TEST_F(KubernetesBackendTest, DeletesManyWithOneCall) {
 TEST_F(KubernetesBackendTest, DeletesOneByOneWhereItMayNotDeleteManyAtOnce) {
   Start();
   constexpr int kPods = 40;
-  for (int64_t id = 0; id < kPods; ++id) ASSERT_EQ(backend_->Launch(Worker(id)), Ok());
+  LaunchAndRun(kPods);
   server_.Inject({.part = "DELETE /api/v1/namespaces/ml/pods?", .status = 403, .body = R"({
       "kind": "Status", "code": 403, "message": "pods is forbidden: cannot deletecollection"})"});
 
