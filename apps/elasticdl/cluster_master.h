@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "job/cluster_options.h"
 #include "job/job_spec.h"
+#include "job/job_view.h"
 #include "job/replica.h"
 #include "kube/connection.h"
 #include "kube/event_recorder.h"

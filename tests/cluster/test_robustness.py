@@ -9,6 +9,7 @@ from cluster import ROOT, nightly, wait_for
 from images import ESTIMATOR
 from test_jobs import claim_of_a_disk
 
+pytestmark = nightly
 RBAC = str(ROOT / "elasticdl/manifests/elasticdl-rbac.yaml")
 
 
@@ -115,7 +116,6 @@ def test_a_new_job_of_an_old_name_on_a_claim_trains_its_own_data(job, tmp_path):
         job.namespace.kubectl("delete", "pv", volume, "--wait=false")
 
 
-@nightly
 def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
     job.submit(60000, 3000, "--num_workers=3", "--num_ps=1")
     job.wait_for_workers({"worker-0", "worker-1", "worker-2"})
@@ -133,7 +133,6 @@ def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
     assert job.status()["relaunches"] == 0
 
 
-@nightly
 def test_five_thousand_pods_are_shown_and_ended(cluster, job):
     cluster("kwok", "60", "--schedulable", timeout=600)
     toleration = {"worker_pod_spec": {"tolerations": [{"operator": "Exists"}], "affinity": {
