@@ -13,8 +13,11 @@ namespace {
 
 // Above it nothing more is read.
 constexpr size_t kMostOutgoing = size_t{8} << 20;
-// Frames in a row before others on the loop have their turn.
-constexpr int kFramesInARow = 8;
+// What is done before others on the loop have their turn.
+constexpr int kFramesInATurn = 8;
+constexpr size_t kBytesInATurn = size_t{1} << 20;
+// Below it the next piece of an answer is made.
+constexpr size_t kLeastOutgoing = size_t{1} << 20;
 // Kept for the next answers.
 constexpr size_t kMostSpares = 4;
 constexpr size_t kMostSpareBytes = size_t{16} << 20;
@@ -47,19 +50,24 @@ Connection::~Connection() {
   if (stream_ != nullptr) loop_.Remove(stream_->fd());
 }
 
-std::byte* Connection::Append(const FrameHeader& header, std::string_view meta,
-                              size_t tensor_bytes) {
-  Buffer memory;
-  if (!spares_.empty()) {
-    memory = std::move(spares_.back());
-    spares_.pop_back();
-  }
-  memory.Reshape(kBody + header.body_bytes);
+Buffer Connection::Spare() {
+  if (spares_.empty()) return {};
+  Buffer memory = std::move(spares_.back());
+  spares_.pop_back();
+  return memory;
+}
+
+// `following_bytes` of the body come later.
+std::byte* Connection::Append(const FrameHeader& header, std::string_view meta, size_t tensor_bytes,
+                              size_t following_bytes) {
+  const size_t body_bytes = header.body_bytes - following_bytes;
+  Buffer memory = Spare();
+  memory.Reshape(kBody + body_bytes);
   const auto encoded = EncodeHeader(header);
   std::memcpy(memory.data() + kHeader, encoded.data(), encoded.size());
   std::byte* const body = memory.data() + kBody;
   std::copy_n(reinterpret_cast<const std::byte*>(meta.data()), meta.size(), body);
-  std::byte* const tensors = body + (header.body_bytes - tensor_bytes);
+  std::byte* const tensors = body + (body_bytes - tensor_bytes);
   std::memset(body + meta.size(), 0, static_cast<size_t>(tensors - body) - meta.size());
   outgoing_bytes_ += memory.size() - kHeader;
   outgoing_.push_back({.memory = std::move(memory), .begin = kHeader});
@@ -73,6 +81,18 @@ std::byte* Connection::Answer(const FrameHeader& to, std::string_view meta, size
                  .body_bytes = meta_room + tensor_bytes,
                  .meta_bytes = static_cast<uint32_t>(meta.size())},
                 meta, tensor_bytes);
+}
+
+void Connection::AnswerInPieces(const FrameHeader& to, std::string_view meta,
+                                std::unique_ptr<Pieces> pieces) {
+  CHECK(pieces_ == nullptr, "an answer is not complete");
+  const size_t bytes = pieces->bytes();
+  Append({.type = AnswerTo(to.type),
+          .request = to.request,
+          .body_bytes = AlignedUp(meta.size()) + bytes,
+          .meta_bytes = static_cast<uint32_t>(meta.size())},
+         meta, 0, bytes);
+  pieces_ = std::move(pieces);
 }
 
 void Connection::Refuse(const FrameHeader& to, const Status& why) {
@@ -90,6 +110,10 @@ void Connection::Flush() {
 
 void Connection::Close() { closing_ = true; }
 
+void Connection::Drop() {
+  if (stream_ != nullptr) End(Ok());
+}
+
 std::unique_ptr<Stream> Connection::Release() {
   CHECK(outgoing_.empty(), "{} answers are not sent", outgoing_.size());
   loop_.Remove(stream_->fd());
@@ -97,6 +121,7 @@ std::unique_ptr<Stream> Connection::Release() {
 }
 
 void Connection::OnReady() {
+  turn_bytes_ = 0;
   stream_->Woken();
   // Nothing is read while a frame is held, so the end of the stream would not be found by reading.
   // The frame was not answered: a peer that comes back sends it again.
@@ -105,8 +130,41 @@ void Connection::OnReady() {
     return;
   }
   Write();
-  if (stream_ != nullptr) Read();
+  if (stream_ != nullptr) MakePiece();
+  if (stream_ != nullptr && pieces_ == nullptr) Read();
   if (stream_ != nullptr) Arm();
+}
+
+void Connection::Again() {
+  if (std::exchange(again_, true)) return;
+  loop_.Post([this, alive = alive_] {
+    if (!*alive) return;
+    again_ = false;
+    if (stream_ != nullptr) OnReady();
+  });
+}
+
+void Connection::MakePiece() {
+  if (pieces_ == nullptr) return;
+  if (outgoing_bytes_ < kLeastOutgoing) {
+    const size_t bytes = pieces_->NextBytes();
+    Buffer memory = Spare();
+    memory.Reshape(bytes);
+    if (bytes > 0 && !pieces_->WriteNext(memory.data())) {
+      End(DataLoss("what an answer was made of is gone"));
+      return;
+    }
+    outgoing_bytes_ += bytes;
+    if (bytes > 0) outgoing_.push_back({.memory = std::move(memory), .begin = 0});
+    Write();
+    if (stream_ == nullptr) return;
+  }
+  if (pieces_->NextBytes() == 0) {
+    pieces_.reset();
+    reader_.Recycle(std::exchange(pieces_frame_, Frame()));
+  }
+  // What follows may be there already, and nobody will be woken for it.
+  if (pieces_ == nullptr || outgoing_bytes_ < kLeastOutgoing) Again();
 }
 
 void Connection::Read() {
@@ -130,25 +188,27 @@ void Connection::Read() {
 // Ok: there is nothing more now, or others have their turn.
 Status Connection::ReadFrames() {
   if (held_.has_value()) return Ok();
-  for (int frames = 0; frames < kFramesInARow; ++frames) {
+  for (int frames = 0; frames < kFramesInATurn && turn_bytes_ < kBytesInATurn; ++frames) {
     std::optional<Frame> frame = reader_.Next();
-    while (!frame.has_value()) {
+    while (!frame.has_value() && turn_bytes_ < kBytesInATurn) {
       const std::span<std::byte> room = reader_.Room();
-      const std::array<iovec, 1> rooms = {iovec{room.data(), room.size()}};
+      const std::array<iovec, 1> rooms = {
+          iovec{room.data(), std::min(room.size(), kBytesInATurn - turn_bytes_)}};
       EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(rooms));
       if (got == 0) return Ok();
+      turn_bytes_ += got;
       EDL_RETURN_IF_ERROR(reader_.Add(got));
       frame = reader_.Next();
     }
+    if (!frame.has_value()) break;
     if (!Offer(*std::move(frame))) return Ok();
     if (stream_ == nullptr || closing_) return Ok();
     Write();
     if (stream_ == nullptr || outgoing_bytes_ > kMostOutgoing) return Ok();
+    if (pieces_ != nullptr) break;
   }
   // There may be more that nobody will be woken for.
-  loop_.Post([this, alive = alive_] {
-    if (*alive && stream_ != nullptr) OnReady();
-  });
+  Again();
   return Ok();
 }
 
@@ -157,7 +217,11 @@ bool Connection::Offer(Frame frame) {
     held_ = std::move(frame);
     return false;
   }
-  reader_.Recycle(std::move(frame));
+  if (pieces_ != nullptr) {
+    pieces_frame_ = std::move(frame);
+  } else {
+    reader_.Recycle(std::move(frame));
+  }
   return true;
 }
 
@@ -183,15 +247,21 @@ void Connection::Discard() {
 
 void Connection::Write() {
   while (!outgoing_.empty()) {
+    if (turn_bytes_ >= kBytesInATurn) {
+      Again();
+      return;
+    }
     Outgoing& first = outgoing_.front();
     const std::array<iovec, 1> pieces = {
-        iovec{first.memory.data() + first.begin, first.memory.size() - first.begin}};
+        iovec{first.memory.data() + first.begin,
+              std::min(first.memory.size() - first.begin, kBytesInATurn - turn_bytes_)}};
     const Result<size_t> sent = stream_->Write(pieces);
     if (!sent.ok()) {
       End(sent.status());
       return;
     }
     if (*sent == 0) return;
+    turn_bytes_ += *sent;
     first.begin += *sent;
     outgoing_bytes_ -= *sent;
     if (first.begin < first.memory.size()) continue;
@@ -204,9 +274,10 @@ void Connection::Write() {
 
 void Connection::Arm() {
   using Wish = Stream::Wish;
-  const bool full = outgoing_bytes_ > kMostOutgoing || held_.has_value();
+  const bool waits = held_.has_value() || pieces_ != nullptr;
+  const bool full = outgoing_bytes_ > kMostOutgoing || waits;
   Wish wish = outgoing_.empty() ? Wish::kRead : (full ? Wish::kWrite : Wish::kBoth);
-  if (held_.has_value() && outgoing_.empty()) wish = Wish::kNothing;
+  if (waits && outgoing_.empty()) wish = Wish::kNothing;
   const short events = stream_->EventsFor(wish);
   if (events == armed_) return;
   armed_ = events;

@@ -14,9 +14,23 @@
 
 namespace edl::wire {
 
+// The tensor part of an answer that is made while it is sent. Confined.
+class Pieces {
+ public:
+  virtual ~Pieces() = default;
+
+  // Of all pieces together.
+  virtual size_t bytes() const = 0;
+  // Of the next piece; 0: there is none.
+  virtual size_t NextBytes() const = 0;
+  // Writes the next piece. False: it cannot be had any more.
+  virtual bool WriteNext(std::byte* out) = 0;
+};
+
 // A server's end of a stream of frames: hands out what comes and sends what is answered. While
 // much waits to be sent nothing is read, so one who asks and does not listen is held up and costs
-// no memory. A stream that is no stream of frames is told so and ended.
+// no memory. In one turn of the loop it moves a bounded number of bytes, so that others have their
+// turn however much one asks for. A stream that is no stream of frames is told so and ended.
 //
 // Confined to its loop.
 class Connection {
@@ -38,6 +52,9 @@ class Connection {
   // Sends the answer to a frame once the callback is over: its meta part, and behind it so many
   // bytes of tensors for the caller to write where the result points to, before anything else.
   std::byte* Answer(const FrameHeader& to, std::string_view meta, size_t tensor_bytes = 0);
+  // As Answer, with tensors that are made piece by piece as the other end takes them. Nothing is
+  // read meanwhile, and the content of the frame stays. A piece that cannot be had ends the stream.
+  void AnswerInPieces(const FrameHeader& to, std::string_view meta, std::unique_ptr<Pieces> pieces);
   // Sends a refusal instead.
   void Refuse(const FrameHeader& to, const Status& why);
   // Sends what was answered outside of OnFrame.
@@ -46,6 +63,8 @@ class Connection {
   void Resume();
   // Ends the stream once all is sent: what comes from now on is not looked at.
   void Close();
+  // Ends the stream now, as if the other end had closed it. Not within OnFrame.
+  void Drop();
   // Gives the stream away, to go on elsewhere. REQUIRES: called within OnFrame, once, and nothing
   // was answered that is not sent; the connection is only destroyed after it.
   std::unique_ptr<Stream> Release();
@@ -60,8 +79,14 @@ class Connection {
     size_t begin = 0;  // what is before it was sent
   };
 
-  std::byte* Append(const FrameHeader& header, std::string_view meta, size_t tensor_bytes);
+  std::byte* Append(const FrameHeader& header, std::string_view meta, size_t tensor_bytes,
+                    size_t following_bytes = 0);
+  Buffer Spare();
   void OnReady();
+  // Makes the next piece, if there is one and it is time for it.
+  void MakePiece();
+  // Has a further turn once others had theirs.
+  void Again();
   void Read();
   Status ReadFrames();
   // Whether it was taken.
@@ -74,7 +99,11 @@ class Connection {
   EventLoop& loop_;
   std::unique_ptr<Stream> stream_;
   FrameReader reader_;
-  std::optional<Frame> held_;  // was not taken
+  std::optional<Frame> held_;       // was not taken
+  std::unique_ptr<Pieces> pieces_;  // of an answer that is not complete
+  Frame pieces_frame_;              // that it answers
+  size_t turn_bytes_ = 0;           // that were moved in this turn
+  bool again_ = false;              // a further turn was asked for
   const OnFrame on_frame_;
   const OnEnd on_end_;
   std::deque<Outgoing> outgoing_;
