@@ -87,9 +87,10 @@ int main() {
              batches, [&](const Ids& ids) { table.Pull(ids, Table::Unknown::kMake, rows.data()); }),
          "rows/s");
   Figure("table.push_rows_per_s",
-         RowsPerSecond(
-             batches,
-             [&](const Ids& ids) { table.Push(ids, gradients.data(), {.learning_rate = 0.1F}); }),
+         RowsPerSecond(batches,
+                       [&](const Ids& ids) {
+                         table.Push(ids, gradients.data(), {.learning_rate = 0.1F}, 0);
+                       }),
          "rows/s");
   Figure("table.bytes_per_row", static_cast<double>(table.bytes()) / kRows, "bytes");
 

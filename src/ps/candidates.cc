@@ -14,7 +14,14 @@ constexpr int kDrawn = 4;
 }  // namespace
 
 Candidates::Candidates(uint32_t admit_after, size_t most, SaveNumber save)
-    : admit_after_(admit_after), most_(most), save_(save) {}
+    : admit_after_(admit_after),
+      most_(most),
+      slabs_(kRecordBytes, most == 0 ? Slabs::kMost : most),
+      save_(save) {}
+
+size_t Candidates::MostBytes(size_t most) {
+  return Slabs::MostBytes(kRecordBytes, most) + RowIndex::MostBytes(most);
+}
 
 std::optional<uint32_t> Candidates::Find(int64_t id, uint64_t hash) const {
   return index_.Find(hash, [&](uint32_t number) { return At(number).id == id; });
@@ -32,6 +39,8 @@ bool Candidates::Count(int64_t id, uint64_t hash) {
   if (!number.has_value()) {
     if (admit_after_ <= 1) return true;
     if (most_ > 0 && size() >= most_) ForgetOne();
+    // Without memory to remember it by, it was pushed in vain and counts from its next push on.
+    if (!slabs_.Reserve(1).ok() || !index_.Reserve(1).ok()) return false;
     number = Add(id, hash);
   }
   Entry& entry = At(*number);
@@ -89,12 +98,15 @@ void Candidates::Renumber() {
   for (uint32_t number = 0; number < slabs_.taken(); ++number) At(number).save = save_;
 }
 
-void Candidates::Restore(const std::byte* record) {
+Status Candidates::Restore(const std::byte* record) {
   Entry saved;
   std::memcpy(&saved, record, sizeof(saved));
   const uint64_t hash = wire::HashOf(saved.id);
   const std::optional<uint32_t> known = Find(saved.id, hash);
+  EDL_RETURN_IF_ERROR(slabs_.Reserve(1));
+  EDL_RETURN_IF_ERROR(index_.Reserve(1));
   At(known.has_value() ? *known : Add(saved.id, hash)).pushes = saved.pushes;
+  return Ok();
 }
 
 }  // namespace edl::ps

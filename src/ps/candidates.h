@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/status.h"
 #include "ps/record_collector.h"
 #include "ps/row_index.h"
 #include "ps/slab.h"
@@ -28,9 +29,11 @@ class Candidates {
   bool SaveSome(const std::function<bool()>& is_enough);
   void EndSave() { collector_ = nullptr; }
   void Renumber();
-  // REQUIRES: kRecordBytes at `record`.
-  void Restore(const std::byte* record);
+  // ResourceExhausted: there is no memory for it. REQUIRES: kRecordBytes at `record`.
+  Status Restore(const std::byte* record);
 
+  // Memory that so many take at most.
+  static size_t MostBytes(size_t most);
   size_t size() const { return index_.size(); }
   size_t bytes() const { return slabs_.bytes() + index_.bytes(); }
 
@@ -53,7 +56,7 @@ class Candidates {
 
   const uint32_t admit_after_;
   const size_t most_;
-  Slabs slabs_{kRecordBytes};
+  Slabs slabs_;
   RowIndex index_;
   SaveNumber save_;
   RecordCollector* collector_ = nullptr;

@@ -56,7 +56,7 @@ TEST(Candidates, AreSavedAsTheyWereAtTheCut) {
   ASSERT_EQ(records.size(), 1000 * Candidates::kRecordBytes);
   Candidates restored(10, 0, 0);
   for (size_t at = 0; at < records.size(); at += Candidates::kRecordBytes) {
-    restored.Restore(&records[at]);
+    ASSERT_EQ(restored.Restore(&records[at]), Ok());
   }
   // An id that was pushed n times lacks 10 - n.
   for (const int64_t id : {0, 1, 2, 3, 901, 999}) {
@@ -72,7 +72,7 @@ TEST(Candidates, OfATableAreServedWhatANewRowWouldBe) {
   const std::vector<float> gradients = {-1, -1, -1, -1};
   std::vector<float> rows(4);
   const auto push = [&](std::span<const int64_t> some) {
-    table.Push(some, gradients.data(), {.learning_rate = 1});
+    table.Push(some, gradients.data(), {.learning_rate = 1}, 0);
   };
   table.Pull(ids, Table::Unknown::kMake, rows.data());
   EXPECT_EQ(table.rows(), 0U);

@@ -8,7 +8,7 @@
 namespace edl::ps {
 namespace {
 
-constexpr size_t kFirstPlaces = 1024;
+constexpr size_t kFirstPlaces = 64;
 // Places of the old table that an insertion takes over. The new one has twice as many, so 2 would
 // be enough for it not to be full before.
 constexpr uint64_t kMovedPerInsert = 16;
@@ -18,10 +18,12 @@ bool IsFull(size_t used, uint64_t places) { return used * 10 >= places * 7; }
 
 }  // namespace
 
-RowIndex::RowIndex() : now_(MakeTable(kFirstPlaces)) {}
-
-RowIndex::Table RowIndex::MakeTable(size_t places) {
-  return {.pages = Pages(places * sizeof(Entry)), .mask = places - 1};
+Result<RowIndex::Table> RowIndex::MakeTable(size_t places) {
+  Table table;
+  EDL_ASSIGN_OR_RETURN(table.pages, Pages::Make(places * sizeof(Entry)));
+  table.first = table.places();
+  table.mask = places - 1;
+  return table;
 }
 
 size_t RowIndex::MostBytes(size_t rows) {
@@ -32,7 +34,7 @@ size_t RowIndex::MostBytes(size_t rows) {
 }
 
 void RowIndex::Put(Table& table, Entry entry) {
-  Entry* const entries = table.entries();
+  Entry* const entries = table.places();
   for (uint64_t at = (entry >> kRowBits) & table.mask;; at = (at + 1) & table.mask) {
     if (entries[at] != 0 && entries[at] != kGone) continue;
     if (entries[at] == 0) ++table.used;
@@ -43,7 +45,7 @@ void RowIndex::Put(Table& table, Entry entry) {
 
 void RowIndex::RemoveFrom(Table& table, Entry entry) {
   if (table.mask == 0) return;
-  Entry* const entries = table.entries();
+  Entry* const entries = table.places();
   for (uint64_t at = (entry >> kRowBits) & table.mask; entries[at] != 0;
        at = (at + 1) & table.mask) {
     if (entries[at] != entry) continue;
@@ -52,8 +54,14 @@ void RowIndex::RemoveFrom(Table& table, Entry entry) {
   }
 }
 
+Status RowIndex::Reserve(size_t rows) {
+  const size_t taken = now_.used + left_;
+  if (now_.mask != 0 && !IsFull(taken + rows, now_.mask + 1)) return Ok();
+  return Grow(rows);
+}
+
 void RowIndex::Insert(uint64_t hash, uint32_t row) {
-  if (IsFull(now_.used + 1, now_.mask + 1)) Grow();
+  CHECK(now_.used <= now_.mask, "an index that no room was made in");
   MoveSome();
   Put(now_, (Upper(hash) << kRowBits) | (Entry{row} + 1));
   ++size_;
@@ -66,14 +74,17 @@ void RowIndex::Remove(uint64_t hash, uint32_t row) {
   --size_;
 }
 
-void RowIndex::Grow() {
+Status RowIndex::Grow(size_t rows) {
   // Does nothing but where rows are removed as fast as others are made.
   while (old_.mask != 0) MoveSome();
-  const size_t places = now_.mask + 1;
-  old_ = std::move(now_);
   // Many places that were taken once may be free again: then the size is right as it is.
-  now_ = MakeTable(IsFull(size_ * 2, places) ? places * 2 : places);
+  size_t places = std::max<size_t>(now_.mask + 1, kFirstPlaces);
+  while (IsFull(size_ * 2, places) || IsFull(size_ + rows, places)) places *= 2;
+  EDL_ASSIGN_OR_RETURN(Table next, MakeTable(places));
+  old_ = std::exchange(now_, std::move(next));
   moved_ = 0;
+  left_ = size_;
+  return Ok();
 }
 
 void RowIndex::MoveSome() {
@@ -86,9 +97,13 @@ void RowIndex::MoveSome() {
   }
   for (; moved_ < end; ++moved_) {
     const Entry entry = entries[moved_];
-    if (entry != 0 && entry != kGone) Put(now_, entry);
+    if (entry == 0 || entry == kGone) continue;
+    Put(now_, entry);
+    --left_;
   }
-  if (moved_ > old_.mask) old_ = Table{};
+  if (moved_ <= old_.mask) return;
+  old_ = Table{};
+  left_ = 0;
 }
 
 }  // namespace edl::ps

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/status.h"
 #include "ps/slab.h"
 
 namespace edl::ps {
@@ -12,7 +13,7 @@ namespace edl::ps {
 // takes over a few places with each insertion, so that none takes long. Confined.
 class RowIndex {
  public:
-  RowIndex();
+  RowIndex() = default;
 
   // Brings to the processor what Find will read.
   void Prefetch(uint64_t hash) const {
@@ -28,7 +29,10 @@ class RowIndex {
     return std::nullopt;
   }
 
-  // REQUIRES: the row is not in the index.
+  // Makes room for so many insertions more, whatever is removed between them. ResourceExhausted:
+  // there is no memory for them.
+  Status Reserve(size_t rows);
+  // REQUIRES: the row is not in the index, and room was made for it.
   void Insert(uint64_t hash, uint32_t row);
   // REQUIRES: the row is in the index.
   void Remove(uint64_t hash, uint32_t row);
@@ -49,19 +53,23 @@ class RowIndex {
   static constexpr Entry kRowMask = (Entry{1} << kRowBits) - 1;
   static constexpr Entry kGone = kRowMask;
 
+  // A table that has no places is one place that is free, which nobody writes.
+  static constexpr Entry kNoPlaces = 0;
   struct Table {
     Pages pages;
+    const Entry* first = &kNoPlaces;
     uint64_t mask = 0;  // places - 1; 0: there is none
     size_t used = 0;    // that are not free
 
-    Entry* entries() const { return reinterpret_cast<Entry*>(pages.data()); }
+    const Entry* entries() const { return first; }
+    Entry* places() const { return reinterpret_cast<Entry*>(pages.data()); }
   };
 
   static uint64_t Upper(uint64_t hash) { return hash >> kRowBits; }
-  static Table MakeTable(size_t places);
+  static Result<Table> MakeTable(size_t places);
   static void Put(Table& table, Entry entry);
   static void RemoveFrom(Table& table, Entry entry);
-  void Grow();
+  Status Grow(size_t rows);
   void MoveSome();
 
   template <typename IsIt>
@@ -80,6 +88,7 @@ class RowIndex {
   Table now_;
   Table old_;           // still being taken over; its entries stay until all are
   uint64_t moved_ = 0;  // places of old_ that are
+  size_t left_ = 0;     // entries of old_ that are not, or more
   size_t size_ = 0;
 };
 

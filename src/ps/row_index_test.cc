@@ -18,6 +18,7 @@ class Checked {
     const auto row = static_cast<uint32_t>(ids_.size());
     ids_.push_back(id);
     rows_[id] = row;
+    ASSERT_EQ(index_.Reserve(1), Ok());
     index_.Insert(wire::HashOf(id), row);
   }
   void Remove(int64_t id) {

@@ -2,42 +2,117 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <map>
 #include <utility>
 
 #include <sys/mman.h>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 namespace edl::ps {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-// The system gives memory when it is touched, so a table of few rows takes little of its slab.
+constexpr size_t kCacheLine = 64;
+// The system gives memory when it is touched, so a slab costs what lies in it.
 constexpr size_t kSlabBytes = size_t{64} << 20;
+// Few blocks begin with so much, and double it.
+constexpr size_t kLeastBytes = 256;
 
-size_t RoundedUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+size_t RoundedUpTo(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// Begins at a multiple of a huge page. Null: there is none.
+std::byte* MapAligned(size_t bytes) {
+  // A bit more is asked for and given back.
+  void* const got = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(got);
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const size_t before = RoundedUpTo(address, kHugePage) - address;
+  if (before > 0) munmap(begin, before);
+  if (before < kHugePage) munmap(begin + before + bytes, kHugePage - before);
+  madvise(begin + before, bytes, MADV_HUGEPAGE);
+  return begin + before;
+}
+
+// Address space, reserved in large ranges: a process may have 65,530 mappings, and slabs that are
+// mapped one by one are one each. A range costs nothing before it is touched, and is never given
+// back. Thread-safe.
+class AddressSpace {
+ public:
+  // All zeros, at a multiple of a huge page. Null: there is none. REQUIRES: a multiple of one.
+  std::byte* Take(size_t bytes) {
+    const MutexLock lock(mutex_);
+    if (std::vector<std::byte*>& free = free_[bytes]; !free.empty()) {
+      std::byte* const memory = free.back();
+      free.pop_back();
+      return memory;
+    }
+    if (bytes > left_) {
+      std::byte* const range = bytes < kRange ? MapAligned(kRange) : nullptr;
+      // Where so much cannot be reserved, what is needed may still be had.
+      if (range == nullptr) return MapAligned(bytes);
+      next_ = range;
+      left_ = kRange;
+    }
+    left_ -= bytes;
+    return std::exchange(next_, next_ + bytes);
+  }
+  // Its pages go back to the system.
+  void Give(std::byte* memory, size_t bytes) {
+    madvise(memory, bytes, MADV_DONTNEED);
+    const MutexLock lock(mutex_);
+    free_[bytes].push_back(memory);
+  }
+
+ private:
+  static constexpr size_t kRange = size_t{4} << 30;
+
+  Mutex mutex_;
+  std::map<size_t, std::vector<std::byte*>> free_ GUARDED_BY(mutex_);  // by size
+  std::byte* next_ GUARDED_BY(mutex_) = nullptr;
+  size_t left_ GUARDED_BY(mutex_) = 0;
+};
+
+AddressSpace& Addresses() {
+  static auto* const space = new AddressSpace;  // NOLINT: tables may end after it would
+  return *space;
+}
 
 }  // namespace
 
-size_t Pages::RoundedUp(size_t bytes) { return ps::RoundedUp(bytes, kHugePage); }
+size_t Pages::RoundedUp(size_t bytes) {
+  const size_t lines = RoundedUpTo(bytes, kCacheLine);
+  return lines < kLarge ? lines : RoundedUpTo(bytes, kHugePage);
+}
 
-Pages::Pages(size_t bytes) : size_(RoundedUp(bytes)) {
-  // A huge page begins at a multiple of its size, so a bit more is asked for and given back.
-  const size_t asked = size_ + kHugePage;
-  void* const got = mmap(nullptr, asked, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(got != MAP_FAILED, "no {} bytes of memory for rows", asked);
-  auto* const begin = static_cast<std::byte*>(got);
-  const auto address = reinterpret_cast<uintptr_t>(begin);
-  const size_t before = RoundedUp(address) - address;
-  data_ = begin + before;
-  if (before > 0) munmap(begin, before);
-  if (before < kHugePage) munmap(data_ + size_, kHugePage - before);
-  madvise(data_, size_, MADV_HUGEPAGE);
+Result<Pages> Pages::Make(size_t bytes) {
+  Pages pages;
+  const size_t size = RoundedUp(bytes);
+  if (size < kLarge) {
+    pages.data_ = static_cast<std::byte*>(std::aligned_alloc(kCacheLine, size));
+    if (pages.data_ != nullptr) std::memset(pages.data_, 0, size);
+  } else {
+    pages.data_ = Addresses().Take(size);
+  }
+  if (pages.data_ == nullptr) {
+    return ResourceExhausted("the system has no {} bytes of memory for rows", size);
+  }
+  pages.size_ = size;
+  return pages;
 }
 
 Pages::~Pages() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ == nullptr) return;
+  if (size_ < kLarge) {
+    std::free(data_);  // NOLINT: as it was asked for
+  } else {
+    Addresses().Give(data_, size_);
+  }
 }
 
 Pages::Pages(Pages&& other) noexcept
@@ -49,11 +124,49 @@ Pages& Pages::operator=(Pages&& other) noexcept {
   return *this;
 }
 
-Slabs::Slabs(size_t block_bytes) : block_bytes_(block_bytes) {
+Slabs::Slabs(size_t block_bytes, size_t most)
+    : block_bytes_(block_bytes), most_(std::min<size_t>(most, kMost)) {
   CHECK(block_bytes > 0 && block_bytes % 8 == 0, "blocks of {} bytes", block_bytes);
   const size_t blocks = std::bit_floor(std::max<size_t>(kSlabBytes / block_bytes, 1));
   shift_ = static_cast<unsigned>(std::countr_zero(blocks));
   mask_ = static_cast<uint32_t>(blocks - 1);
+}
+
+Status Slabs::Reserve(size_t blocks) {
+  if (blocks <= free_.size()) return Ok();
+  // Above the bound rows go before others come.
+  const size_t wanted = std::min(next_ + (blocks - free_.size()), std::max<size_t>(most_, next_));
+  if (next_ + (blocks - free_.size()) > kMost) {
+    return ResourceExhausted("a lane has no numbers left for {} rows: it has {}", blocks, next_);
+  }
+  return wanted <= room_ ? Ok() : Grow(wanted);
+}
+
+Status Slabs::Grow(size_t blocks) {
+  const size_t in_slab = size_t{mask_} + 1;
+  // The most that still lie in ordinary memory.
+  const size_t few = std::min((Pages::kLarge - kCacheLine) / block_bytes_, in_slab);
+  if (slabs_.size() <= 1 && blocks <= few) {
+    const size_t doubled = std::max(2 * room_, kLeastBytes / block_bytes_);
+    const size_t room = std::min({std::max(blocks, doubled), few, std::max(most_, blocks)});
+    EDL_ASSIGN_OR_RETURN(Pages pages, Pages::Make(room * block_bytes_));
+    if (next_ > 0) std::memcpy(pages.data(), slabs_[0].data(), next_ * block_bytes_);
+    slabs_.resize(1);
+    slabs_[0] = std::move(pages);
+    room_ = room;
+    return Ok();
+  }
+  while (room_ < blocks) {
+    EDL_ASSIGN_OR_RETURN(Pages pages, Pages::Make(block_bytes_ << shift_));
+    if (room_ % in_slab == 0) {
+      slabs_.push_back(std::move(pages));
+    } else {  // few that are many now
+      std::memcpy(pages.data(), slabs_[0].data(), next_ * block_bytes_);
+      slabs_[0] = std::move(pages);
+    }
+    room_ = slabs_.size() * in_slab;
+  }
+  return Ok();
 }
 
 uint32_t Slabs::Take() {
@@ -62,9 +175,18 @@ uint32_t Slabs::Take() {
     free_.pop_back();
     return number;
   }
-  CHECK(next_ < kMost, "a lane has no numbers left for rows");
-  if ((next_ >> shift_) == slabs_.size()) slabs_.emplace_back(block_bytes_ << shift_);
+  CHECK(next_ < room_, "a block that no room was made for");
   return next_++;
+}
+
+size_t Slabs::bytes() const {
+  const size_t used = size_t{next_} * block_bytes_;
+  const bool few = slabs_.size() == 1 && slabs_[0].size() < Pages::kLarge;
+  return few ? slabs_[0].size() : used;
+}
+
+size_t Slabs::MostBytes(size_t block_bytes, size_t blocks) {
+  return Pages::RoundedUp(block_bytes * blocks);
 }
 
 }  // namespace edl::ps

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -22,44 +23,82 @@ size_t BlockBytes(size_t header, size_t dim, size_t slots) {
   return (header + dim * (1 + slots) * sizeof(float) + 7) / 8 * 8;
 }
 
-// Of a candidate, at the fill that the index has on average.
-constexpr size_t kIndexBytes = 16;
 // Of so many rows, drawn at random, the one that is used least goes.
 constexpr int kDrawn = 8;
+// Rows and candidates of which a bounded table keeps at least so many in a lane.
+constexpr size_t kLeastRows = 256;
+constexpr size_t kLeastCandidates = 64;
 
-size_t MostRows(const TableSpec& spec, size_t row_bytes, double share, size_t least) {
+size_t BytesOfRows(size_t row_bytes, size_t rows) {
+  return Slabs::MostBytes(row_bytes, rows) + RowIndex::MostBytes(rows);
+}
+
+// The most of something that `bytes_of` says to fit. Its sizes grow in steps, so there is no
+// formula the other way round.
+template <typename BytesOf>
+size_t MostThatFit(size_t bytes, size_t each, const BytesOf& bytes_of) {
+  size_t count = bytes / each;
+  while (count > 0 && bytes_of(count) > bytes) count -= std::max<size_t>(count / 256, 1);
+  return count;
+}
+
+// What of its bytes in a lane a table has for candidates.
+size_t CandidateBytes(const TableSpec& spec, double bytes) {
+  return spec.admit_after > 0 ? static_cast<size_t>(bytes * kCandidateShare) : 0;
+}
+
+size_t MostRows(const TableSpec& spec, size_t row_bytes, double share) {
   if (spec.most_bytes == 0) return 0;
-  const auto bytes = static_cast<size_t>(static_cast<double>(spec.most_bytes) * share *
-                                         (spec.admit_after > 0 ? 1 - kCandidateShare : 1));
-  size_t rows = bytes / row_bytes;
-  // The index grows in steps, so there is no formula the other way round.
-  while (rows > least && rows * row_bytes + RowIndex::MostBytes(rows) > bytes) {
-    rows -= std::max<size_t>(rows / 256, 1);
-  }
-  return std::max(least, rows);
+  const double all = static_cast<double>(spec.most_bytes) * share;
+  const size_t bytes = static_cast<size_t>(all) - CandidateBytes(spec, all);
+  const size_t rows =
+      MostThatFit(bytes, row_bytes, [&](size_t count) { return BytesOfRows(row_bytes, count); });
+  return std::max(rows, kLeastRows);
 }
 
 std::unique_ptr<Candidates> MakeCandidates(const TableSpec& spec, SaveNumber save, double share) {
   if (spec.admit_after == 0) return nullptr;
   size_t most = 0;
   if (spec.most_bytes > 0) {
-    const double bytes = static_cast<double>(spec.most_bytes) * share * kCandidateShare;
-    most = static_cast<size_t>(bytes / (Candidates::kRecordBytes + kIndexBytes)) + 1;
+    const size_t bytes = CandidateBytes(spec, static_cast<double>(spec.most_bytes) * share);
+    most = std::max(MostThatFit(bytes, Candidates::kRecordBytes, Candidates::MostBytes),
+                    kLeastCandidates);
   }
   return std::make_unique<Candidates>(static_cast<uint32_t>(spec.admit_after), most, save);
 }
 
 }  // namespace
 
+size_t Table::LeastBytes(const TableSpec& spec, double share) {
+  const size_t slots = (*MakeOptimizer(spec.optimizer))->slots();
+  const auto rows =
+      static_cast<double>(BytesOfRows(BlockBytes(sizeof(Header), spec.dim, slots), kLeastRows));
+  if (spec.admit_after == 0) return static_cast<size_t>(std::ceil(rows / share));
+  const auto candidates = static_cast<double>(Candidates::MostBytes(kLeastCandidates));
+  return static_cast<size_t>(
+      std::ceil(std::max(rows / (1 - kCandidateShare), candidates / kCandidateShare) / share));
+}
+
 Table::Table(TableSpec spec, SaveNumber save, double share)
     : spec_(std::move(spec)),
       optimizer_(std::move(*MakeOptimizer(spec_.optimizer))),
-      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots())),
+      most_rows_(
+          MostRows(spec_, BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots()), share)),
+      slabs_(BlockBytes(sizeof(Header), spec_.dim, optimizer_->slots()),
+             most_rows_ == 0 ? Slabs::kMost : most_rows_),
       save_(save),
-      most_rows_(MostRows(spec_, slabs_.block_bytes(), share, 4 * kTogether)),
       candidates_(MakeCandidates(spec_, save, share)) {
   CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
 }
+
+Status Table::Reserve(size_t rows) {
+  // A bounded table makes room group by group, of rows that it forgets.
+  if (most_rows_ > 0) return Ok();
+  EDL_RETURN_IF_ERROR(slabs_.Reserve(rows).Within("table '" + spec_.name + "'"));
+  return index_.Reserve(rows).Within("table '" + spec_.name + "'");
+}
+
+bool Table::HasRoom(size_t rows) { return slabs_.Reserve(rows).ok() && index_.Reserve(rows).ok(); }
 
 std::optional<uint32_t> Table::Find(int64_t id, uint64_t hash) const {
   return index_.Find(hash, [&](uint32_t row) { return HeaderOf(row).id == id; });
@@ -133,9 +172,11 @@ void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
   Located located;
   while (!ids.empty()) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
-    MakeRoom();
+    const bool makes = unknown == Unknown::kMake && candidates_ == nullptr;
+    if (makes) MakeRoom();
+    const bool has_room = makes && HasRoom(some.size());
     Locate(some, sizeof(Header) + dim * sizeof(float), located);
-    if (unknown == Unknown::kMake && candidates_ == nullptr) MakeMissing(some, located);
+    if (has_room) MakeMissing(some, located);
     for (size_t i = 0; i < some.size(); ++i, out += dim) {
       const uint32_t row = located.rows[i];
       if (row == kNone) {
@@ -148,17 +189,25 @@ void Table::Pull(std::span<const int64_t> ids, Unknown unknown, float* out) {
   }
 }
 
-void Table::Push(std::span<const int64_t> ids, const float* gradients, const Step& step) {
-  now_ = static_cast<uint32_t>(step.number);
+void Table::Push(std::span<const int64_t> ids, const float* gradients, const Step& step,
+                 uint32_t now) {
+  now_ = now;
   if (spec_.evict_after > 0) EvictOld(ids.size());
   Located located;
   std::array<float*, kTogether> blocks;  // NOLINT: written before it is read
   while (!ids.empty()) {
     const std::span<const int64_t> some = ids.first(std::min(kTogether, ids.size()));
     MakeRoom();
+    const bool has_room = HasRoom(some.size());
     Locate(some, slabs_.block_bytes(), located);
-    const bool aside = candidates_ != nullptr && SetCandidatesAside(some, located);
-    MakeMissing(some, located);
+    bool aside = candidates_ != nullptr && SetCandidatesAside(some, located);
+    // Only a bounded table comes here without room, and it would forget the rows soon anyway.
+    if (has_room) {
+      MakeMissing(some, located);
+    } else {
+      std::ranges::replace(located.rows.begin(), located.rows.begin() + some.size(), kNone, kAside);
+      aside = true;
+    }
     if (aside) scratch_.clear();
     size_t count = 0;
     for (size_t i = 0; i < some.size(); ++i) {
@@ -256,16 +305,20 @@ void Table::Renumber() {
   for (uint32_t row = 0; row < slabs_.taken(); ++row) HeaderOf(row).save = save_;
 }
 
-void Table::Restore(const std::byte* record) {
+Status Table::Restore(const std::byte* record) {
   const int64_t id = IdOfRecord(record);
   const uint64_t hash = wire::HashOf(id);
   std::optional<uint32_t> row = Find(id, hash);
   if (!row.has_value()) {
+    if (most_rows_ > 0 && rows() >= most_rows_) MakeRoom();
+    EDL_RETURN_IF_ERROR(slabs_.Reserve(1).Within("table '" + spec_.name + "'"));
+    EDL_RETURN_IF_ERROR(index_.Reserve(1).Within("table '" + spec_.name + "'"));
     row = slabs_.Take();
     index_.Insert(hash, *row);
   }
   std::memcpy(slabs_.At(*row), record, slabs_.block_bytes());
   HeaderOf(*row).save = save_;
+  return Ok();
 }
 
 int64_t Table::IdOfRecord(const std::byte* record) {

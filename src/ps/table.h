@@ -29,10 +29,17 @@ class Table {
   // `save` is the number of the lane's last save, `share` the lane's share of the id space.
   explicit Table(TableSpec spec, SaveNumber save = 0, double share = 1);
 
-  // Writes the weights of `ids`, dim values each, to `out`.
+  // Bytes that a bounded table needs over all lanes, to keep some rows in a lane with that share.
+  static size_t LeastBytes(const TableSpec& spec, double share);
+
+  // Makes room for so many rows more. ResourceExhausted: there is no memory for them.
+  Status Reserve(size_t rows);
+  // Writes the weights of `ids`, dim values each, to `out`. Where there is no memory for a row it
+  // only tells what the row would be.
   void Pull(std::span<const int64_t> ids, Unknown unknown, float* out);
-  // Changes the rows of `ids` by their gradients, dim values each. REQUIRES: no id is there twice.
-  void Push(std::span<const int64_t> ids, const float* gradients, const Step& step);
+  // Changes the rows of `ids` by their gradients, dim values each. `now` is the time by which rows
+  // grow old, in pushes. REQUIRES: no id is there twice, and Reserve() made room for them.
+  void Push(std::span<const int64_t> ids, const float* gradients, const Step& step, uint32_t now);
   // Forgets a row; it is made anew when it is asked for. False: there is none.
   bool Remove(int64_t id);
 
@@ -47,8 +54,9 @@ class Table {
   void EndSave() { collector_ = nullptr; }
   // Gives all rows the number of the last save.
   void Renumber();
-  // Takes a row as it was saved. REQUIRES: row_bytes() at `record`.
-  void Restore(const std::byte* record);
+  // Takes a row as it was saved. ResourceExhausted: there is no memory for it.
+  // REQUIRES: row_bytes() at `record`.
+  Status Restore(const std::byte* record);
   static int64_t IdOfRecord(const std::byte* record);
 
   const TableSpec& spec() const { return spec_; }
@@ -69,7 +77,7 @@ class Table {
   enum class BlockState : uint8_t { kFree = 0, kRow = 1 };
   struct Header {
     int64_t id = 0;
-    uint32_t last_use = 0;  // the number of the push that changed it last, or that it was made at
+    uint32_t last_use = 0;  // when a push changed it last, or it was made
     uint16_t uses = 0;      // pushes that changed it; no more than it can hold
     SaveNumber save = 0;
     BlockState state = BlockState::kFree;
@@ -95,6 +103,8 @@ class Table {
   bool SetCandidatesAside(std::span<const int64_t> ids, Located& located);
   // Makes the rows that are not there.
   void MakeMissing(std::span<const int64_t> ids, Located& located);
+  // Whether so many rows can be made. Rows may move.
+  bool HasRoom(size_t rows);
   // All but its weights.
   uint32_t Make(int64_t id, uint64_t hash);
   // Before a row changes.
@@ -108,16 +118,16 @@ class Table {
 
   const TableSpec spec_;
   const std::unique_ptr<Optimizer> optimizer_;
+  const size_t most_rows_;  // 0: no bound
   Slabs slabs_;
   RowIndex index_;
   SaveNumber save_;                       // the last that began
   RecordCollector* collector_ = nullptr;  // of the save that is under way
   uint32_t scanned_ = 0;                  // blocks that it has looked at
   uint32_t scan_end_ = 0;
-  const size_t most_rows_;                        // 0: no bound
   const std::unique_ptr<Candidates> candidates_;  // null: each id gets its row at once
   std::vector<float> scratch_;
-  uint32_t now_ = 0;    // the number of the last push
+  uint32_t now_ = 0;    // when the last push was
   uint32_t hand_ = 0;   // the block at which the next look for old rows begins
   uint64_t draws_ = 0;  // of rows that may go
   uint64_t evicted_ = 0;

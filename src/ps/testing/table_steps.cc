@@ -31,7 +31,7 @@ int Main() {
     const std::vector<float> gradients = step.at("gradients");
     CHECK(gradients.size() == ids.size() * dim, "{} gradients", gradients.size());
     table.Push(ids, gradients.data(),
-               {.learning_rate = step.at("learning_rate"), .number = ++number});
+               {.learning_rate = step.at("learning_rate"), .number = ++number}, 0);
   }
   const std::vector<int64_t> ids = given.at("ids");
   std::vector<float> rows(ids.size() * dim);
