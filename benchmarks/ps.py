@@ -59,7 +59,8 @@ def servers(count: int = 1, lanes: int = 2, huge: bool = True) -> Iterator[List[
         started = []
         for index in range(count):
             process = stack.enter_context(subprocess.Popen(
-                [ELASTICDL, "ps", f"--lanes={lanes}", f"--index={index}", f"--servers={count}"],
+                [ELASTICDL, "ps", f"--lanes={lanes}", f"--index={index}", f"--servers={count}",
+                 f"--checkpoint_root={BUILD}"],
                 stdout=subprocess.PIPE, text=True, preexec_fn=None if huge else small_pages))
             stack.callback(process.terminate)
             line = process.stdout.readline()

@@ -191,6 +191,7 @@ class Master {
          .token_file = setting_.token_file.string(),
          .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
          .on_this_machine = cluster_ == nullptr,
+         .checkpoint_roots = CheckpointRoots(),
          .master_env = environment});
     master::StatusWriter status(
         [this](const job::JobView& view, bool durable) { Show(view, durable); });
@@ -254,6 +255,17 @@ class Master {
   // Published clients are known by their hosts, which the backend has to tell first; a call that
   // comes sooner waits in the server's queue.
   static constexpr std::chrono::seconds kSyncPatience{10};
+
+  // Folders that parameter servers may save to and restore from.
+  std::vector<std::string> CheckpointRoots() const {
+    const std::string& given = setting_.job.checkpoint_dir;
+    std::vector<std::string> roots = {std::filesystem::absolute(
+        given.empty() ? setting_.folder / "checkpoints" : std::filesystem::path(given))};
+    if (const std::string& init = setting_.job.checkpoint_dir_for_init; !init.empty()) {
+      roots.push_back(std::filesystem::absolute(init));
+    }
+    return roots;
+  }
 
   std::unique_ptr<ServerHands> MakeServerHands(master::Loop& loop, backend::Backend& backend) {
     const std::filesystem::path given = setting_.job.checkpoint_dir;

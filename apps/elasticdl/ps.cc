@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -10,7 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <httplib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpus.h"
@@ -18,6 +22,7 @@
 #include "base/flag_help.h"
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "ps/metrics.h"
 #include "ps/server.h"
 
@@ -26,6 +31,12 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadFlags = 2;
+constexpr std::string_view kRootFlag = "checkpoint_root";
+// For what is under way when the process is told to end. Storage that does not answer has no more.
+constexpr std::chrono::seconds kEndPatience{5};
+// Connections to the HTTP port, each with a thread while its request is read and answered.
+constexpr size_t kMostRequests = 64;
+constexpr std::chrono::seconds kRequestPatience{5};
 
 FlagTable PsFlags() {
   const auto lanes = std::to_string(std::clamp(UsableCpus(), 1U, 16U));
@@ -67,8 +78,8 @@ FlagTable PsFlags() {
        .type = FlagType::kInt,
        .default_value = "256",
        .group = "Parameter server",
-       .help = "MiB of a lane's parameters that may wait for the disk during a save; when it is "
-               "full, pushes wait.",
+       .help = "MiB of parameters that may wait for the disk during a save, of all lanes together; "
+               "when it is full, pushes wait.",
        .at_least = 1},
       {.name = "http_port",
        .type = FlagType::kInt,
@@ -98,6 +109,18 @@ FlagTable PsFlags() {
        .help = "File with the token that callers must know; none: whoever reaches the port is "
                "served.",
        .value_name = "FILE"},
+      {.name = std::string(kRootFlag),
+       .default_value = "",
+       .group = "Parameter server",
+       .help = "Folder below which callers may save and restore checkpoints; may be given several "
+               "times. Without it: anywhere if there is a token, nowhere if there is none.",
+       .value_name = "DIR"},
+      {.name = "insecure",
+       .type = FlagType::kSwitch,
+       .default_value = "false",
+       .group = "Parameter server",
+       .help = "Listen beyond this machine without a token: whoever reaches the port can read and "
+               "change all parameters."},
       {.name = "help",
        .type = FlagType::kSwitch,
        .default_value = "false",
@@ -106,7 +129,48 @@ FlagTable PsFlags() {
   });
 }
 
+// Takes the flag that may be given several times out of the arguments.
+Result<std::vector<std::filesystem::path>> TakeRoots(std::vector<std::string>& arguments) {
+  const std::string flag = fmt::format("--{}", kRootFlag);
+  std::vector<std::filesystem::path> roots;
+  std::vector<std::string> others;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string value;
+    if (arguments[i] == flag) {
+      value = i + 1 < arguments.size() ? arguments[++i] : "";
+    } else if (arguments[i].starts_with(flag + "=")) {
+      value = arguments[i].substr(flag.size() + 1);
+    } else {
+      others.push_back(arguments[i]);
+      continue;
+    }
+    if (value.empty()) return InvalidArgument("{} needs a folder", flag);
+    roots.emplace_back(value);
+  }
+  arguments = std::move(others);
+  return roots;
+}
+
+bool IsLoopback(const std::string& host) {
+  in_addr four{};
+  in6_addr six{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
+  return host == "localhost";
+}
+
+// Each worker has a connection to each lane, and the usual limit is 1,024.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) LOG_WARNING("the limit of open files stays as it is");
+}
+
 Result<ps::ServerOptions> OptionsFrom(const FlagValues& flags) {
+  if (!flags.arguments().empty()) {
+    return InvalidArgument("'{}' is no flag, and there are only flags", flags.arguments().front());
+  }
   std::random_device random;
   ps::ServerOptions options{
       .host = flags.String("host"),
@@ -123,8 +187,40 @@ Result<ps::ServerOptions> OptionsFrom(const FlagValues& flags) {
     while (!options.token.empty() && options.token.back() == '\n') options.token.pop_back();
     if (options.token.empty()) return InvalidArgument("--token_file={} is empty", file);
   }
+  if (options.token.empty() && !IsLoopback(options.host) && !flags.Bool("insecure")) {
+    return InvalidArgument(
+        "--host={} lets other machines in, and there is no token: give --token_file=FILE, or "
+        "--insecure if everyone who reaches the port may read and change the parameters",
+        options.host);
+  }
   return options;
 }
+
+// A thread for each connection, so that a request that never ends does not hold up the others.
+// Above the bound connections wait. Thread-safe.
+class ThreadPerConnection final : public httplib::TaskQueue {
+ public:
+  void enqueue(std::function<void()> serve) override {
+    const MutexLock lock(mutex_);
+    while (running_ >= kMostRequests) changed_.Wait(mutex_);
+    ++running_;
+    std::thread([this, serve = std::move(serve)] {
+      serve();
+      const MutexLock ended(mutex_);
+      --running_;
+      changed_.NotifyAll();
+    }).detach();
+  }
+  void shutdown() override {
+    const MutexLock lock(mutex_);
+    while (running_ > 0) changed_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  size_t running_ GUARDED_BY(mutex_) = 0;
+};
 
 // Serves what people and programs watch, until it is destroyed.
 class Metrics {
@@ -153,7 +249,10 @@ class Metrics {
 
  private:
   Metrics(ps::Server& server, const std::string& token) {
-    http_.new_task_queue = [] { return new httplib::ThreadPool(2); };  // NOLINT: it takes it over
+    http_.new_task_queue = [] { return new ThreadPerConnection; };  // NOLINT: it takes it over
+    http_.set_read_timeout(kRequestPatience);
+    http_.set_write_timeout(kRequestPatience);
+    http_.set_keep_alive_max_count(1);
     http_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
     });
@@ -177,6 +276,16 @@ class Metrics {
 int Fail(const Status& status, int code) {
   std::cerr << "elasticdl ps: " << status.message() << "\n";
   return code;
+}
+
+// Ends the process by itself if it has not ended by then: a thread that waits for storage may never
+// come back.
+void EndWithin(std::chrono::seconds most, int code) {
+  std::thread([most, code] {
+    std::this_thread::sleep_for(most);
+    LOG_WARNING("what is under way does not end: leaving without it");
+    _exit(code);
+  }).detach();
 }
 
 // So that threads inherit it and one of them can wait for these.
@@ -216,7 +325,9 @@ void EndBySignal(int signal) {
 
 int RunPs(int argc, char** argv) {
   const FlagTable table = PsFlags();
-  const std::vector<std::string> arguments(argv, argv + argc);
+  std::vector<std::string> arguments(argv, argv + argc);
+  Result<std::vector<std::filesystem::path>> roots = TakeRoots(arguments);
+  if (!roots.ok()) return Fail(roots.status(), kBadFlags);
   const Result<FlagValues> flags = ParseFlags(table, arguments);
   if (!flags.ok()) return Fail(flags.status(), kBadFlags);
   if (flags->Bool("help")) {
@@ -226,8 +337,10 @@ int RunPs(int argc, char** argv) {
               << FlagHelp(table);
     return 0;
   }
-  const Result<ps::ServerOptions> options = OptionsFrom(*flags);
+  Result<ps::ServerOptions> options = OptionsFrom(*flags);
   if (!options.ok()) return Fail(options.status(), kBadFlags);
+  options->checkpoint_roots = *std::move(roots);
+  RaiseDescriptorLimit();
   const sigset_t signals = BlockSignals();
   const SystemClock clock;
   const Result<std::unique_ptr<ps::Server>> server = ps::Server::Start(*options, clock);
@@ -243,7 +356,11 @@ int RunPs(int argc, char** argv) {
   }
   int signal = 0;
   sigwait(&signals, &signal);
-  if (!options->managed || signal != SIGTERM) return 0;
+  if (!options->managed || signal != SIGTERM) {
+    EndWithin(kEndPatience, 0);
+    return 0;
+  }
+  EndWithin(std::chrono::seconds(flags->Int("leave_secs")) + kEndPatience, kFailed);
   LeaveJob(**server, signals, std::chrono::seconds(flags->Int("leave_secs")));
   metrics.reset();
   EndBySignal(SIGTERM);

@@ -63,6 +63,9 @@ std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaC
       fmt::format("--servers={}", job.num_ps),
       "--token_file=" + context.token_file};
   if (lanes > 0) command.push_back(fmt::format("--lanes={}", lanes));
+  for (const std::string& root : context.checkpoint_roots) {
+    command.push_back("--checkpoint_root=" + root);
+  }
   return command;
 }
 

@@ -22,6 +22,7 @@ struct ReplicaContext {
   std::string token_file;
   std::string program = "elasticdl";              // this one, as parameter servers run it
   bool on_this_machine = true;                    // else the backend gives each its MY_POD_IP
+  std::vector<std::string> checkpoint_roots;      // folders that parameter servers may use
   std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
 };
 

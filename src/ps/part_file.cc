@@ -38,10 +38,15 @@ uint32_t ChecksumOf(const ChunkHeader& header, std::span<const std::byte> conten
 
 }  // namespace
 
-Result<std::unique_ptr<PartWriter>> PartWriter::Create(std::filesystem::path path) {
-  FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.valid()) return Errno("creating {}", path.string());
-  std::unique_ptr<PartWriter> writer(new PartWriter(std::move(path), std::move(file)));
+Result<std::unique_ptr<PartWriter>> PartWriter::Create(std::filesystem::path path,
+                                                       const CheckpointFiles& files) {
+  EDL_ASSIGN_OR_RETURN(CheckpointFiles::Created created, files.Create(path));
+  return Begin(std::move(path), std::move(created));
+}
+
+Result<std::unique_ptr<PartWriter>> PartWriter::Begin(std::filesystem::path path,
+                                                      CheckpointFiles::Created created) {
+  std::unique_ptr<PartWriter> writer(new PartWriter(std::move(path), std::move(created)));
   EDL_RETURN_IF_ERROR(writer->WriteBytes(kMagic.data(), kMagic.size()));
   return writer;
 }
@@ -60,6 +65,10 @@ Status PartWriter::WriteBytes(const void* data, size_t size) {
 }
 
 Status PartWriter::Write(const Chunk& chunk) {
+  if (chunk.content.size() > kMostBytes) {
+    return ResourceExhausted("writing {}: a chunk of {} bytes, and a reader accepts {}",
+                             path_.string(), chunk.content.size(), kMostBytes);
+  }
   ChunkHeader header{.kind = static_cast<uint32_t>(chunk.kind),
                      .index = chunk.index,
                      .records = chunk.records,
@@ -79,14 +88,16 @@ Status PartWriter::Write(const Chunk& chunk) {
 Result<uint64_t> PartWriter::Finish() {
   EDL_RETURN_IF_ERROR(Write({.kind = ChunkKind::kEnd, .records = chunks_, .content = {}}));
   if (fsync(file_.get()) != 0) return Errno("making {} durable", path_.string());
-  EDL_RETURN_IF_ERROR(SyncFolder(path_.parent_path()));
+  if (folder_.valid() && fsync(folder_.get()) != 0) {
+    return Errno("making the folder of {} durable", path_.string());
+  }
   return bytes_;
 }
 
 Result<std::unique_ptr<PartReader>> PartReader::Open(std::filesystem::path path,
-                                                     std::atomic<uint64_t>* bytes_read) {
-  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Errno("opening {}", path.string());
+                                                     std::atomic<uint64_t>* bytes_read,
+                                                     const CheckpointFiles& files) {
+  EDL_ASSIGN_OR_RETURN(FileDescriptor file, files.Open(path));
   struct stat about {};
   if (fstat(file.get(), &about) != 0) return Errno("opening {}", path.string());
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);

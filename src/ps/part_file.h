@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "ps/checkpoint_files.h"
 #include "wire/frame.h"
 
 namespace edl::ps {
@@ -37,22 +38,29 @@ struct Chunk {
 // Writes a part: what one lane saved. Confined.
 class PartWriter {
  public:
-  // Replaces a file of that name.
-  static Result<std::unique_ptr<PartWriter>> Create(std::filesystem::path path);
+  // AlreadyExists: a file of that name is there. Others are those of CheckpointFiles::Create.
+  static Result<std::unique_ptr<PartWriter>> Create(
+      std::filesystem::path path, const CheckpointFiles& files = CheckpointFiles::Anywhere());
+  // Writes to a file that was just created.
+  static Result<std::unique_ptr<PartWriter>> Begin(std::filesystem::path path,
+                                                   CheckpointFiles::Created created);
 
-  // ResourceExhausted: the disk is full.
+  // ResourceExhausted: the disk is full, or the chunk is larger than a reader accepts.
   Status Write(const Chunk& chunk);
   // Writes the end and returns once all of it will survive a loss of power: its size in bytes.
   Result<uint64_t> Finish();
 
  private:
-  PartWriter(std::filesystem::path path, FileDescriptor file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  PartWriter(std::filesystem::path path, CheckpointFiles::Created created)
+      : path_(std::move(path)),
+        file_(std::move(created.file)),
+        folder_(std::move(created.folder)) {}
 
   Status WriteBytes(const void* data, size_t size);
 
   const std::filesystem::path path_;
   const FileDescriptor file_;
+  const FileDescriptor folder_;  // not valid: it is not made durable
   uint64_t bytes_ = 0;
   uint64_t flushed_ = 0;  // that the system was asked to begin with
   uint64_t chunks_ = 0;
@@ -61,9 +69,11 @@ class PartWriter {
 // Reads a part. Confined.
 class PartReader {
  public:
-  // `bytes_read`, if any, outlives it and is raised by what was read.
-  static Result<std::unique_ptr<PartReader>> Open(std::filesystem::path path,
-                                                  std::atomic<uint64_t>* bytes_read = nullptr);
+  // `bytes_read`, if any, outlives it and is raised by what was read. Failures are those of
+  // CheckpointFiles::Open, and DataLoss: the file is no part.
+  static Result<std::unique_ptr<PartReader>> Open(
+      std::filesystem::path path, std::atomic<uint64_t>* bytes_read = nullptr,
+      const CheckpointFiles& files = CheckpointFiles::Anywhere());
 
   // None: the end. DataLoss: the file is damaged or ends too early, and says where.
   Result<std::optional<Chunk>> Next();

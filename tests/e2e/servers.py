@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import urllib.request
 from collections import Counter
 from pathlib import Path
@@ -14,10 +15,10 @@ from harness import BINARY
 class Server:
     """An `elasticdl ps`, killed by `kill` as by the kernel."""
 
-    def __init__(self, index=0, servers=1, port=0, token_file=None,
+    def __init__(self, index=0, servers=1, port=0, lanes=2, token_file=None,
                  flags=()):
-        command = [BINARY, "ps", f"--port={port}", "--lanes=2", f"--index={index}",
-                   f"--servers={servers}", *flags]
+        command = [BINARY, "ps", f"--port={port}", f"--lanes={lanes}", f"--index={index}",
+                   f"--servers={servers}", f"--checkpoint_root={tempfile.gettempdir()}", *flags]
         if token_file:
             command.append(f"--token_file={token_file}")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,

@@ -37,6 +37,10 @@ def test_it_serves_metrics_to_who_has_the_token_and_ends_when_told(start_ps, tmp
 @pytest.mark.parametrize("flags, message", [
     (["--lanes=0"], "--lanes=0 is below 1"),
     (["--lines=2"], "--lanes"),
+    (["extra"], "'extra' is no flag"),
+    (["--host=0.0.0.0"], "--host=0.0.0.0 lets other machines in, and there is no token"),
+    (["--host="], "--insecure"),
+    (["--checkpoint_root="], "--checkpoint_root needs a folder"),
     (["--index=2", "--servers=2"], "server 2 of 2: they are counted from 0"),
     (["--token_file=/nowhere/token"], "/nowhere/token"),
     (["--servers=600", "--lanes=2"], "600 servers of 2 lanes"),
