@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "job/json.h"
+
 namespace edl::job {
 namespace {
 
@@ -75,9 +77,10 @@ std::string ShardSet::ToJson() const {
 }
 
 Result<ShardSet> ShardSet::FromJson(const std::string& text) {
-  const json in = json::parse(text, nullptr, false);
   const auto none = [] { return DataLoss("a set of shards that cannot be read"); };
-  if (!in.is_object()) return none();
+  const Result<json> parsed = ParseJson(text);
+  if (!parsed.ok() || !parsed->is_object()) return none();
+  const json& in = *parsed;
   const json ledger = in.value("ledger", json());
   const json datasets = in.value("datasets", json());
   if (!ledger.is_number_unsigned() || !datasets.is_object()) return none();

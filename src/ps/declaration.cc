@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "job/json.h"
+
 namespace edl::ps {
 namespace {
 
@@ -17,6 +19,10 @@ using nlohmann::json;
 constexpr size_t kMostDim = size_t{1} << 20;
 constexpr size_t kMostValues = size_t{1} << 32;
 constexpr uint64_t kDefaultSeed = 0;
+// Bytes. Blocks of a tensor are placed by a hash of its name.
+constexpr size_t kLongestName = 1000;
+// As tf.keras 2.15 has it for AdamW alone.
+constexpr float kAdamWDecay = 0.004F;
 
 // Takes the fields of a JSON object, and in the end says which of them nobody took. The first
 // failure is kept. Confined.
@@ -72,7 +78,7 @@ class Fields {
     if (!status_.ok()) return status_;
     for (const auto& [name, value] : object_.items()) {
       if (known_.contains(name)) continue;
-      return InvalidArgument("{} has no '{}'; it may have {}", where_, name,
+      return InvalidArgument("{} has no '{}'; it may have {}", where_, name.substr(0, 100),
                              fmt::join(known_, ", "));
     }
     return Ok();
@@ -81,8 +87,7 @@ class Fields {
 
  private:
   Status Wrong(const char* name, const json& given, std::string_view wanted) const {
-    return InvalidArgument("{}: {}={} must be {}", where_, name,
-                           given.dump(-1, ' ', true, json::error_handler_t::replace), wanted);
+    return InvalidArgument("{}: {}={} must be {}", where_, name, job::Excerpt(given), wanted);
   }
 
   const json& object_;
@@ -109,6 +114,7 @@ Result<OptimizerOptions> ReadOptimizer(const json& given, const std::string& whe
   fields.Take("l2_regularization_strength", options.l2_regularization_strength);
   fields.Take("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
   fields.Take("beta", options.beta);
+  if (options.name == "AdamW") options.weight_decay = kAdamWDecay;
   fields.Take("weight_decay", options.weight_decay);
   EDL_RETURN_IF_ERROR(fields.Done());
   return options;
@@ -160,6 +166,7 @@ Result<Initializer> ReadInitializer(const json& given, const std::string& where)
   constexpr uint64_t kMostFan = uint64_t{1} << 53;
   Fields fields(given, where);
   fields.Take("name", name);
+  name = name.substr(0, kLongestName);
   Initializer made;
   if (name == "zeros") {
   } else if (name == "ones") {
@@ -249,6 +256,10 @@ Status ReadList(Fields& fields, const char* name, std::vector<Spec>& specs, cons
   std::set<std::string> names;
   for (const json& given : *list) {
     EDL_ASSIGN_OR_RETURN(Spec spec, read(given, fmt::format("{}[{}]", name, specs.size())));
+    if (spec.name.size() > kLongestName) {
+      return InvalidArgument("{}[{}] has a name of {} bytes, and it may have {}", name,
+                             specs.size(), spec.name.size(), kLongestName);
+    }
     if (!names.insert(spec.name).second) {
       return InvalidArgument("{} has '{}' twice", name, spec.name);
     }
@@ -274,8 +285,8 @@ Result<Consistency> ReadConsistency(const json& given) {
 }
 
 Result<json> Parse(std::string_view text, std::string_view what) {
-  json parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) return InvalidArgument("{} is no JSON", what);
+  Result<json> parsed = job::ParseJson(text);
+  if (!parsed.ok()) return Status(parsed.status()).Within(what);
   return parsed;
 }
 

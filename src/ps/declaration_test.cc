@@ -8,6 +8,26 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST(Declaration, GivesAdamWTheWeightDecayOfKeras) {
+  EXPECT_EQ(ParseOptimizer(R"({"name": "AdamW"})")->weight_decay, 0.004F);
+  EXPECT_EQ(ParseOptimizer(R"({"name": "AdamW", "weight_decay": 0})")->weight_decay, 0.0F);
+  EXPECT_EQ(ParseOptimizer(R"({"name": "Adam"})")->weight_decay, 0.0F);
+}
+
+TEST(Declaration, RefusesWhatNestsDeepInsteadOfFollowingIt) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  const auto refused = ParseDeclaration(R"({"tables": [{"name": )" + deep + "}]}");
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_LT(refused.status().message().size(), 1000U);
+}
+
+TEST(Declaration, RefusesANameOfAMegabyte) {
+  const auto refused = ParseDeclaration(R"({"tables": [{"name": ")" + std::string(1 << 20, 'x') +
+                                        R"(", "dim": 1}]})");
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_LT(refused.status().message().size(), 1000U);
+}
+
 TEST(Declaration, TakesWhatIsSaidAndKerasForTheRest) {
   const auto read = ParseDeclaration(R"({"seed": 7,
     "tables": [{"name": "users", "dim": 16, "optimizer": {"name": "Adagrad", "epsilon": 0.5}},
@@ -70,7 +90,7 @@ TEST_P(DeclarationThatIsWrong, IsRefusedWithThePlace) {
 INSTANTIATE_TEST_SUITE_P(
     All, DeclarationThatIsWrong,
     testing::Values(
-        Bad{"{", "the declaration is no JSON"}, Bad{"[]", "the declaration is no object"},
+        Bad{"{", "the declaration: not JSON"}, Bad{"[]", "the declaration is no object"},
         Bad{R"({"table": []})", "no 'table'; it may have consistency, seed, tables, tensors"},
         Bad{R"({"tables": 1})", "tables is no list"},
         Bad{R"({"tables": [{"dim": 1}]})", "tables[0] has no name"},

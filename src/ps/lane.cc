@@ -1,6 +1,7 @@
 #include "ps/lane.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "wire/frame.h"
 
@@ -15,33 +16,76 @@ Result<Thing*> At(const std::vector<Thing*>& things, uint32_t number, std::strin
                          things.size());
 }
 
-// Finds or makes the thing of that name. FailedPrecondition: it is there and is another.
-template <typename Thing, typename Spec, typename Make>
-Result<Thing*> Declared(std::map<std::string, std::unique_ptr<Thing>, std::less<>>& things,
-                        const Spec& spec, std::string_view kind, const Make& make) {
-  auto& thing = things[spec.name];
-  if (thing == nullptr) {
-    thing = make();
-  } else if (thing->spec() != spec) {
-    return FailedPrecondition("{} '{}' is there already and was declared otherwise", kind,
-                              spec.name);
+// What one who declares may ask for, in all that was ever declared at a lane.
+constexpr size_t kMostThings = size_t{1} << 16;
+constexpr size_t kMostTensorValues = size_t{1} << 34;
+
+// FailedPrecondition: a thing of that name is there and is another. ResourceExhausted: there are
+// too many.
+template <typename Thing, typename Spec>
+Status CheckNames(const std::map<std::string, std::unique_ptr<Thing>, std::less<>>& things,
+                  const std::vector<Spec>& specs, std::string_view kind) {
+  size_t count = things.size();
+  for (const Spec& spec : specs) {
+    const auto found = things.find(spec.name);
+    if (found == things.end()) {
+      ++count;
+    } else if (found->second->spec() != spec) {
+      return FailedPrecondition("{} '{}' is there already and was declared otherwise", kind,
+                                spec.name);
+    }
   }
-  return thing.get();
+  if (count <= kMostThings) return Ok();
+  return ResourceExhausted("{} of kind {}, and a server takes {}", count, kind, kMostThings);
+}
+
+Status CheckRate(float rate, const Optimizer* optimizer, const std::string& name) {
+  if (!std::isfinite(rate)) {
+    return InvalidArgument("learning rate {} of '{}' must be a finite number", rate, name);
+  }
+  if (optimizer == nullptr || optimizer->name() != "Ftrl" || rate > 0) return Ok();
+  return InvalidArgument("learning rate {} of '{}' must be above 0 for Ftrl", rate, name);
 }
 
 }  // namespace
 
 Lane::Lane(const wire::Placement& placement, size_t place)
-    : first_(placement.FirstOf(place)),
+    : placement_(placement),
+      place_(place),
+      first_(placement.FirstOf(place)),
       end_(placement.EndOf(place)),
       marks_(first_, end_),
       round_(first_, end_) {}
 
+double Lane::ShareOfIds() const { return static_cast<double>(end_ - first_) / wire::kBuckets; }
+
+Status Lane::CheckBounds(const Declaration& declaration) const {
+  for (const TableSpec& spec : declaration.tables) {
+    EDL_RETURN_IF_ERROR(MakeOptimizer(spec.optimizer).status().Within("table '" + spec.name + "'"));
+    if (spec.most_bytes == 0) continue;
+    const size_t least = Table::LeastBytes(spec, ShareOfIds());
+    if (spec.most_bytes >= least) continue;
+    return InvalidArgument(
+        "table '{}': most_bytes={} is too little for its dimension and {} lanes; it must be at "
+        "least {}",
+        spec.name, spec.most_bytes, placement_.lanes(), least);
+  }
+  return Ok();
+}
+
 Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
+  EDL_RETURN_IF_ERROR(CheckBounds(declaration));
+  return Add(declaration);
+}
+
+Status Lane::CheckDeclaration(const Declaration& declaration) const {
+  size_t values = 0;
+  for (const auto& [name, tensor] : tensors_) values += tensor->spec().size;
   for (const TableSpec& spec : declaration.tables) {
     EDL_RETURN_IF_ERROR(MakeOptimizer(spec.optimizer).status().Within("table '" + spec.name + "'"));
   }
   for (const TensorSpec& spec : declaration.tensors) {
+    if (!tensors_.contains(spec.name)) values += spec.size;
     if (!spec.optimizer.has_value()) continue;
     EDL_RETURN_IF_ERROR(
         MakeOptimizer(*spec.optimizer).status().Within("tensor '" + spec.name + "'"));
@@ -49,22 +93,29 @@ Result<Lane::Names> Lane::Declare(const Declaration& declaration) {
   if (declared_.has_value() && *declared_ != declaration.consistency) {
     return FailedPrecondition("the consistency is declared otherwise already");
   }
+  if (values > kMostTensorValues) {
+    return ResourceExhausted("tensors of {} values in all, and servers take {}", values,
+                             kMostTensorValues);
+  }
+  EDL_RETURN_IF_ERROR(CheckNames(tables_, declaration.tables, "table"));
+  return CheckNames(tensors_, declaration.tensors, "tensor");
+}
+
+Result<Lane::Names> Lane::Add(const Declaration& declaration) {
+  EDL_RETURN_IF_ERROR(CheckDeclaration(declaration));
   // Rounds that were restored, and that nobody will fill as they were meant.
   if (consistency_.gradients != declaration.consistency.gradients) Flush();
   declared_ = consistency_ = declaration.consistency;
   Names names;
   for (const TableSpec& spec : declaration.tables) {
-    EDL_ASSIGN_OR_RETURN(Table* const table, Declared(tables_, spec, "table", [&] {
-                           return std::make_unique<Table>(
-                               spec, save_, static_cast<double>(end_ - first_) / wire::kBuckets);
-                         }));
-    names.tables.push_back(table);
+    auto& table = tables_[spec.name];
+    if (table == nullptr) table = std::make_unique<Table>(spec, save_, ShareOfIds());
+    names.tables.push_back(table.get());
   }
   for (const TensorSpec& spec : declaration.tensors) {
-    EDL_ASSIGN_OR_RETURN(TensorShare* const tensor, Declared(tensors_, spec, "tensor", [&] {
-                           return std::make_unique<TensorShare>(spec, first_, end_, save_);
-                         }));
-    names.tensors.push_back(tensor);
+    auto& tensor = tensors_[spec.name];
+    if (tensor == nullptr) tensor = std::make_unique<TensorShare>(spec, first_, end_, save_);
+    names.tensors.push_back(tensor.get());
   }
   return names;
 }
@@ -97,6 +148,9 @@ Result<Lane::PullPlan> Lane::Plan(const Names& names, const wire::Pull& pull,
     plan.bytes += wire::AlignedUp(ids.size() * table->spec().dim * sizeof(float));
   }
   EDL_RETURN_IF_ERROR(reader.End());
+  if (pull.unknown == wire::Pull::Unknown::kMake) {
+    for (const auto& [table, ids] : plan.tables) EDL_RETURN_IF_ERROR(table->Reserve(ids.size()));
+  }
   for (const uint32_t number : pull.tensors) {
     EDL_ASSIGN_OR_RETURN(const TensorShare* const share, At(names.tensors, number, "tensor"));
     if (!share->has_value()) {
@@ -124,6 +178,7 @@ wire::PullAnswer Lane::Pull(const PullPlan& plan, std::byte* out) {
 
 Result<wire::OpenAnswer> Lane::Open(const wire::Open& open) {
   EDL_ASSIGN_OR_RETURN(const uint64_t mark, marks_.Open(open.lease, open.shard));
+  trained_ = true;
   return wire::OpenAnswer{.mark = mark};
 }
 
@@ -136,6 +191,7 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
     EDL_ASSIGN_OR_RETURN(Table* const table, At(names.tables, share.table, "table"));
     EDL_ASSIGN_OR_RETURN(const auto ids, reader.Take<int64_t>(share.ids));
     EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(ids.size() * table->spec().dim));
+    EDL_RETURN_IF_ERROR(CheckRate(share.learning_rate, &table->optimizer(), table->spec().name));
     tables.push_back({table, ids, gradients.data(), share.learning_rate});
   }
   std::vector<TensorPush> shares;
@@ -146,9 +202,11 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
     if (!tensor->has_value()) {
       return FailedPrecondition("tensor '{}' has no value yet: put one", tensor->spec().name);
     }
+    EDL_RETURN_IF_ERROR(CheckRate(share.learning_rate, tensor->optimizer(), tensor->spec().name));
     shares.push_back({tensor, gradients.data(), share.learning_rate});
   }
   EDL_RETURN_IF_ERROR(reader.End());
+  if (!push.refused) EDL_RETURN_IF_ERROR(ReserveRows(tables));
 
   if (!push.refused && IsStale(push)) {
     const Marks::Verdict seen = marks_.Look(push.lease, push.shard, push.batch);
@@ -158,6 +216,7 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
     }
   }
   const Marks::Verdict verdict = marks_.Count(push.lease, push.shard, push.batch);
+  trained_ = trained_ || verdict.outcome == Marks::Outcome::kApplied;
   if (verdict.outcome == Marks::Outcome::kApplied && push.refused) {
     ++refused_;
   } else if (verdict.outcome == Marks::Outcome::kApplied && InRounds()) {
@@ -181,26 +240,42 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
   return wire::PushAnswer{.outcome = verdict.outcome, .mark = verdict.mark, .version = version_};
 }
 
+Status Lane::ReserveRows(const std::vector<TablePush>& pushes) {
+  for (const TablePush& push : pushes) {
+    const auto round = round_.rows().find(push.table);
+    const size_t in_round = round == round_.rows().end() ? 0 : round->second.ids.size();
+    EDL_RETURN_IF_ERROR(push.table->Reserve(push.ids.size() + in_round));
+  }
+  return Ok();
+}
+
 void Lane::CountSteps(const Marks::Verdict& verdict) {
   ++version_;
   for (size_t bucket = first_; bucket < end_; ++bucket) {
     if (Takes(verdict, static_cast<wire::Bucket>(bucket))) ++steps_[bucket];
   }
-  if (verdict.lacked.has_value()) CheckSteps();  // else they agree as before
+  if (verdict.lacked.has_value()) {
+    CheckSteps();
+  } else {
+    ++most_steps_;  // they agree as before
+  }
 }
 
 void Lane::CheckSteps() {
   steps_agree_ = std::all_of(steps_.begin() + first_, steps_.begin() + static_cast<ptrdiff_t>(end_),
                              [&](uint64_t step) { return step == steps_[first_]; });
+  most_steps_ =
+      *std::max_element(steps_.begin() + first_, steps_.begin() + static_cast<ptrdiff_t>(end_));
 }
 
 void Lane::Apply(const TablePush& push, const Marks::Verdict& verdict) {
   Table& table = *push.table;
   const bool by_step = table.optimizer().counts_steps();
+  const auto now = static_cast<uint32_t>(most_steps_);
   if (!verdict.lacked.has_value() && (steps_agree_ || !by_step)) {
     table.Push(
         push.ids, push.gradients,
-        {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(steps_[first_])});
+        {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(steps_[first_])}, now);
     return;
   }
   // Buckets differ: those that take part are sorted by the step that they are at.
@@ -220,7 +295,7 @@ void Lane::Apply(const TablePush& push, const Marks::Verdict& verdict) {
   }
   for (const auto& [number, rows] : by_number) {
     table.Push(rows.ids, rows.gradients.data(),
-               {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(number)});
+               {.learning_rate = push.learning_rate, .number = static_cast<int64_t>(number)}, now);
   }
 }
 
@@ -230,14 +305,6 @@ void Lane::Apply(const TensorPush& push, const Marks::Verdict& verdict) {
     return Step{.learning_rate = push.learning_rate,
                 .number = static_cast<int64_t>(steps_[bucket])};
   });
-}
-
-bool Lane::IsEmpty() const {
-  return rows() == 0 && marks_.shards() == 0 &&
-         std::ranges::none_of(tensors_, [](const auto& entry) {
-           return std::ranges::any_of(entry.second->blocks(),
-                                      [](const auto& block) { return block.has_value(); });
-         });
 }
 
 size_t Lane::rows() const {

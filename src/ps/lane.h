@@ -37,6 +37,8 @@ class Lane {
     std::vector<TensorShare*> tensors;
   };
   // Makes what is not there yet. FailedPrecondition: something is declared otherwise already.
+  // InvalidArgument: a bound is below what the lane needs. ResourceExhausted: it is too much. A
+  // failure changes nothing.
   Result<Names> Declare(const Declaration& declaration);
 
   Result<wire::PutAnswer> Put(const Names& names, const wire::Put& put,
@@ -50,6 +52,7 @@ class Lane {
     size_t bytes = 0;  // of the answer's tensor part
   };
   // InvalidArgument: the message is not sound. FailedPrecondition: a tensor has no value yet.
+  // ResourceExhausted: there is no memory for new rows.
   Result<PullPlan> Plan(const Names& names, const wire::Pull& pull,
                         std::span<const std::byte> tensors) const;
   // REQUIRES: plan.bytes at `out`.
@@ -76,17 +79,45 @@ class Lane {
   // Saves until `is_enough` says so, which is asked now and then. False: all was given, and the
   // save has ended.
   bool SaveSome(const std::function<bool()>& is_enough);
+  // Bytes of blocks that are not saved yet: what a push may have to copy at once, at most.
+  size_t BlockBytesToSave() const;
   // Gives the save up.
   void EndSave();
-  // Takes what a part has of this lane's buckets; DataLoss tells what is wrong with it. After the
-  // last one, EndRestore(). REQUIRES: nothing was asked of the lane yet.
+  // Takes what a part has of this lane's buckets; DataLoss tells what is wrong with it. A part
+  // that has none of them is not read further than its head. After the last one, EndRestore().
+  // REQUIRES: nothing was asked of the lane yet.
   Status Restore(PartReader& part, bool with_marks = true);
-  void EndRestore();
-  // Forgets everything. REQUIRES: no save is under way, and nobody has names of it.
-  void Clear();
+  // After the last part, if there was any. DataLoss: there was, and some buckets of the lane are in
+  // none of them, or in two.
+  Status EndRestore(bool had_parts = true);
 
-  // Whether nothing was put, made or opened yet.
-  bool IsEmpty() const;
+  struct BucketRange {
+    size_t first = 0;
+    size_t end = 0;
+  };
+  // The buckets of the part with that head. DataLoss: it names none.
+  static Result<BucketRange> RangeOf(const Chunk& head);
+  // A part that is taken chunk by chunk: its chunks mean what its head says.
+  struct PartRestore {
+    bool with_marks = true;
+    Names names = {};
+    BucketRange range = {};
+    bool has_head = false;
+  };
+  // Takes the next chunk of the part at `path`. REQUIRES: the part has buckets of this lane.
+  Status Take(const Chunk& chunk, PartRestore& part, std::string_view path);
+
+  // An empty lane of the same buckets, to be restored and adopted.
+  std::unique_ptr<Lane> MakeEmpty() const;
+  // Takes over all that the other has. Names that were declared before mean nothing any more, and
+  // the generation rises. REQUIRES: MakeEmpty() made it, and no save is or was under way since.
+  void Adopt(Lane&& other);
+  uint64_t generation() const { return generation_; }
+  // Whether a shard was opened or a batch applied since the lane was made or restored. Rows that
+  // pulls made and values that were put are not trained.
+  bool trained() const { return trained_; }
+  wire::Bucket first() const { return first_; }
+  size_t end() const { return end_; }
 
   Marks& marks() { return marks_; }
   // Pushes that it has applied.
@@ -122,20 +153,21 @@ class Lane {
     size_t tables_done = 0;
     size_t tensors_done = 0;
   };
-  // What the numbers in a part's chunks mean.
-  struct Restoring {
-    Names names;
-    size_t first = 0;  // bucket of the part
-    bool with_marks = true;
-  };
+  double ShareOfIds() const;
+  Status CheckBounds(const Declaration& declaration) const;
+  Status CheckDeclaration(const Declaration& declaration) const;
+  // As Declare, with any bounds.
+  Result<Names> Add(const Declaration& declaration);
+  // Makes room for all rows that the pushes may make.
+  Status ReserveRows(const std::vector<TablePush>& pushes);
 
-  Status RestoreHead(const Chunk& chunk, Restoring& restoring);
+  Status RestoreHead(const Chunk& chunk, PartRestore& part);
   Status RestoreMarks(const Chunk& chunk);
-  Status RestoreSteps(const Chunk& chunk, const Restoring& restoring);
-  Status RestoreRows(const Chunk& chunk, const Restoring& restoring);
-  Status RestoreCandidates(const Chunk& chunk, const Restoring& restoring);
-  Status RestoreBlock(const Chunk& chunk, const Restoring& restoring);
-  Status RestoreChunk(const Chunk& chunk, Restoring& restoring);
+  Status RestoreSteps(const Chunk& chunk, const PartRestore& part);
+  Status RestoreRows(const Chunk& chunk, const PartRestore& part);
+  Status RestoreCandidates(const Chunk& chunk, const PartRestore& part);
+  Status RestoreBlock(const Chunk& chunk, const PartRestore& part);
+  Status RestoreChunk(const Chunk& chunk, PartRestore& part);
   RecordCollector* MakeCollector(ChunkKind kind, uint32_t index, size_t record_bytes);
   bool Owns(wire::Bucket bucket) const { return bucket >= first_ && bucket < end_; }
   void CheckSteps();
@@ -149,9 +181,9 @@ class Lane {
   // Makes steps of the rounds of buckets that have at least so many gradients.
   void CloseRounds(uint32_t gradients);
   void SaveRound();
-  Status RestoreRound(const Chunk& chunk, const Restoring& restoring);
-  Status RestoreRoundRows(const Chunk& chunk, const Restoring& restoring);
-  Status RestoreRoundBlock(const Chunk& chunk, const Restoring& restoring);
+  Status RestoreRound(const Chunk& chunk, const PartRestore& part);
+  Status RestoreRoundRows(const Chunk& chunk, const PartRestore& part);
+  Status RestoreRoundBlock(const Chunk& chunk, const PartRestore& part);
 
   void CountSteps(const Marks::Verdict& verdict);
   void Apply(const TablePush& push, const Marks::Verdict& verdict);
@@ -161,6 +193,8 @@ class Lane {
     return !verdict.lacked.has_value() || (*verdict.lacked)[bucket - first_];
   }
 
+  const wire::Placement placement_;
+  const size_t place_;
   const wire::Bucket first_;
   const size_t end_;
   std::map<std::string, std::unique_ptr<Table>, std::less<>> tables_;
@@ -172,6 +206,10 @@ class Lane {
   // Pushes (or rounds) that changed each bucket, counted over the job.
   std::array<uint64_t, wire::kBuckets> steps_{};
   bool steps_agree_ = true;
+  uint64_t most_steps_ = 0;            // of a bucket: the clock by which rows grow old
+  std::vector<BucketRange> restored_;  // of the parts so far
+  bool trained_ = false;
+  uint64_t generation_ = 1;
   uint64_t version_ = 0;
   uint64_t refused_ = 0;
   SaveNumber save_ = 0;     // the last that began

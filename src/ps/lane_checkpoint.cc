@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "job/json.h"
 #include "ps/lane.h"
 #include "wire/meta.h"
 
@@ -115,18 +116,28 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
 
 bool Lane::SaveSome(const std::function<bool()>& is_enough) {
   Saving& saving = *saving_;
+  // Blocks first: every push changes all of them, and would have to copy them at once.
+  for (; saving.tensors_done < saving.tensors.size(); ++saving.tensors_done) {
+    if (saving.tensors[saving.tensors_done]->SaveSome(is_enough)) return true;
+  }
   for (; saving.tables_done < saving.tables.size(); ++saving.tables_done) {
     Table& table = *saving.tables[saving.tables_done];
     if (table.SaveSome(is_enough)) return true;
     if (table.candidates() != nullptr && table.candidates()->SaveSome(is_enough)) return true;
   }
-  for (; saving.tensors_done < saving.tensors.size(); ++saving.tensors_done) {
-    if (saving.tensors[saving.tensors_done]->SaveSome(is_enough)) return true;
-  }
   for (const auto& collector : saving.collectors) collector->End();
   saves_given_up_ = 0;
   EndSave();
   return false;
+}
+
+size_t Lane::BlockBytesToSave() const {
+  if (!saving()) return 0;
+  size_t sum = 0;
+  for (size_t i = saving_->tensors_done; i < saving_->tensors.size(); ++i) {
+    sum += saving_->tensors[i]->BytesToSave();
+  }
+  return sum;
 }
 
 void Lane::EndSave() {
@@ -140,57 +151,79 @@ void Lane::EndSave() {
 }
 
 Status Lane::Restore(PartReader& part, bool with_marks) {
-  Restoring restoring{.with_marks = with_marks};
+  PartRestore restore{.with_marks = with_marks};
   while (true) {
     EDL_ASSIGN_OR_RETURN(const std::optional<Chunk> chunk, part.Next());
     if (!chunk.has_value()) return Ok();
-    if (const Status status = RestoreChunk(*chunk, restoring); !status.ok()) {
-      // Its checksums are right, so who wrote it was wrong, or speaks another format.
-      return DataLoss("{}: {}", part.path().string(), status.message());
+    if (chunk->kind == ChunkKind::kHead) {
+      const Result<BucketRange> range = RangeOf(*chunk);
+      if (range.ok() && (range->first >= end_ || range->end <= first_)) return Ok();
     }
+    EDL_RETURN_IF_ERROR(Take(*chunk, restore, part.path().native()));
   }
 }
 
-Status Lane::RestoreChunk(const Chunk& chunk, Restoring& restoring) {
+Status Lane::Take(const Chunk& chunk, PartRestore& part, std::string_view path) {
+  const Status status = RestoreChunk(chunk, part);
+  if (status.ok() || status.code() == Code::kResourceExhausted) {
+    return Status(status).Within(path);
+  }
+  // Its checksums are right, so who wrote it was wrong, or speaks another format.
+  return DataLoss("{}: {}", path, status.message());
+}
+
+Status Lane::RestoreChunk(const Chunk& chunk, PartRestore& part) {
+  if (part.has_head == (chunk.kind == ChunkKind::kHead)) {
+    return InvalidArgument("its head is not its first chunk, or not its only one");
+  }
   switch (chunk.kind) {
     case ChunkKind::kHead:
-      return RestoreHead(chunk, restoring);
+      return RestoreHead(chunk, part);
     case ChunkKind::kMarks:
-      return restoring.with_marks ? RestoreMarks(chunk) : Ok();
+      return part.with_marks ? RestoreMarks(chunk) : Ok();
     case ChunkKind::kSteps:
-      return RestoreSteps(chunk, restoring);
+      return RestoreSteps(chunk, part);
     case ChunkKind::kRows:
-      return RestoreRows(chunk, restoring);
+      return RestoreRows(chunk, part);
     case ChunkKind::kCandidates:
-      return RestoreCandidates(chunk, restoring);
+      return RestoreCandidates(chunk, part);
     case ChunkKind::kBlock:
-      return RestoreBlock(chunk, restoring);
+      return RestoreBlock(chunk, part);
     case ChunkKind::kRound:
-      return restoring.with_marks ? RestoreRound(chunk, restoring) : Ok();
+      return part.with_marks ? RestoreRound(chunk, part) : Ok();
     case ChunkKind::kRoundRows:
-      return restoring.with_marks ? RestoreRoundRows(chunk, restoring) : Ok();
+      return part.with_marks ? RestoreRoundRows(chunk, part) : Ok();
     case ChunkKind::kRoundBlock:
-      return restoring.with_marks ? RestoreRoundBlock(chunk, restoring) : Ok();
+      return part.with_marks ? RestoreRoundBlock(chunk, part) : Ok();
     case ChunkKind::kEnd:
       break;
   }
   return InvalidArgument("a chunk of kind {}", static_cast<uint32_t>(chunk.kind));
 }
 
-Status Lane::RestoreHead(const Chunk& chunk, Restoring& restoring) {
-  const json head = json::parse(TextOf(chunk.content), nullptr, false);
-  if (!head.is_object() || head.value("format", json()) != kFormat) {
-    return InvalidArgument("it is not of format {}", kFormat);
+Result<Lane::BucketRange> Lane::RangeOf(const Chunk& head) {
+  EDL_ASSIGN_OR_RETURN(const json read, job::ParseJson(TextOf(head.content)));
+  if (!read.is_object() || read.value("format", json()) != kFormat) {
+    return DataLoss("it is not of format {}", kFormat);
   }
-  const json first = head.value("first_bucket", json());
-  if (!first.is_number_unsigned() || first.get<uint64_t>() >= wire::kBuckets) {
-    return InvalidArgument("its head names no buckets");
+  const json first = read.value("first_bucket", json());
+  const json end = read.value("end_bucket", json());
+  if (!first.is_number_unsigned() || !end.is_number_unsigned() ||
+      end.get<uint64_t>() > wire::kBuckets || first.get<uint64_t>() >= end.get<uint64_t>()) {
+    return DataLoss("its head names no buckets");
   }
-  restoring.first = first.get<size_t>();
+  return BucketRange{.first = first.get<size_t>(), .end = end.get<size_t>()};
+}
+
+Status Lane::RestoreHead(const Chunk& chunk, PartRestore& part) {
+  EDL_ASSIGN_OR_RETURN(part.range, RangeOf(chunk));
+  EDL_ASSIGN_OR_RETURN(const json head, job::ParseJson(TextOf(chunk.content)));
   EDL_ASSIGN_OR_RETURN(const Declaration declaration,
                        ParseDeclaration(head.value("parameters", json()).dump()));
-  EDL_ASSIGN_OR_RETURN(restoring.names, Declare(declaration));
+  EDL_ASSIGN_OR_RETURN(part.names, Add(declaration));
   declared_.reset();  // workers may declare another consistency than those who saved
+  restored_.push_back(part.range);
+  part.has_head = true;
   return Ok();
 }
 
@@ -215,24 +248,24 @@ Status Lane::RestoreMarks(const Chunk& chunk) {
   return InvalidArgument("its marks are none");
 }
 
-Status Lane::RestoreSteps(const Chunk& chunk, const Restoring& restoring) {
+Status Lane::RestoreSteps(const Chunk& chunk, const PartRestore& part) {
   const size_t count = chunk.content.size() / sizeof(uint64_t);
-  if (count != chunk.records || restoring.first + count > wire::kBuckets) {
+  if (count != chunk.records || part.range.first + count > wire::kBuckets) {
     return InvalidArgument("its steps are of {} buckets", count);
   }
   for (size_t i = 0; i < count; ++i) {
-    const auto bucket = static_cast<wire::Bucket>(restoring.first + i);
+    const auto bucket = static_cast<wire::Bucket>(part.range.first + i);
     if (!Owns(bucket)) continue;
     std::memcpy(&steps_[bucket], chunk.content.data() + i * sizeof(uint64_t), sizeof(uint64_t));
   }
   return Ok();
 }
 
-Status Lane::RestoreRows(const Chunk& chunk, const Restoring& restoring) {
-  if (chunk.index >= restoring.names.tables.size()) {
+Status Lane::RestoreRows(const Chunk& chunk, const PartRestore& part) {
+  if (chunk.index >= part.names.tables.size()) {
     return InvalidArgument("rows of table {}, which its head does not have", chunk.index);
   }
-  Table& table = *restoring.names.tables[chunk.index];
+  Table& table = *part.names.tables[chunk.index];
   if (chunk.records != chunk.content.size() / table.row_bytes() ||
       chunk.content.size() % table.row_bytes() != 0) {
     return InvalidArgument("{} bytes for {} rows of table '{}'", chunk.content.size(),
@@ -240,51 +273,77 @@ Status Lane::RestoreRows(const Chunk& chunk, const Restoring& restoring) {
   }
   const std::byte* record = chunk.content.data();
   for (uint64_t i = 0; i < chunk.records; ++i, record += table.row_bytes()) {
-    if (Owns(wire::BucketOf(Table::IdOfRecord(record)))) table.Restore(record);
+    if (!Owns(wire::BucketOf(Table::IdOfRecord(record)))) continue;
+    EDL_RETURN_IF_ERROR(table.Restore(record));
   }
   return Ok();
 }
 
-Status Lane::RestoreCandidates(const Chunk& chunk, const Restoring& restoring) {
-  if (chunk.index >= restoring.names.tables.size()) {
+Status Lane::RestoreCandidates(const Chunk& chunk, const PartRestore& part) {
+  if (chunk.index >= part.names.tables.size()) {
     return InvalidArgument("candidates of table {}, which its head does not have", chunk.index);
   }
-  Candidates* const candidates = restoring.names.tables[chunk.index]->candidates();
+  Candidates* const candidates = part.names.tables[chunk.index]->candidates();
   if (candidates == nullptr || chunk.content.size() % Candidates::kRecordBytes != 0) {
     return InvalidArgument("{} bytes of candidates for a table that has none",
                            chunk.content.size());
   }
   for (size_t at = 0; at < chunk.content.size(); at += Candidates::kRecordBytes) {
     const std::byte* const record = chunk.content.data() + at;
-    if (Owns(wire::BucketOf(Table::IdOfRecord(record)))) candidates->Restore(record);
+    if (!Owns(wire::BucketOf(Table::IdOfRecord(record)))) continue;
+    EDL_RETURN_IF_ERROR(candidates->Restore(record));
   }
   return Ok();
 }
 
-Status Lane::RestoreBlock(const Chunk& chunk, const Restoring& restoring) {
-  if (chunk.index >= restoring.names.tensors.size()) {
+Status Lane::RestoreBlock(const Chunk& chunk, const PartRestore& part) {
+  if (chunk.index >= part.names.tensors.size()) {
     return InvalidArgument("a block of tensor {}, which its head does not have", chunk.index);
   }
-  TensorShare& tensor = *restoring.names.tensors[chunk.index];
+  TensorShare& tensor = *part.names.tensors[chunk.index];
   if (!Owns(wire::BucketOfBlock(tensor.spec().name, chunk.records))) return Ok();
   return tensor.Restore(chunk.records, chunk.content.bytes());
 }
 
-void Lane::Clear() {
-  CHECK(!saving(), "a save is under way");
-  tables_.clear();
-  tensors_.clear();
-  marks_.Clear();
-  round_ = Round(first_, end_);
-  declared_.reset();
-  steps_.fill(0);
-  steps_agree_ = true;
-  version_ = 0;
+std::unique_ptr<Lane> Lane::MakeEmpty() const {
+  auto lane = std::make_unique<Lane>(placement_, place_);
+  lane->save_ = save_;
+  lane->saves_given_up_ = saves_given_up_;
+  return lane;
 }
 
-void Lane::EndRestore() {
+void Lane::Adopt(Lane&& other) {
+  CHECK(!saving(), "a save is under way");
+  CHECK(other.save_ == save_, "a lane of save {} takes over one of save {}", save_, other.save_);
+  tables_ = std::move(other.tables_);
+  tensors_ = std::move(other.tensors_);
+  marks_ = std::move(other.marks_);
+  declared_ = other.declared_;
+  consistency_ = other.consistency_;
+  round_ = std::move(other.round_);
+  steps_ = other.steps_;
+  steps_agree_ = other.steps_agree_;
+  most_steps_ = other.most_steps_;
+  version_ = 0;
+  trained_ = false;
+  ++generation_;
+}
+
+Status Lane::EndRestore(bool had_parts) {
   marks_.Settle();
   CheckSteps();
+  if (!had_parts) return Ok();
+  std::vector<int> parts(wire::kBuckets);
+  for (const BucketRange& range : restored_) {
+    for (size_t bucket = range.first; bucket < range.end; ++bucket) ++parts[bucket];
+  }
+  for (size_t bucket = first_; bucket < end_; ++bucket) {
+    if (parts[bucket] == 1) continue;
+    return DataLoss(
+        "the checkpoint has {} parts with bucket {}, and it must have one: {}", parts[bucket],
+        bucket, parts[bucket] == 0 ? "a part is missing" : "parts of two checkpoints are mixed");
+  }
+  return Ok();
 }
 
 }  // namespace edl::ps

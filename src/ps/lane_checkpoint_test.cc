@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -5,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -143,7 +145,7 @@ class Lanes {
         EDL_ASSIGN_OR_RETURN(const auto reader, PartReader::Open(part));
         EDL_RETURN_IF_ERROR(lane->Restore(*reader));
       }
-      lane->EndRestore();
+      EDL_RETURN_IF_ERROR(lane->EndRestore());
     }
     return Ok();
   }
@@ -171,6 +173,7 @@ class LaneCheckpointTest : public testing::Test {
 
   // Begins a save of one lane; chunks go to its part.
   void Begin(Lanes& lanes, size_t lane) {
+    fs::remove(PartOf(lane));
     writers_[lane] = *PartWriter::Create(PartOf(lane));
     lanes[lane].BeginSave(
         [this, lane](const Chunk& chunk) { ASSERT_EQ(writers_[lane]->Write(chunk), Ok()); });
@@ -352,9 +355,93 @@ TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {
   EXPECT_EQ(restore(whole + "x").code(), Code::kDataLoss);
 }
 
+TEST_F(LaneCheckpointTest, IsRefusedWhenAPartIsMissingOrThereTwice) {
+  Lanes lanes(2);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  for (size_t i = 0; i < 2; ++i) {
+    Begin(lanes, i);
+    Finish(lanes, i);
+  }
+  for (const size_t count : {1, 2, 3}) {
+    Lanes restored(count);
+    const Status missing = restored.Restore({PartOf(1)});
+    EXPECT_EQ(missing.code(), Code::kDataLoss);
+    EXPECT_THAT(missing.message(), HasSubstr("a part is missing"));
+    Lanes twice(count);
+    EXPECT_EQ(twice.Restore({PartOf(0), PartOf(1), PartOf(1)}).code(), Code::kDataLoss);
+  }
+}
+
+TEST_F(LaneCheckpointTest, ReadsOnlyTheHeadsOfPartsOfOtherLanes) {
+  Lanes lanes(4);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  lanes.Push(kLease, 0, Some(random_));
+  for (size_t i = 0; i < 4; ++i) {
+    Begin(lanes, i);
+    Finish(lanes, i);
+  }
+  const wire::Placement placement(4);
+  Lane lane(placement, 2);
+  for (size_t i = 0; i < 4; ++i) {
+    std::atomic<uint64_t> read = 0;
+    const auto reader = PartReader::Open(PartOf(i), &read);
+    ASSERT_EQ(lane.Restore(**reader), Ok());
+    EXPECT_EQ(read == fs::file_size(PartOf(i)), i == 2) << i;
+  }
+  EXPECT_EQ(lane.EndRestore(), Ok());
+}
+
+TEST_F(LaneCheckpointTest, ReplacesWhatALaneHasAtOnce) {
+  Lanes lanes(1);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  lanes.Push(kLease, 0, {1, 2, 3});
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+
+  Lanes other(1);
+  other.Declare();
+  std::vector<float> row(kDim);
+  const std::vector<int64_t> ids = {77};
+  other.names(0).tables[0]->Pull(ids, Table::Unknown::kMake, row.data());
+  EXPECT_FALSE(other[0].trained()) << "a pull trains nothing";
+  const uint64_t generation = other[0].generation();
+  const auto fresh = other[0].MakeEmpty();
+  const auto reader = PartReader::Open(PartOf(0));
+  ASSERT_EQ(fresh->Restore(**reader), Ok());
+  ASSERT_EQ(fresh->EndRestore(), Ok());
+  EXPECT_EQ(other.rows(), 1U) << "nothing has changed yet";
+  other[0].Adopt(std::move(*fresh));
+  EXPECT_GT(other[0].generation(), generation);
+  EXPECT_EQ(other.rows(), 3U);
+  EXPECT_FALSE(other[0].trained());
+  other.Declare();
+  EXPECT_EQ(other.Content(), lanes.Content());
+  EXPECT_EQ(other.Open(kLease + 1), std::vector<uint64_t>{1});
+  EXPECT_TRUE(other[0].trained());
+}
+
+TEST_F(LaneCheckpointTest, SavesBlocksBeforeRows) {
+  Lanes lanes(1);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  lanes.Open(kLease);
+  lanes.Push(kLease, 0, Some(random_));
+  Begin(lanes, 0);
+  EXPECT_EQ(lanes[0].BlockBytesToSave(), 40000U * 2 * sizeof(float));
+  while (lanes[0].BlockBytesToSave() > 0) ASSERT_TRUE(lanes[0].SaveSome([] { return true; }));
+  Finish(lanes, 0);
+}
+
 TEST_F(LaneCheckpointTest, ToAFullDiskIsAnError) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
-  EXPECT_EQ(PartWriter::Create("/dev/full").status().code(), Code::kResourceExhausted);
+  FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  if (!full.valid()) GTEST_SKIP() << "this system has no /dev/full";
+  EXPECT_EQ(PartWriter::Begin("/dev/full", {.file = std::move(full)}).status().code(),
+            Code::kResourceExhausted);
 }
 
 }  // namespace

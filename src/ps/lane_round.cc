@@ -10,15 +10,31 @@
 namespace edl::ps {
 namespace {
 
+// Rows of a round go into chunks of about so many bytes.
+constexpr size_t kRoundChunkBytes = size_t{16} << 20;
+
 wire::Buffer BufferOf(std::string_view text) {
   wire::Buffer buffer(text.size());
   std::memcpy(buffer.data(), text.data(), text.size());
   return buffer;
 }
 
-void AddFloats(wire::MetaWriter& writer, const float* values, size_t count) {
-  for (size_t i = 0; i < count; ++i) writer.Add(values[i]);
-}
+// Fills a buffer of known size. Confined.
+class BufferWriter {
+ public:
+  explicit BufferWriter(size_t size) : buffer_(size), at_(buffer_.data()) {}
+
+  template <typename Value>
+  void Add(const Value* values, size_t count) {
+    std::memcpy(at_, values, count * sizeof(Value));
+    at_ += count * sizeof(Value);
+  }
+  wire::Buffer Take() && { return std::move(buffer_); }
+
+ private:
+  wire::Buffer buffer_;
+  std::byte* at_;
+};
 
 std::vector<float> GetFloats(wire::MetaReader& reader, size_t count) {
   std::vector<float> values(count);
@@ -95,40 +111,45 @@ void Lane::SaveRound() {
     if (found == round_.rows().end() || found->second.ids.empty()) continue;
     const Round::Rows& rows = found->second;
     const size_t dim = saving_->tables[index]->spec().dim;
-    wire::MetaWriter writer;
-    writer.Add(rows.learning_rate);
-    for (size_t i = 0; i < rows.ids.size(); ++i) {
-      writer.Add(rows.ids[i]);
-      AddFloats(writer, rows.gradients.data() + i * dim, dim);
+    const size_t row_bytes = sizeof(int64_t) + dim * sizeof(float);
+    const size_t most = std::max<size_t>(kRoundChunkBytes / row_bytes, 1);
+    for (size_t first = 0; first < rows.ids.size(); first += most) {
+      const size_t count = std::min(most, rows.ids.size() - first);
+      BufferWriter writer(sizeof(rows.learning_rate) + count * row_bytes);
+      writer.Add(&rows.learning_rate, 1);
+      for (size_t i = first; i < first + count; ++i) {
+        writer.Add(&rows.ids[i], 1);
+        writer.Add(rows.gradients.data() + i * dim, dim);
+      }
+      saving_->give({.kind = ChunkKind::kRoundRows,
+                     .index = index,
+                     .records = count,
+                     .content = std::move(writer).Take()});
     }
-    saving_->give({.kind = ChunkKind::kRoundRows,
-                   .index = index,
-                   .records = rows.ids.size(),
-                   .content = BufferOf(std::move(writer).text())});
   }
   for (uint32_t index = 0; index < saving_->tensors.size(); ++index) {
     const auto found = round_.blocks().find(saving_->tensors[index]);
     if (found == round_.blocks().end()) continue;
     const float* values = found->second.gradients.data();
     for (const TensorShare::Block& block : saving_->tensors[index]->blocks()) {
-      wire::MetaWriter writer;
-      writer.Add(found->second.learning_rate);
-      AddFloats(writer, values, block.values);
+      BufferWriter writer((1 + block.values) * sizeof(float));
+      writer.Add(&found->second.learning_rate, 1);
+      writer.Add(values, block.values);
       values += block.values;
       saving_->give({.kind = ChunkKind::kRoundBlock,
                      .index = index,
                      .records = block.number,
-                     .content = BufferOf(std::move(writer).text())});
+                     .content = std::move(writer).Take()});
     }
   }
 }
 
-Status Lane::RestoreRound(const Chunk& chunk, const Restoring& restoring) {
+Status Lane::RestoreRound(const Chunk& chunk, const PartRestore& part) {
   wire::MetaReader reader(chunk.content.bytes());
   for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
     const auto contributors = reader.Get<uint32_t>();
     const auto contributed = reader.Get<uint64_t>();
-    const size_t bucket = restoring.first + i;
+    const size_t bucket = part.range.first + i;
     if (bucket >= wire::kBuckets) break;
     if (Owns(static_cast<wire::Bucket>(bucket))) {
       round_.Restore(static_cast<wire::Bucket>(bucket), contributors, contributed);
@@ -138,11 +159,11 @@ Status Lane::RestoreRound(const Chunk& chunk, const Restoring& restoring) {
   return InvalidArgument("its rounds are of other buckets");
 }
 
-Status Lane::RestoreRoundRows(const Chunk& chunk, const Restoring& restoring) {
-  if (chunk.index >= restoring.names.tables.size()) {
+Status Lane::RestoreRoundRows(const Chunk& chunk, const PartRestore& part) {
+  if (chunk.index >= part.names.tables.size()) {
     return InvalidArgument("a round of table {}, which its head does not have", chunk.index);
   }
-  Table& table = *restoring.names.tables[chunk.index];
+  Table& table = *part.names.tables[chunk.index];
   wire::MetaReader reader(chunk.content.bytes());
   const auto learning_rate = reader.Get<float>();
   for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
@@ -155,11 +176,11 @@ Status Lane::RestoreRoundRows(const Chunk& chunk, const Restoring& restoring) {
   return InvalidArgument("its round of table '{}' has another length", table.spec().name);
 }
 
-Status Lane::RestoreRoundBlock(const Chunk& chunk, const Restoring& restoring) {
-  if (chunk.index >= restoring.names.tensors.size()) {
+Status Lane::RestoreRoundBlock(const Chunk& chunk, const PartRestore& part) {
+  if (chunk.index >= part.names.tensors.size()) {
     return InvalidArgument("a round of tensor {}, which its head does not have", chunk.index);
   }
-  TensorShare& tensor = *restoring.names.tensors[chunk.index];
+  TensorShare& tensor = *part.names.tensors[chunk.index];
   Round::Blocks& blocks = round_.BlocksOf(tensor);
   float* values = blocks.gradients.data();
   for (const TensorShare::Block& block : tensor.blocks()) {

@@ -15,15 +15,22 @@ constexpr Duration kSlice = std::chrono::microseconds(200);
 
 struct LaneSaver::Disk {
   std::filesystem::path path;
+  CheckpointFiles files;
   std::unique_ptr<PartWriter> writer;
+  bool created = false;  // the file is this save's, which removes no other
   Status status;
 
+  void Create() {
+    Result<CheckpointFiles::Created> file = files.Create(path);
+    status = file.status();
+    if (!file.ok()) return;
+    created = true;
+    Result<std::unique_ptr<PartWriter>> begun = PartWriter::Begin(path, *std::move(file));
+    status = begun.status();
+    if (begun.ok()) writer = *std::move(begun);
+  }
   void Write(const Chunk& chunk) {
-    if (status.ok() && writer == nullptr) {
-      Result<std::unique_ptr<PartWriter>> created = PartWriter::Create(path);
-      status = created.status();
-      if (created.ok()) writer = *std::move(created);
-    }
+    if (status.ok() && writer == nullptr) Create();
     if (status.ok()) status = writer->Write(chunk);
   }
   Result<uint64_t> Finish() {
@@ -32,15 +39,16 @@ struct LaneSaver::Disk {
   }
   void Remove() {
     writer.reset();
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
+    if (status.ok()) status = Cancelled("the save was given up");
+    if (std::exchange(created, false)) files.Remove(path);
   }
 };
 
 LaneSaver::LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop,
                      const Clock& clock, size_t buffer_bytes, std::function<void()> on_room,
-                     std::atomic<uint64_t>* saved_bytes)
-    : lane_(lane),
+                     std::atomic<uint64_t>* saved_bytes, CheckpointFiles files)
+    : files_(std::move(files)),
+      lane_(lane),
       lane_loop_(lane_loop),
       disk_loop_(disk_loop),
       clock_(clock),
@@ -54,6 +62,14 @@ LaneSaver::~LaneSaver() {
   *alive_ = false;
   lane_loop_.SetWork(nullptr);
   lane_.EndSave();
+  if (disk_ != nullptr) disk_loop_.Post([disk = disk_] { disk->Remove(); });
+}
+
+void LaneSaver::Cancel() {
+  if (disk_ == nullptr) return;
+  lane_.EndSave();
+  disk_loop_.Post([disk = disk_] { disk->Remove(); });
+  End(Cancelled("the save was given up"));
 }
 
 Status LaneSaver::Begin(const std::filesystem::path& path, OnDone on_done) {
@@ -62,6 +78,7 @@ Status LaneSaver::Begin(const std::filesystem::path& path, OnDone on_done) {
   }
   disk_ = std::make_shared<Disk>();
   disk_->path = path;
+  disk_->files = files_;
   on_done_ = std::move(on_done);
   began_ = clock_.Now();
   longest_pause_ = {};
@@ -95,9 +112,11 @@ void LaneSaver::Give(Chunk chunk) {
 bool LaneSaver::DoSlice() {
   if (!lane_.saving() || waiting_bytes_ > buffer_bytes_ / 2) return false;
   const Time begin = clock_.Now();
+  const bool was_full = IsFull();
   const bool more = lane_.SaveSome([&] { return clock_.Now() - begin >= kSlice; });
   longest_pause_ = std::max<Duration>(longest_pause_, clock_.Now() - begin);
   if (!more) Finish();
+  if (was_full && !IsFull()) on_room_();
   return more;
 }
 

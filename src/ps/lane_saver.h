@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "ps/checkpoint_files.h"
 #include "ps/lane.h"
 #include "wire/event_loop.h"
 
@@ -30,16 +31,25 @@ class LaneSaver {
   // is raised by what was written.
   LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop, const Clock& clock,
             size_t buffer_bytes, std::function<void()> on_room,
-            std::atomic<uint64_t>* saved_bytes = nullptr);
+            std::atomic<uint64_t>* saved_bytes = nullptr,
+            CheckpointFiles files = CheckpointFiles::Anywhere());
   ~LaneSaver();
 
   using OnDone = std::function<void(const Result<Saved>&)>;
-  // Saves the lane as it is now to that file; `on_done` is called when it will survive a loss of
-  // power, or has failed, and then there is no file. FailedPrecondition: a save is under way.
+  // Saves the lane as it is now to that file, which must not be there yet; `on_done` is called when
+  // it will survive a loss of power, or has failed, and then there is no file. FailedPrecondition:
+  // a save is under way.
   Status Begin(const std::filesystem::path& path, OnDone on_done);
+  // Gives up the save that is under way, if any, and removes its file.
+  void Cancel();
 
-  // Whether a push, which may have to put many rows aside, is to wait.
-  bool IsFull() const { return lane_.saving() && waiting_bytes_ > buffer_bytes_; }
+  bool running() const { return disk_ != nullptr; }
+
+  // Whether a push, which may have to copy many rows and blocks into the save first, is to wait.
+  bool IsFull() const {
+    return lane_.saving() &&
+           (waiting_bytes_ > buffer_bytes_ || lane_.BlockBytesToSave() > buffer_bytes_);
+  }
 
  private:
   // What the disk's thread has, from Begin to the end. Shared with what is posted there.
@@ -52,6 +62,7 @@ class LaneSaver {
   void Finish();
   void End(const Result<Saved>& result);
 
+  const CheckpointFiles files_;
   Lane& lane_;
   wire::EventLoop& lane_loop_;
   wire::EventLoop& disk_loop_;

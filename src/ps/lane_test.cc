@@ -213,6 +213,96 @@ TEST_F(LaneTest, RefusesATableThatWasDeclaredOtherwise) {
   EXPECT_THAT(names.status().message(), HasSubstr("table 't'"));
 }
 
+TEST_F(LaneTest, ADeclarationThatIsRefusedChangesNothing) {
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  const auto first = ParseDeclaration(R"({"tables": [{"name": "t", "dim": 2}]})");
+  ASSERT_TRUE(lane_->Declare(*first).ok());
+  // As after a restore: anybody may say which consistency it is from now on.
+  auto fresh = lane_->MakeEmpty();
+  const auto wrong = ParseDeclaration(R"({"consistency": {"gradients": 3},
+      "tables": [{"name": "t", "dim": 2}, {"name": "u", "dim": 1, "most_bytes": 1}]})");
+  EXPECT_FALSE(fresh->Declare(*wrong).ok());
+  EXPECT_TRUE(fresh->Declare(*first).ok()) << "the consistency of a refused declaration stayed";
+}
+
+TEST_F(LaneTest, RefusesABoundThatItCannotKeepAndTellsTheLeast) {
+  const auto declare = [](const std::string& most_bytes) {
+    const auto declaration = ParseDeclaration(
+        R"({"tables": [{"name": "b", "dim": 100000, "optimizer": {"name": "Adam"},
+            "most_bytes": )" +
+        most_bytes + "}]}");
+    return Lane(wire::Placement(16), 3).Declare(*declaration).status();
+  };
+  const Status refused = declare("1048576");
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("table 'b': most_bytes=1048576 is too little"));
+  const std::string least = refused.message().substr(refused.message().rfind(' ') + 1);
+  EXPECT_EQ(declare(least), Ok());
+}
+
+TEST_F(LaneTest, RefusesMoreTensorValuesThanAnyServerHas) {
+  std::string tensors;
+  for (int i = 0; i < 5; ++i) {
+    tensors += fmt::format(R"({}{{"name": "d{}", "size": 4294967296}})", i > 0 ? "," : "", i);
+  }
+  const auto declaration = ParseDeclaration(R"({"tensors": [)" + tensors + "]}");
+  Lane lane(wire::Placement(1024), 0);
+  EXPECT_EQ(lane.Declare(*declaration).status().code(), Code::kResourceExhausted);
+}
+
+TEST_F(LaneTest, RefusesLearningRatesThatAreNoNumbers) {
+  OpenShard();
+  PutAll();
+  for (const float rate : {INFINITY, -INFINITY, NAN}) {
+    const wire::Push push{
+        .lease = kLease, .shard = kShard, .tables = {{.ids = 1, .learning_rate = rate}}};
+    const auto tensors = Tensors().Add<int64_t>({1}).Add<float>({1, 1});
+    EXPECT_EQ(lane_->Push(names_, push, tensors).status().code(), Code::kInvalidArgument);
+    const wire::Push dense{
+        .lease = kLease, .shard = kShard, .tensors = {{.tensor = 0, .learning_rate = rate}}};
+    EXPECT_EQ(lane_->Push(names_, dense, Tensors().Add<float>({1, 1, 1})).status().code(),
+              Code::kInvalidArgument);
+  }
+  EXPECT_EQ(Push(0, {1})->outcome, Outcome::kApplied) << "a refused push was counted";
+}
+
+TEST_F(LaneTest, RefusesARateOfZeroForFtrl) {
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  Declare(R"({"name": "Ftrl"})");
+  OpenShard();
+  const wire::Push push{.lease = kLease, .shard = kShard, .tables = {{.ids = 1}}};
+  const auto tensors = Tensors().Add<int64_t>({1}).Add<float>({1, 1});
+  EXPECT_THAT(lane_->Push(names_, push, tensors).status().message(), HasSubstr("above 0 for Ftrl"));
+}
+
+// Buckets that come from other lanes may differ in the batches that they have of an open shard.
+TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
+  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  const auto declaration = ParseDeclaration(
+      R"({"tables": [{"name": "t", "dim": 2, "evict_after": 10,
+                      "initializer": {"name": "zeros"}, "optimizer": {"name": "Adagrad"}}]})");
+  names_ = *lane_->Declare(*declaration);
+  OpenShard();
+  for (uint64_t batch = 0; batch < 50; ++batch) ASSERT_TRUE(Push(batch, {1, 2}).ok());
+  const wire::ShardKey differs{.ledger = 1, .dataset = 9};
+  const wire::Bucket ahead = wire::BucketOf(1);
+  lane_->marks().Restore(
+      {.first = ahead, .end = ahead + 1U, .shard = differs, .lease = kLease, .mark = 1});
+  lane_->marks().Settle();
+  const wire::Push again{
+      .lease = kLease, .shard = differs, .batch = 0, .tables = {{.ids = 2, .learning_rate = 1}}};
+  ASSERT_EQ(
+      lane_->Push(names_, again, Tensors().Add<int64_t>({1, 2}).Add(std::vector<float>(4, -1)))
+          ->outcome,
+      Outcome::kApplied);
+  for (uint64_t batch = 50; batch < 55; ++batch) ASSERT_TRUE(Push(batch, {3}).ok());
+  EXPECT_EQ(lane_->evicted(), 0U) << "rows that were trained a moment ago are forgotten";
+  for (uint64_t batch = 55; batch < 90; ++batch) ASSERT_TRUE(Push(batch, {3, 4, 5}).ok());
+  EXPECT_EQ(lane_->evicted(), 2U);
+}
+
 TEST_F(LaneTest, HasItsOwnBlocksOfATensorOnly) {
   const auto declaration = ParseDeclaration(R"({"tensors": [{"name": "big", "size": 100000}]})");
   const wire::Placement placement(3);

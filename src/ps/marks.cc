@@ -15,12 +15,36 @@ Result<uint64_t> Marks::Open(uint64_t lease, const wire::ShardKey& shard) {
   if (lease < floor_) {
     return Aborted("lease {} is over: the lowest that is open is {}", lease, floor_);
   }
-  Shard& found = shards_[shard];
+  const auto [entry, is_new] = shards_.try_emplace(shard);
+  Shard& found = entry->second;
   if (lease < found.lease) {
     return Aborted("lease {} is over: its shard has lease {} now", lease, found.lease);
   }
   found.lease = lease;
-  return found.mark;
+  found.used = ++uses_;
+  const uint64_t mark = found.mark;
+  if (is_new && lease == kOwnLease && ++own_shards_ > kMostOwnShards) ForgetOldOwnShards();
+  return mark;
+}
+
+// An eighth of them at a time, so that it is seldom done.
+void Marks::ForgetOldOwnShards() {
+  std::vector<uint64_t> used;
+  for (const auto& [key, shard] : shards_) {
+    if (shard.lease == kOwnLease) used.push_back(shard.used);
+  }
+  const size_t most = kMostOwnShards - kMostOwnShards / 8;
+  own_shards_ = std::min(used.size(), most);
+  if (used.size() <= most) return;
+  const auto last_gone = used.begin() + static_cast<ptrdiff_t>(used.size() - most - 1);
+  std::nth_element(used.begin(), last_gone, used.end());
+  size_t gone = used.size() - most;
+  std::erase_if(shards_, [&, at_most = *last_gone](const auto& entry) {
+    const Shard& shard = entry.second;
+    if (shard.lease != kOwnLease || shard.used > at_most || gone == 0) return false;
+    --gone;
+    return true;
+  });
 }
 
 Marks::Verdict Marks::Look(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) const {
@@ -39,6 +63,7 @@ Marks::Verdict Marks::Count(uint64_t lease, const wire::ShardKey& shard, uint64_
   Verdict verdict = Look(lease, shard, batch);
   if (verdict.outcome != Outcome::kApplied) return verdict;
   Shard& known = shards_.find(shard)->second;
+  known.used = ++uses_;
   if (known.differs.empty()) {
     ++known.mark;
   } else {
@@ -61,11 +86,6 @@ void Marks::Drop(const job::ShardSet& covered) {
            covered.Contains(static_cast<int64_t>(key.dataset), key.generation, key.epoch,
                             key.ordinal);
   });
-}
-
-void Marks::Clear() {
-  shards_.clear();
-  floor_ = 0;
 }
 
 std::vector<Marks::Entry> Marks::Entries() const {
@@ -93,7 +113,9 @@ void Marks::Restore(const Entry& entry) {
   const size_t begin = std::max<size_t>(entry.first, first_);
   const size_t end = std::min(entry.end, first_ + size_);
   if (begin >= end) return;
-  Shard& shard = shards_[entry.shard];
+  const auto [found, is_new] = shards_.try_emplace(entry.shard);
+  Shard& shard = found->second;
+  if (is_new && entry.lease == kOwnLease) ++own_shards_;
   if (shard.differs.empty()) shard.differs.resize(size_, shard.mark);
   shard.lease = std::max(shard.lease, entry.lease);
   std::fill(shard.differs.begin() + static_cast<ptrdiff_t>(begin - first_),

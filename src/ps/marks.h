@@ -24,6 +24,12 @@ class Marks {
   // Of the buckets first..end-1.
   Marks(wire::Bucket first, size_t end) : first_(first), size_(end - first) {}
 
+  // The lease of clients that count batches by themselves, without a master: it is never over.
+  static constexpr uint64_t kOwnLease = UINT64_MAX;
+  // Shards with it are remembered up to so many. Above that those that were not pushed for longest
+  // are forgotten: their clients are long gone.
+  static constexpr size_t kMostOwnShards = 16'384;
+
   // A worker is about to push a shard under a lease: tells the first batch that a bucket lacks.
   // FailedPrecondition: the lease is over, or the shard has a newer one.
   Result<uint64_t> Open(uint64_t lease, const wire::ShardKey& shard);
@@ -45,8 +51,6 @@ class Marks {
   // Forgets shards that no restore will ask for and whose every lease is below the floor: what is
   // still pushed under one is refused by that.
   void Drop(const job::ShardSet& covered);
-  // Forgets all.
-  void Clear();
 
   // What the buckets first..end-1 are known to have applied of a shard: for saving and restoring.
   struct Entry {
@@ -69,16 +73,20 @@ class Marks {
 
  private:
   struct Shard {
+    uint64_t used = 0;  // when it was opened or counted last
     uint64_t lease = 0;
     uint64_t mark = 0;              // of all buckets, or the lowest
     std::vector<uint64_t> differs;  // by bucket, where they do not agree; else empty
   };
 
   static void SettleOne(Shard& shard);
+  void ForgetOldOwnShards();
 
-  const wire::Bucket first_;
-  const size_t size_;
+  wire::Bucket first_;
+  size_t size_;
   uint64_t floor_ = 0;
+  uint64_t uses_ = 0;
+  size_t own_shards_ = 0;  // with kOwnLease, or more
   std::unordered_map<wire::ShardKey, Shard, wire::ShardKeyHash> shards_;
 };
 

@@ -136,5 +136,19 @@ TEST(Marks, ComeBackAsTheyWereSavedWhateverTheLanes) {
   EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);
 }
 
+TEST(Marks, ForgetClientsThatAreLongGone) {
+  Marks marks(0, 4);
+  const auto key = [](uint64_t client) { return wire::ShardKey{.ledger = 1000 + client}; };
+  for (uint64_t client = 0; client < 2 * Marks::kMostOwnShards; ++client) {
+    Opened(marks, Marks::kOwnLease, key(client));
+    if (client == 100) Opened(marks, kLease);
+    // One of them goes on all the time.
+    ASSERT_NE(marks.Look(Marks::kOwnLease, key(0), 0).outcome, Outcome::kNotOpen);
+    Opened(marks, Marks::kOwnLease, key(0));
+  }
+  EXPECT_LE(marks.shards(), Marks::kMostOwnShards + 1);
+  EXPECT_EQ(marks.Look(kLease, kShard, 0).outcome, Outcome::kApplied) << "a master's shard stays";
+}
+
 }  // namespace
 }  // namespace edl::ps

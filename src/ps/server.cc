@@ -15,6 +15,12 @@ namespace {
 
 // Connections that have not said what they want; the oldest goes when there are more.
 constexpr size_t kMostGuests = 256;
+// Questions of a guest, who has to say in the end which lane it is for.
+constexpr int kMostHellos = 64;
+// Until connections are taken again after the process had no descriptors left.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr std::chrono::seconds kLogEvery{1};
+constexpr size_t kMostOfCaller = 100;
 // A guest is read no further than a Hello may be long.
 constexpr wire::FrameLimits kHelloLimits{.body_bytes = 64 << 10, .meta_bytes = 64 << 10};
 
@@ -28,6 +34,19 @@ bool IsSame(std::string_view given, std::string_view wanted) {
   return differs == 0;
 }
 
+// What a caller says of itself, for a message: short, on one line.
+std::string Printable(std::string_view caller) {
+  std::string shown(caller.substr(0, kMostOfCaller));
+  std::ranges::replace_if(
+      shown, [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return shown.empty() ? "a caller without a name" : shown;
+}
+
+CheckpointFiles FilesOf(const ServerOptions& options) {
+  const bool anywhere = options.checkpoint_roots.empty() && !options.token.empty();
+  return anywhere ? CheckpointFiles::Anywhere() : CheckpointFiles::Below(options.checkpoint_roots);
+}
+
 }  // namespace
 
 struct Server::Worker {
@@ -38,11 +57,43 @@ struct Server::Worker {
     service.managed = options.managed;
     service.serves = service.may_push = !options.managed;
     service.on_change = [this] { thread.loop().Post([this] { ResumeAll(); }); };
+    const CheckpointFiles files = FilesOf(options);
+    const size_t buffer_bytes = std::max<size_t>(options.save_buffer_bytes / options.lanes, 1);
     thread.Run([&] {
       saver = std::make_unique<LaneSaver>(
-          lane, thread.loop(), disk, clock, options.save_buffer_bytes, [this] { ResumeAll(); },
-          &counters.saved_bytes);
+          lane, thread.loop(), disk, clock, buffer_bytes, [this] { ResumeAll(); },
+          &counters.saved_bytes, files);
+      restorer = std::make_unique<LaneRestorer>(thread.loop(), files, &counters.restored_bytes);
     });
+  }
+
+  // Looks every now and then whether the master still asks. Fails when there are no descriptors.
+  Status Watch(Duration fence_after) {
+    Status status;
+    thread.Run([&] {
+      Result<std::unique_ptr<Timer>> made =
+          Timer::Make(thread.loop(), [this, fence_after] { LookForMaster(fence_after); });
+      status = made.status();
+      if (!made.ok()) return;
+      timer = *std::move(made);
+      timer->SetEvery(fence_after / 10);
+    });
+    return status;
+  }
+
+  void LookForMaster(Duration fence_after) {
+    const Time now = clock.Now();
+    if (!service.serves || now - service.asked < fence_after) return;
+    if (!service.fenced) {
+      LOG_WARNING("the master has not asked for {} s: no pushes are taken until it does",
+                  std::chrono::duration_cast<std::chrono::seconds>(now - service.asked).count());
+    } else if (now - dropped < fence_after) {
+      return;
+    }
+    // Who comes back while it lasts is sent away again, to find a successor at the address.
+    service.fenced = true;
+    dropped = now;
+    for (const auto& [number, session] : sessions) session->DropWorker();
   }
 
   void ResumeAll() {
@@ -57,8 +108,8 @@ struct Server::Worker {
       thread.loop().Post([this, number] { sessions.erase(number); });
     };
     sessions[number] =
-        std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane, *saver, service,
-                                  counters, hello, welcome, clock, on_end);
+        std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane, *saver, *restorer,
+                                  service, counters, hello, welcome, clock, on_end);
   }
 
   LaneState State() const {
@@ -93,12 +144,17 @@ struct Server::Worker {
   LaneCounters counters;
   LaneService service;
   std::unique_ptr<LaneSaver> saver;
+  std::unique_ptr<LaneRestorer> restorer;
+  std::unique_ptr<Timer> timer;  // null: no master has to ask
+  Time dropped;                  // when workers were sent away last
   uint64_t last_session = 0;
   std::map<uint64_t, std::unique_ptr<Session>> sessions;
   wire::LoopThread thread;  // ends before what it uses
 };
 
 struct Server::Guest {
+  uint64_t number = 0;
+  int hellos = 0;
   std::unique_ptr<wire::Connection> connection;
 };
 
@@ -115,20 +171,34 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
                            options.servers);
   }
   EDL_ASSIGN_OR_RETURN(wire::TcpListener tcp, wire::ListenTcp(options.host, options.port));
-  EDL_ASSIGN_OR_RETURN(FileDescriptor unix, wire::ListenUnix(wire::RingName(tcp.port)));
+  FileDescriptor unix;
+  if (Result<FileDescriptor> listener = wire::ListenUnix(wire::RingName(tcp.port)); listener.ok()) {
+    unix = *std::move(listener);
+  } else {
+    LOG_WARNING("no shared memory for clients, only TCP: {}", listener.status().message());
+  }
   std::vector<std::unique_ptr<wire::EventLoop>> loops;
   for (size_t i = 0; i < options.lanes + 2; ++i) {
     EDL_ASSIGN_OR_RETURN(auto loop, wire::EventLoop::Make());
     loops.push_back(std::move(loop));
   }
-  return std::unique_ptr<Server>(new Server(std::move(options), clock, tcp.port,
+  std::unique_ptr<Server> server(new Server(std::move(options), clock, tcp.port,
                                             std::move(tcp.socket), std::move(unix),
                                             std::move(loops)));
+  const ServerOptions& set = server->options_;
+  for (const auto& worker : server->workers_) {
+    if (set.managed && set.fence_after > Duration::zero()) {
+      EDL_RETURN_IF_ERROR(worker->Watch(set.fence_after));
+    }
+  }
+  EDL_RETURN_IF_ERROR(server->BeginAccepting());
+  return server;
 }
 
 Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
                FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops)
     : options_(std::move(options)),
+      clock_(clock),
       port_(port),
       tcp_(std::move(tcp)),
       unix_(std::move(unix)),
@@ -140,48 +210,82 @@ Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDes
                                                 std::move(loops[i]), disk_.loop(), clock,
                                                 options_));
   }
-  door_.Run([this] {
-    door_.loop().Add(tcp_.get(), POLLIN, [this] { AcceptTcp(); });
-    door_.loop().Add(unix_.get(), POLLIN, [this] { AcceptRing(); });
+}
+
+Status Server::BeginAccepting() {
+  Status status;
+  door_.Run([&] {
+    Result<std::unique_ptr<Timer>> made = Timer::Make(door_.loop(), [this] { SetAccepting(true); });
+    status = made.status();
+    if (!made.ok()) return;
+    resume_ = *std::move(made);
+    SetAccepting(true);
   });
+  return status;
 }
 
 Server::~Server() {
   // Nobody comes any more before the lanes end.
   door_.Run([this] {
-    door_.loop().Remove(tcp_.get());
-    door_.loop().Remove(unix_.get());
+    SetAccepting(false);
+    resume_.reset();
     guests_.clear();
     for (const FileDescriptor& ring : rings_) door_.loop().Remove(ring.get());
     rings_.clear();
   });
   for (const auto& worker : workers_) {
     worker->thread.Run([&] {
+      worker->timer.reset();
       worker->sessions.clear();
+      worker->restorer.reset();
       worker->saver.reset();
     });
+  }
+  // What the disk's thread still has posts to the lanes' loops, which end before it does.
+  disk_.Run([] {});
+}
+
+void Server::SetAccepting(bool accepting) {
+  if (accepting == std::exchange(accepting_, accepting)) return;
+  wire::EventLoop& loop = door_.loop();
+  if (accepting) {
+    loop.Add(tcp_.get(), POLLIN, [this] { AcceptTcp(); });
+    if (unix_.valid()) loop.Add(unix_.get(), POLLIN, [this] { AcceptRing(); });
+  } else {
+    loop.Remove(tcp_.get());
+    if (unix_.valid()) loop.Remove(unix_.get());
+  }
+}
+
+void Server::PauseAccepting(const Status& why) {
+  LogRefused(why.message());
+  SetAccepting(false);
+  resume_->SetOnce(kAcceptPause);
+}
+
+template <typename Take>
+void Server::AcceptAll(const FileDescriptor& listener, const Take& take) {
+  while (accepting_) {
+    Result<std::optional<FileDescriptor>> accepted = wire::Accept(listener);
+    if (!accepted.ok()) return PauseAccepting(accepted.status());
+    if (!accepted->has_value()) return;
+    take(**std::move(accepted));
   }
 }
 
 void Server::AcceptTcp() {
-  while (true) {
-    Result<std::optional<FileDescriptor>> accepted = wire::Accept(tcp_);
-    if (!accepted.ok()) LOG_WARNING("{}", accepted.status().message());
-    if (!accepted.ok() || !accepted->has_value()) return;
-    Admit(std::make_unique<wire::SocketStream>(**std::move(accepted)));
-  }
+  AcceptAll(tcp_, [this](FileDescriptor socket) {
+    Admit(std::make_unique<wire::SocketStream>(std::move(socket)));
+  });
 }
 
 void Server::AcceptRing() {
-  while (true) {
-    Result<std::optional<FileDescriptor>> accepted = wire::Accept(unix_);
-    if (!accepted.ok()) LOG_WARNING("{}", accepted.status().message());
-    if (!accepted.ok() || !accepted->has_value()) return;
+  AcceptAll(unix_, [this](FileDescriptor accepted) {
     if (rings_.size() >= kMostGuests) {
       door_.loop().Remove(rings_.front().get());
       rings_.pop_front();
     }
-    const auto entry = rings_.insert(rings_.end(), **std::move(accepted));
+    const auto entry = rings_.insert(rings_.end(), std::move(accepted));
     // Its memory comes with the first byte.
     door_.loop().Add(entry->get(), POLLIN, [this, entry] {
       FileDescriptor socket = std::move(*entry);
@@ -191,34 +295,44 @@ void Server::AcceptRing() {
       if (stream.ok()) {
         Admit(*std::move(stream));
       } else {
-        LOG_INFO("a connection through shared memory was refused: {}", stream.status().message());
+        LogRefused(stream.status().message());
       }
     });
+  });
+}
+
+void Server::LogRefused(std::string_view what) {
+  const Time now = clock_.Now();
+  if (now - logged_ < kLogEvery) {
+    ++not_logged_;
+    return;
   }
+  logged_ = now;
+  LOG_WARNING("a connection was refused: {} ({} more since the last message)", what,
+              std::exchange(not_logged_, 0));
 }
 
 void Server::Admit(std::unique_ptr<wire::Stream> stream) {
-  if (guests_.size() >= kMostGuests) guests_.pop_front();
-  guests_.push_back(std::make_unique<Guest>());
-  Guest& guest = *guests_.back();
+  if (guests_.size() >= kMostGuests) guests_.erase(guests_.begin());
+  const uint64_t number = ++last_guest_;
+  Guest& guest = *(guests_[number] = std::make_unique<Guest>());
+  guest.number = number;
   guest.connection = std::make_unique<wire::Connection>(
       door_.loop(), std::move(stream), kHelloLimits,
       [this, &guest](const wire::Frame& frame) {
         Greet(guest, frame);
         return wire::Connection::Taken::kYes;
       },
-      [this, &guest](const Status&) { Forget(guest); });
+      [this, number](const Status&) { Forget(number); });
 }
 
-void Server::Forget(Guest& guest) {
-  door_.loop().Post([this, &guest] {
-    guests_.remove_if([&](const std::unique_ptr<Guest>& entry) { return entry.get() == &guest; });
-  });
+void Server::Forget(uint64_t guest) {
+  door_.loop().Post([this, guest] { guests_.erase(guest); });
 }
 
 Status Server::Check(const wire::Hello& hello) const {
   if (!IsSame(hello.token, options_.token)) {
-    return Unauthenticated("{} has not the token of this job", hello.caller);
+    return Unauthenticated("{} has not the token of this job", Printable(hello.caller));
   }
   if (hello.lanes == 0) return Ok();
   const size_t lanes = options_.lanes * options_.servers;
@@ -226,8 +340,8 @@ Status Server::Check(const wire::Hello& hello) const {
   if (hello.lane >= options_.lanes || hello.place != place || hello.lanes != lanes) {
     return FailedPrecondition(
         "{} looks for lane {} here, as number {} of {}; this is server {} of {} with {} lanes each",
-        hello.caller, hello.lane, hello.place, hello.lanes, options_.index, options_.servers,
-        options_.lanes);
+        Printable(hello.caller), hello.lane, hello.place, hello.lanes, options_.index,
+        options_.servers, options_.lanes);
   }
   return Ok();
 }
@@ -241,10 +355,17 @@ void Server::Greet(Guest& guest, const wire::Frame& frame) {
                                 frame.header.type);
     }
     EDL_RETURN_IF_ERROR(wire::Decode(frame.meta(), hello));
+    // The lane's connection begins where nothing waits to be sent.
+    if (connection.outgoing_bytes() > 0 || ++guest.hellos > kMostHellos) {
+      return ResourceExhausted(
+          "{} Hellos on a connection: read the answers, and say for which lane "
+          "it is",
+          guest.hellos);
+    }
     return Check(hello);
   }();
   if (!checked.ok()) {
-    LOG_WARNING("a connection was refused: {}", checked.message());
+    LogRefused(checked.message());
     connection.Refuse(frame.header, checked);
     connection.Close();
     return;
@@ -262,7 +383,7 @@ void Server::Greet(Guest& guest, const wire::Frame& frame) {
   }
   // The lane's from now on. A function that is posted can be copied, and a stream cannot.
   const auto stream = std::make_shared<std::unique_ptr<wire::Stream>>(connection.Release());
-  Forget(guest);
+  Forget(guest.number);
   Worker& worker = *workers_[hello.lane];
   worker.thread.loop().Post([this, &worker, stream, header = frame.header, welcome] {
     worker.Take(std::move(*stream), header, welcome, options_.limits);

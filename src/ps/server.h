@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "ps/histogram.h"
 #include "ps/lane.h"
 #include "ps/session.h"
+#include "ps/timer.h"
 #include "wire/connection.h"
 #include "wire/event_loop.h"
 #include "wire/frame.h"
@@ -31,8 +35,14 @@ struct ServerOptions {
   // It serves only once a master says so, and what it says: docs/formats/wire.md, Serve.
   bool managed = false;
   wire::FrameLimits limits;
-  // What a lane that is being saved may have waiting for the disk.
+  // What all lanes that are being saved may have waiting for the disk together.
   size_t save_buffer_bytes = size_t{256} << 20;
+  // Folders below which callers may save and restore. None: anywhere if there is a token, and
+  // nowhere if there is none.
+  std::vector<std::filesystem::path> checkpoint_roots = {};
+  // A managed server that its master did not ask for so long takes no pushes until it asks again.
+  // 0: never.
+  Duration fence_after = std::chrono::seconds(10);
 };
 
 // What one lane has and did.
@@ -88,22 +98,37 @@ class Server {
   Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
          FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops);
 
+  // Calls `take` with each connection that waits at the listener.
+  template <typename Take>
+  void AcceptAll(const FileDescriptor& listener, const Take& take);
   void AcceptTcp();
   void AcceptRing();
+  // Takes no connections for a moment: the process has no descriptors left.
+  void PauseAccepting(const Status& why);
+  void SetAccepting(bool accepting);
+  Status BeginAccepting();
   void Admit(std::unique_ptr<wire::Stream> stream);
   void Greet(Guest& guest, const wire::Frame& frame);
   Status Check(const wire::Hello& hello) const;
-  void Forget(Guest& guest);
+  // Logs at most once in a second, for whoever reaches the port may cause it.
+  void LogRefused(std::string_view what);
+  void Forget(uint64_t guest);
 
   const ServerOptions options_;
+  const Clock& clock_;
   const uint16_t port_;
   const FileDescriptor tcp_;
-  const FileDescriptor unix_;
-  wire::LoopThread disk_;  // writes what lanes save
+  const FileDescriptor unix_;  // not valid: the name was not to be had
+  wire::LoopThread disk_;      // writes what lanes save
   std::vector<std::unique_ptr<Worker>> workers_;
   // Below: confined to the thread that takes connections.
-  std::list<std::unique_ptr<Guest>> guests_;
+  std::map<uint64_t, std::unique_ptr<Guest>> guests_;  // by number, the oldest first
+  uint64_t last_guest_ = 0;
   std::list<FileDescriptor> rings_;  // whose memory has not come yet
+  std::unique_ptr<Timer> resume_;    // takes connections again
+  bool accepting_ = false;
+  Time logged_;              // when a refusal was
+  uint64_t not_logged_ = 0;  // refusals since
   wire::LoopThread door_;
 };
 

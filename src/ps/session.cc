@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/log.h"
 #include "job/shard_set.h"
+#include "ps/pull_pieces.h"
 
 namespace edl::ps {
 namespace {
@@ -22,12 +24,13 @@ Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.ten
 }  // namespace
 
 Session::Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream,
-                 wire::FrameLimits limits, Lane& lane, LaneSaver& saver, LaneService& service,
-                 LaneCounters& counters, const wire::FrameHeader& hello,
+                 wire::FrameLimits limits, Lane& lane, LaneSaver& saver, LaneRestorer& restorer,
+                 LaneService& service, LaneCounters& counters, const wire::FrameHeader& hello,
                  const wire::Welcome& welcome, const Clock& clock, OnEnd on_end)
     : limits_(limits),
       lane_(lane),
       saver_(saver),
+      restorer_(restorer),
       service_(service),
       counters_(counters),
       clock_(clock),
@@ -40,6 +43,9 @@ Session::Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream,
 Session::~Session() {
   SetOpenWaits(false);
   *alive_ = false;
+  // Nobody waits for it any more.
+  if (saves_) saver_.Cancel();
+  if (restores_) restorer_.Cancel();
 }
 
 void Session::SetOpenWaits(bool waits) {
@@ -56,22 +62,44 @@ bool Session::MustWait(wire::MessageType type) const {
     // What comes while the server leaves is for its successor: the client sends it again there.
     case wire::MessageType::kPut:
     case wire::MessageType::kPush:
-      return !service_.serves || service_.leaving;
+      return !service_.serves || service_.leaving || service_.fenced;
     case wire::MessageType::kOpen:
-      return !service_.serves || !service_.may_push || service_.leaving;
+      return !service_.serves || !service_.may_push || service_.leaving || service_.fenced;
     default:
       return false;
   }
 }
 
+bool Session::WaitsForSave(wire::MessageType type) const {
+  return (type == wire::MessageType::kPush || type == wire::MessageType::kPut) && saver_.IsFull();
+}
+
+Status Session::RefreshNames() {
+  if (generation_ == 0 || generation_ == lane_.generation()) return Ok();
+  EDL_ASSIGN_OR_RETURN(names_, lane_.Declare(declaration_));
+  generation_ = lane_.generation();
+  return Ok();
+}
+
 wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
   const auto type = static_cast<wire::MessageType>(frame.header.type);
+  switch (type) {
+    case wire::MessageType::kDeclare:
+    case wire::MessageType::kPull:
+    case wire::MessageType::kPut:
+    case wire::MessageType::kOpen:
+    case wire::MessageType::kPush:
+      is_worker_ = true;
+      break;
+    default:
+      break;
+  }
   if (MustWait(type)) {
     SetOpenWaits(service_.serves && !service_.may_push);
     return wire::Connection::Taken::kLater;
   }
   SetOpenWaits(false);
-  if (type == wire::MessageType::kPush && saver_.IsFull()) {
+  if (WaitsForSave(type)) {
     counters_.waits_for_saves.fetch_add(1, std::memory_order_relaxed);
     return wire::Connection::Taken::kLater;
   }
@@ -83,7 +111,10 @@ wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
 }
 
 Status Session::Dispatch(const wire::Frame& frame) {
-  if (saves_) return FailedPrecondition("a save is under way on this connection: use another");
+  if (saves_ || restores_) {
+    return FailedPrecondition("a save or a restore is under way on this connection: use another");
+  }
+  EDL_RETURN_IF_ERROR(RefreshNames());
   switch (static_cast<wire::MessageType>(frame.header.type)) {
     case wire::MessageType::kDeclare:
       return HandleDeclare(frame);
@@ -118,8 +149,10 @@ Status Session::Dispatch(const wire::Frame& frame) {
 Status Session::HandleDeclare(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto declare, Read<wire::Declare>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  EDL_ASSIGN_OR_RETURN(const Declaration declaration, ParseDeclaration(declare.text));
+  EDL_ASSIGN_OR_RETURN(Declaration declaration, ParseDeclaration(declare.text));
   EDL_ASSIGN_OR_RETURN(names_, lane_.Declare(declaration));
+  declaration_ = std::move(declaration);
+  generation_ = lane_.generation();
   connection_.Answer(frame.header, {});
   return Ok();
 }
@@ -134,19 +167,24 @@ Status Session::HandlePut(const wire::Frame& frame) {
 Status Session::HandlePull(const wire::Frame& frame) {
   const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto pull, Read<wire::Pull>(frame));
-  EDL_ASSIGN_OR_RETURN(const Lane::PullPlan plan, lane_.Plan(names_, pull, frame.tensors()));
+  EDL_ASSIGN_OR_RETURN(Lane::PullPlan plan, lane_.Plan(names_, pull, frame.tensors()));
   if (plan.bytes > limits_.body_bytes) {
     return ResourceExhausted("a pull of {} bytes, and a frame takes {}: ask for less at once",
                              plan.bytes, limits_.body_bytes);
   }
   // A pull changes no version, so the answer's meta part is known before.
   const wire::PullAnswer answer{.version = lane_.version()};
-  std::byte* const out = connection_.Answer(frame.header, wire::Encode(answer), plan.bytes);
-  lane_.Pull(plan, out);
   counters_.pulls.fetch_add(1, std::memory_order_relaxed);
   for (const auto& [table, ids] : plan.tables) {
     counters_.rows_pulled.fetch_add(ids.size(), std::memory_order_relaxed);
   }
+  if (plan.bytes > 2 * PullPieces::kPieceBytes) {
+    connection_.AnswerInPieces(frame.header, wire::Encode(answer),
+                               std::make_unique<PullPieces>(lane_, std::move(plan)));
+    return Ok();
+  }
+  std::byte* const out = connection_.Answer(frame.header, wire::Encode(answer), plan.bytes);
+  lane_.Pull(plan, out);
   counters_.pull_times.Add(clock_.Now() - begin);
   return Ok();
 }
@@ -177,39 +215,32 @@ Status Session::HandleSave(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto save, Read<wire::Save>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   if (!service_.serves) return FailedPrecondition("this server has not been restored yet");
+  if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
   EDL_RETURN_IF_ERROR(saver_.Begin(
       save.path, [this, alive = alive_, header = frame.header](const Result<Saved>& saved) {
-        if (!*alive) return;
-        saves_ = false;
-        if (saved.ok()) {
-          const auto seconds = [](Duration time) {
-            return std::chrono::duration<double>(time).count();
-          };
-          connection_.Answer(header, wire::Encode(wire::SaveAnswer{
-                                         .bytes = saved->bytes,
-                                         .seconds = seconds(saved->took),
-                                         .longest_pause_seconds = seconds(saved->longest_pause)}));
-        } else {
-          counters_.refusals.fetch_add(1, std::memory_order_relaxed);
-          connection_.Refuse(header, saved.status());
-        }
-        connection_.Flush();
+        if (*alive) OnSaved(header, saved);
       }));
   saves_ = true;
   return Ok();
 }
 
-Status Session::RestoreFrom(const wire::Restore& restore) {
-  for (const std::string& path : restore.paths) {
-    EDL_ASSIGN_OR_RETURN(const auto part, PartReader::Open(path, &counters_.restored_bytes));
-    EDL_RETURN_IF_ERROR(lane_.Restore(*part, restore.with_marks));
+void Session::OnSaved(const wire::FrameHeader& header, const Result<Saved>& saved) {
+  saves_ = false;
+  if (saved.ok()) {
+    const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+    connection_.Answer(header, wire::Encode(wire::SaveAnswer{
+                                   .bytes = saved->bytes,
+                                   .seconds = seconds(saved->took),
+                                   .longest_pause_seconds = seconds(saved->longest_pause)}));
+  } else {
+    counters_.refusals.fetch_add(1, std::memory_order_relaxed);
+    connection_.Refuse(header, saved.status());
   }
-  lane_.EndRestore();
-  return Ok();
+  connection_.Flush();
 }
 
 Status Session::HandleRestore(const wire::Frame& frame) {
-  EDL_ASSIGN_OR_RETURN(const auto restore, Read<wire::Restore>(frame));
+  EDL_ASSIGN_OR_RETURN(auto restore, Read<wire::Restore>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   if (restore.incarnation != 0 && restore.incarnation != service_.incarnation) {
     return FailedPrecondition("this is another life of the server than the one to be restored");
@@ -219,15 +250,36 @@ Status Session::HandleRestore(const wire::Frame& frame) {
     return FailedPrecondition("a restore for epoch {}, and epoch {} has begun", restore.ps_epoch,
                               service_.restore_epoch);
   }
+  EDL_RETURN_IF_ERROR(CheckRestorable());
   service_.restore_epoch = restore.ps_epoch;
-  // Nobody has been served yet, and an earlier attempt may have been given up half-way.
-  if (service_.managed && !service_.serves) lane_.Clear();
-  if (!lane_.IsEmpty()) {
-    return FailedPrecondition("this lane has parameters already: only an empty one is restored");
-  }
-  EDL_RETURN_IF_ERROR(RestoreFrom(restore));
-  connection_.Answer(frame.header, wire::Encode(wire::RestoreAnswer{.rows = lane_.rows()}));
+  EDL_RETURN_IF_ERROR(restorer_.Begin(
+      lane_.MakeEmpty(), std::move(restore.paths), restore.with_marks,
+      [this, alive = alive_, header = frame.header](Result<std::unique_ptr<Lane>> restored) {
+        if (*alive) OnRestored(header, std::move(restored));
+      }));
+  restores_ = true;
   return Ok();
+}
+
+Status Session::CheckRestorable() const {
+  if (saver_.running()) return FailedPrecondition("a save of this lane is under way");
+  if (!lane_.trained()) return Ok();
+  return FailedPrecondition(
+      "this lane was trained since it started or was restored: restart its server to restore it");
+}
+
+void Session::OnRestored(const wire::FrameHeader& header, Result<std::unique_ptr<Lane>> restored) {
+  restores_ = false;
+  // It may have been trained meanwhile.
+  const Status status = restored.ok() ? CheckRestorable() : restored.status();
+  if (status.ok()) {
+    lane_.Adopt(std::move(**restored));
+    connection_.Answer(header, wire::Encode(wire::RestoreAnswer{.rows = lane_.rows()}));
+  } else {
+    counters_.refusals.fetch_add(1, std::memory_order_relaxed);
+    connection_.Refuse(header, status);
+  }
+  connection_.Flush();
 }
 
 Status Session::HandleServe(const wire::Frame& frame) {
@@ -241,7 +293,9 @@ Status Session::HandleServe(const wire::Frame& frame) {
     return FailedPrecondition("epoch {} is over: the server was restored for epoch {}",
                               serve.ps_epoch, service_.restore_epoch);
   }
+  if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
   EDL_ASSIGN_OR_RETURN(const job::ShardSet covered, job::ShardSet::FromJson(serve.covered));
+  Unfence();
   lane_.marks().RaiseFloor(serve.floor);
   lane_.marks().Drop(covered);
   service_.ps_epoch = std::max(service_.ps_epoch, serve.ps_epoch);
@@ -253,8 +307,16 @@ Status Session::HandleServe(const wire::Frame& frame) {
   return Ok();
 }
 
+void Session::Unfence() {
+  service_.asked = clock_.Now();
+  if (!std::exchange(service_.fenced, false)) return;
+  LOG_INFO("the master asks again: this lane takes pushes again");
+  service_.on_change();
+}
+
 Status Session::HandleState(const wire::Frame& frame) {
   EDL_RETURN_IF_ERROR(NoTensors(frame));
+  Unfence();
   const auto [least, most] = lane_.Contributed();
   connection_.Answer(frame.header,
                      wire::Encode(wire::StateAnswer{.ps_epoch = service_.ps_epoch,

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "ps/histogram.h"
 #include "ps/lane.h"
+#include "ps/lane_restorer.h"
 #include "ps/lane_saver.h"
 #include "wire/connection.h"
 #include "wire/messages.h"
@@ -37,7 +38,11 @@ struct LaneService {
   uint64_t ps_epoch = 0;
   uint64_t restore_epoch = 0;  // of the last Restore
   bool leaving = false;        // nothing changes any more
-  bool released = false;       // and nobody needs what it has
+  // A managed server that its master did not ask for long may have been given up, and a successor
+  // may serve: nothing changes until the master asks again.
+  bool fenced = false;
+  Time asked;             // when the master asked last
+  bool released = false;  // and nobody needs what it has
   size_t opens_waiting = 0;
   std::function<void()> on_change;  // those who wait are to be looked at again
 };
@@ -49,15 +54,19 @@ class Session {
 
   // All outlive it. Sends the welcome.
   Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
-          Lane& lane, LaneSaver& saver, LaneService& service, LaneCounters& counters,
-          const wire::FrameHeader& hello, const wire::Welcome& welcome, const Clock& clock,
-          OnEnd on_end);
+          Lane& lane, LaneSaver& saver, LaneRestorer& restorer, LaneService& service,
+          LaneCounters& counters, const wire::FrameHeader& hello, const wire::Welcome& welcome,
+          const Clock& clock, OnEnd on_end);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // What waited for a save, or for the master, need not any more.
   void Resume() { connection_.Resume(); }
+  // Ends the connection of a worker, who connects anew: to whoever has the address by then.
+  void DropWorker() {
+    if (is_worker_) connection_.Drop();
+  }
 
   bool has_request_waiting() const { return connection_.holds_frame(); }
   size_t answer_bytes_waiting() const { return connection_.outgoing_bytes(); }
@@ -78,18 +87,32 @@ class Session {
   // Whether a message of that type has to wait for the master's word.
   bool MustWait(wire::MessageType type) const;
   void SetOpenWaits(bool waits);
-  Status RestoreFrom(const wire::Restore& restore);
+  // Whether a push has to wait for a save.
+  bool WaitsForSave(wire::MessageType type) const;
+  // FailedPrecondition: what the lane has may not be replaced now.
+  Status CheckRestorable() const;
+  // What the connection declared, of the lane as it is now.
+  Status RefreshNames();
+  void OnSaved(const wire::FrameHeader& header, const Result<Saved>& saved);
+  void OnRestored(const wire::FrameHeader& header, Result<std::unique_ptr<Lane>> restored);
+  // The master asked.
+  void Unfence();
 
   const wire::FrameLimits limits_;
   Lane& lane_;
   LaneSaver& saver_;
+  LaneRestorer& restorer_;
   LaneService& service_;
   LaneCounters& counters_;
   const Clock& clock_;
   Lane::Names names_;
+  Declaration declaration_;  // that they are of
+  uint64_t generation_ = 0;  // of the lane that they are of
+  bool is_worker_ = false;   // and no master
   bool open_waits_ = false;
-  bool saves_ = false;  // a save that was asked for here is under way
-  // Shared with the saver, which may be done when the session is gone.
+  bool saves_ = false;     // a save that was asked for here is under way
+  bool restores_ = false;  // a restore that was asked for here is
+  // Shared with the saver and the restorer, which may be done when the session is gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   wire::Connection connection_;
 };

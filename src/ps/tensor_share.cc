@@ -85,6 +85,14 @@ bool TensorShare::SaveSome(const std::function<bool()>& is_enough) {
   return false;
 }
 
+size_t TensorShare::BytesToSave() const {
+  size_t sum = 0;
+  for (size_t i = scanned_; i < blocks_.size(); ++i) {
+    if (blocks_[i].save != save_) sum += blocks_[i].memory.size();
+  }
+  return sum;
+}
+
 void TensorShare::Renumber() {
   for (Block& block : blocks_) block.save = save_;
 }

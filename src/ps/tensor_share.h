@@ -56,12 +56,15 @@ class TensorShare {
   using SaveBlock = std::function<void(const Block&)>;
   void BeginSave(SaveNumber number, SaveBlock save_block);
   bool SaveSome(const std::function<bool()>& is_enough);
+  // Of blocks that the scan has not come to yet.
+  size_t BytesToSave() const;
   void EndSave() { save_block_ = nullptr; }
   void Renumber();
   // InvalidArgument: the tensor has no such block here, or of another length.
   Status Restore(size_t number, std::span<const std::byte> content);
 
   const TensorSpec& spec() const { return spec_; }
+  const Optimizer* optimizer() const { return optimizer_.get(); }  // null: changes are added
   // That this lane has.
   size_t values() const { return values_; }
   size_t bytes() const;

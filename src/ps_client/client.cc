@@ -549,7 +549,17 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
     metas.push_back(wire::Encode(
         wire::Save{.path = (std::filesystem::absolute(folder) / manifest.parts.back().file)}));
   }
-  EDL_ASSIGN_OR_RETURN(const auto answers, AskAll(MessageType::kSave, metas));
+  const auto saved = AskAll(MessageType::kSave, metas);
+  if (!saved.ok()) {
+    // A lane that failed has removed its part, and another may have written its own. A part that
+    // was there before is not this save's.
+    const bool is_other = saved.status().code() == Code::kAlreadyExists;
+    for (const job::Manifest::Part& part : manifest.parts) {
+      if (!is_other) std::filesystem::remove(folder / part.file, error);
+    }
+    return saved.status();
+  }
+  const std::vector<LaneAnswer>& answers = *saved;
   SaveResult result;
   for (size_t place = 0; place < lanes_.size(); ++place) {
     wire::SaveAnswer answer;
@@ -571,7 +581,14 @@ Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
     metas.push_back(wire::Encode(wire::Restore{
         .paths = manifest.PathsFor(folder, placement_.FirstOf(place), placement_.EndOf(place))}));
   }
-  EDL_ASSIGN_OR_RETURN(const auto answers, AskAll(MessageType::kRestore, metas));
+  const auto restored = AskAll(MessageType::kRestore, metas);
+  if (!restored.ok()) {
+    // All or nothing: a restore from no parts empties the lanes that took theirs.
+    metas.assign(lanes_.size(), wire::Encode(wire::Restore{}));
+    (void)AskAll(MessageType::kRestore, metas);
+    return restored.status();
+  }
+  const std::vector<LaneAnswer>& answers = *restored;
   uint64_t rows = 0;
   std::vector<uint64_t> incarnations(options_.servers.size());
   for (size_t place = 0; place < answers.size(); ++place) {

@@ -30,10 +30,15 @@ class ManagedTest : public testing::Test {
   ManagedTest() { Start(); }
   ~ManagedTest() override { std::filesystem::remove_all(folder_); }
 
-  void Start(uint64_t life = kLife) {
+  void Start(uint64_t life = kLife, Duration fence_after = std::chrono::minutes(10)) {
     server_.reset();
-    server_ = std::move(*ps::Server::Start(
-        {.host = "127.0.0.1", .lanes = 2, .incarnation = life, .managed = true}, clock_));
+    server_ = std::move(*ps::Server::Start({.host = "127.0.0.1",
+                                            .lanes = 2,
+                                            .incarnation = life,
+                                            .managed = true,
+                                            .checkpoint_roots = {folder_},
+                                            .fence_after = fence_after},
+                                           clock_));
   }
 
   // Asks both lanes, as a master does.
@@ -207,6 +212,34 @@ TEST_F(ManagedTest, TakesNoPushesWhileItLeavesAndWaitsToBeReleased) {
 
   ASSERT_EQ(Serve({.ps_epoch = 1, .may_push = true, .released = true}), Ok());
   EXPECT_TRUE(server_->IsReleased());
+}
+
+TEST_F(ManagedTest, TakesNoPushesWhileItsMasterIsAway) {
+  Start(kLife, std::chrono::seconds(2));
+  ASSERT_EQ(Serve({.ps_epoch = 1, .may_push = true}), Ok());
+  const auto client = Connect();
+  ASSERT_EQ(client->Declare(SomeParameters()), Ok());
+  ASSERT_TRUE(client->Open(1, kShard).ok());
+  ASSERT_TRUE(Push(*client, 1, 0).ok());
+  // Nobody asks. Workers are sent away, to find a successor at the address.
+  while (server_->State()[0].connections > 0) usleep(10'000);
+  const auto push = client->StartPush({.lease = 1, .shard = kShard, .batch = 1});
+  while (server_->State()[0].requests_waiting == 0) client->Move();
+  EXPECT_FALSE(client->IsDone(push)) << "another server may serve by now";
+  EXPECT_EQ(server_->State()[0].pushes, 1U);
+
+  EXPECT_EQ(StateOfFirstLane().ps_epoch, 1U);
+
+  const auto pushed = client->WaitPush(push);
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_EQ(pushed->outcome, PushResult::Outcome::kApplied);
+}
+
+TEST_F(ManagedTest, ServesNobodyWhileItIsRestored) {
+  ASSERT_EQ(Restore({.incarnation = kLife, .ps_epoch = 2}), Ok());
+  const auto missing = Restore({.incarnation = kLife, .ps_epoch = 3, .paths = {folder_ / "none"}});
+  EXPECT_EQ(missing.code(), Code::kNotFound);
+  EXPECT_THAT(Serve({.ps_epoch = 2}).message(), HasSubstr("is over"));
 }
 
 // A worker that was frozen long enough to have been forgotten.

@@ -73,7 +73,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!restored.message().empty(), "an error without a message");
     return 0;
   }
-  lane.EndRestore();
+  if (const edl::Status ended = lane.EndRestore(); !ended.ok()) {
+    CHECK(!ended.message().empty(), "an error without a message");
+    return 0;
+  }
   lane.Flush();
   const auto opened = lane.Open({.lease = UINT64_MAX, .shard = {.ledger = 1}});
   CHECK(opened.ok() || !opened.status().message().empty(), "an error without a message");

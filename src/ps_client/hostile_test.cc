@@ -1,0 +1,313 @@
+// What callers do to a server that they should not, and what it makes of it.
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ps_client/ask.h"
+#include "ps_client/client.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/manifest.h"
+#include "ps/server.h"
+#include "wire/ring.h"
+#include "wire/socket.h"
+
+namespace edl::ps_client {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using wire::MessageType;
+
+constexpr wire::ShardKey kShard{.ledger = 5, .dataset = 1, .generation = 1};
+constexpr size_t kDim = 64;
+
+std::string FrameOf(MessageType type, const std::string& meta) {
+  const auto header = wire::EncodeHeader({.type = static_cast<uint8_t>(type),
+                                          .request = 1,
+                                          .body_bytes = meta.size(),
+                                          .meta_bytes = static_cast<uint32_t>(meta.size())});
+  return std::string(reinterpret_cast<const char*>(header.data()), header.size()) + meta;
+}
+
+void WriteAll(wire::Stream& stream, std::string_view bytes) {
+  for (int tries = 0; !bytes.empty() && tries < 1000; ++tries) {
+    const iovec piece{const_cast<char*>(bytes.data()), bytes.size()};  // NOLINT: iovec is for both
+    const Result<size_t> sent = stream.Write({&piece, 1});
+    if (!sent.ok()) return;  // it was closed, which is fine
+    bytes.remove_prefix(*sent);
+    if (*sent > 0) continue;
+    pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
+    poll(&waiting, 1, 10);
+    stream.Woken();
+  }
+}
+
+class HostileTest : public testing::Test {
+ protected:
+  HostileTest() {
+    fs::create_directories(root_);
+    Start({});
+  }
+  ~HostileTest() override {
+    if (server_ != nullptr) {
+      EXPECT_TRUE(Ask(MessageType::kState, "").ok()) << "the server did not survive";
+    }
+    server_.reset();
+    fs::remove_all(folder_);
+  }
+
+  void Start(ps::ServerOptions options) {
+    server_.reset();
+    options.host = "127.0.0.1";
+    options.lanes = 2;
+    options.incarnation = 7;
+    if (options.checkpoint_roots.empty()) options.checkpoint_roots = {root_};
+    server_ = std::move(*ps::Server::Start(std::move(options), clock_));
+  }
+  LinkOptions ToServer() const {
+    return {.host = "127.0.0.1", .port = server_->port(), .caller = "a test"};
+  }
+  // Asks both lanes.
+  Result<std::vector<LaneAnswer>> Ask(MessageType type, const std::string& meta) {
+    const auto welcome = AskWho(ToServer(), {.patience = std::chrono::seconds(30)}, clock_);
+    if (!welcome.ok()) return welcome.status();
+    std::vector<Question> questions;
+    for (const LinkOptions& lane : LanesOf(ToServer(), *welcome)) {
+      questions.push_back({.to = lane, .meta = meta});
+    }
+    return ps_client::Ask(type, questions, {.patience = std::chrono::seconds(30)}, clock_);
+  }
+  std::unique_ptr<Client> Connect() {
+    auto client = Client::Connect({.servers = {{"127.0.0.1", server_->port()}}}, clock_);
+    EXPECT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ((*client)->Declare({.text = R"({"tables": [{"name": "t", "dim": 64}],
+                                              "tensors": [{"name": "d", "size": 900000}]})",
+                                  .table_dims = {kDim},
+                                  .tensors = {{.name = "d", .size = 900000}}}),
+              Ok());
+    return *std::move(client);
+  }
+  static std::vector<float> Pull(Client& client, const std::vector<int64_t>& ids) {
+    Keys keys(client.placement());
+    keys.Assign(ids);
+    std::vector<float> rows(keys.ids().size() * kDim);
+    EXPECT_EQ(client.WaitPull(client.StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}})),
+              Ok());
+    std::vector<float> out;
+    for (const int32_t place : keys.places()) {
+      const auto begin = rows.begin() + place * static_cast<ptrdiff_t>(kDim);
+      out.insert(out.end(), begin, begin + kDim);
+    }
+    return out;
+  }
+  static std::vector<int64_t> Range(int64_t begin, int64_t end) {
+    std::vector<int64_t> ids(static_cast<size_t>(end - begin));
+    std::iota(ids.begin(), ids.end(), begin);
+    return ids;
+  }
+  static Status PushOne(Client& client, uint64_t batch) {
+    Keys keys(client.placement());
+    const std::vector<int64_t> ids = {3};
+    keys.Assign(ids);
+    const std::vector<float> gradient(kDim, -1);
+    return client
+        .WaitPush(client.StartPush(
+            {.lease = 1,
+             .shard = kShard,
+             .batch = batch,
+             .tables = {{.keys = &keys, .gradients = gradient.data(), .learning_rate = 1}}}))
+        .status();
+  }
+  size_t Rows() {
+    size_t rows = 0;
+    for (const ps::LaneState& lane : server_->State()) rows += lane.rows;
+    return rows;
+  }
+  size_t Connections() {
+    size_t sum = 0;
+    for (const ps::LaneState& lane : server_->State()) sum += lane.connections;
+    return sum;
+  }
+
+  const SystemClock clock_{};
+  const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("hostile-{}", getpid());
+  const fs::path root_ = folder_ / "root";
+  std::unique_ptr<ps::Server> server_;
+};
+
+TEST_F(HostileTest, SurvivesHellosWhoseAnswersNobodyReads) {
+  auto ring = wire::ConnectRing(wire::RingName(server_->port()), 4096);
+  ASSERT_TRUE(ring.ok()) << ring.status();
+  std::string bytes;
+  for (int i = 0; i < 200; ++i) bytes += FrameOf(MessageType::kHello, wire::Encode(wire::Hello{}));
+  bytes += FrameOf(MessageType::kHello, wire::Encode(wire::Hello{.lanes = 2}));
+  WriteAll(**ring, bytes);
+}
+
+TEST_F(HostileTest, RefusesTextThatNestsDeep) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const auto declared =
+      Ask(MessageType::kDeclare,
+          wire::Encode(wire::Declare{.text = R"({"tables":[{"name":)" + deep + "}]}"}));
+  EXPECT_EQ(declared.status().code(), Code::kInvalidArgument);
+  Start({.managed = true});
+  const auto served =
+      Ask(MessageType::kServe, wire::Encode(wire::Serve{.incarnation = 7, .covered = deep}));
+  EXPECT_FALSE(served.ok());
+}
+
+TEST_F(HostileTest, WritesNoFileOutsideOfItsRoots) {
+  std::ofstream(folder_ / "victim") << "important";
+  const auto save = [&](const fs::path& path) {
+    return Ask(MessageType::kSave, wire::Encode(wire::Save{.path = path})).status();
+  };
+  EXPECT_EQ(save(folder_ / "victim").code(), Code::kPermissionDenied);
+  EXPECT_EQ(save(root_ / ".." / "victim").code(), Code::kPermissionDenied);
+  EXPECT_EQ(fs::file_size(folder_ / "victim"), 9U);
+  // And none that is there.
+  std::ofstream(root_ / "there") << "important";
+  EXPECT_EQ(save(root_ / "there").code(), Code::kAlreadyExists);
+  EXPECT_EQ(fs::file_size(root_ / "there"), 9U);
+}
+
+TEST_F(HostileTest, SavesNothingWithoutTokenAndRoots) {
+  server_.reset();
+  server_ =
+      std::move(*ps::Server::Start({.host = "127.0.0.1", .lanes = 2, .incarnation = 7}, clock_));
+  const auto saved =
+      Ask(MessageType::kSave, wire::Encode(wire::Save{.path = root_ / "part"})).status();
+  EXPECT_EQ(saved.code(), Code::kPermissionDenied);
+  EXPECT_THAT(saved.message(), HasSubstr("--checkpoint_root=DIR"));
+  EXPECT_FALSE(fs::exists(root_ / "part"));
+}
+
+TEST_F(HostileTest, IsNotHeldUpByARestoreFromAPipe) {
+  ASSERT_EQ(mkfifo((root_ / "pipe").c_str(), 0600), 0);
+  const auto restored =
+      Ask(MessageType::kRestore, wire::Encode(wire::Restore{.paths = {root_ / "pipe"}}));
+  EXPECT_EQ(restored.status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
+  const auto client = Connect();
+  Pull(*client, Range(0, 50'000));
+  {
+    auto socket = wire::ConnectTcp("127.0.0.1", server_->port(), std::chrono::seconds(10));
+    wire::SocketStream stream(std::move(*socket));
+    WriteAll(stream,
+             FrameOf(MessageType::kHello, wire::Encode(wire::Hello{.lanes = 2})) +
+                 FrameOf(MessageType::kSave, wire::Encode(wire::Save{.path = root_ / "left"})));
+  }
+  // The lane is free again, for one who waits. If the first save was done before its connection
+  // ended, its part stays: nobody can tell that from one whose answer is on the way.
+  while (true) {
+    const auto saved = client->Save(root_ / "checkpoint");
+    if (saved.ok()) break;
+    ASSERT_THAT(saved.status().message(), HasSubstr("under way"));
+    fs::remove_all(root_ / "checkpoint");
+  }
+}
+
+TEST_F(HostileTest, ForgetsAWorkerThatDiesWhileItsRequestWaits) {
+  Start({.managed = true});
+  for (const bool shared_memory : {false, true}) {
+    {
+      auto client = std::move(
+          *Client::Connect({.servers = {{"127.0.0.1", server_->port()}},
+                            .transport = shared_memory ? ClientOptions::Transport::kSharedMemory
+                                                       : ClientOptions::Transport::kTcp},
+                           clock_));
+      const auto pull = client->StartPull({});
+      while (server_->State()[0].requests_waiting == 0) client->Move();
+      EXPECT_FALSE(client->IsDone(pull));
+    }
+    while (Connections() > 0) usleep(1000);
+  }
+}
+
+TEST_F(HostileTest, AnswersALargePullInPieces) {
+  const auto client = Connect();
+  const std::vector<int64_t> ids = Range(0, 60'000);  // 15 MiB
+  const std::vector<float> at_once = Pull(*client, ids);
+  for (int64_t begin = 0; begin < 60'000; begin += 997) {
+    const auto some = Range(begin, std::min<int64_t>(begin + 997, 60'000));
+    const auto first = at_once.begin() + begin * static_cast<ptrdiff_t>(kDim);
+    ASSERT_EQ(Pull(*client, some),
+              std::vector<float>(first, first + static_cast<ptrdiff_t>(some.size() * kDim)));
+  }
+  std::vector<float> value(900'000);
+  std::iota(value.begin(), value.end(), 0.0F);
+  ASSERT_TRUE(client->Put({{.gradients = value.data()}}).ok());
+  std::vector<float> tensor(value.size());
+  ASSERT_EQ(client->WaitPull(client->StartPull({.tensors = {{.values = tensor.data()}}})), Ok());
+  EXPECT_EQ(tensor, value);
+}
+
+TEST_F(HostileTest, IsRestoredOverRowsThatPullsMadeAndNotOverTrainedOnes) {
+  auto client = Connect();
+  ASSERT_TRUE(client->Open(1, kShard).ok());
+  ASSERT_EQ(PushOne(*client, 0), Ok());
+  ASSERT_TRUE(client->Save(root_ / "checkpoint").ok());
+  const std::vector<float> trained = Pull(*client, {3});
+  EXPECT_EQ(client->Restore(root_ / "checkpoint").status().code(), Code::kFailedPrecondition);
+
+  client.reset();
+  Start({});
+  client = Connect();
+  EXPECT_NE(Pull(*client, {3, 4, 5}), trained) << "untrained, from a server that was restarted";
+  const auto rows = client->Restore(root_ / "checkpoint");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*rows, 1U) << "the rows of the pull are gone";
+  EXPECT_EQ(Pull(*client, {3}), trained) << "on the connection of before";
+  EXPECT_TRUE(client->Restore(root_ / "checkpoint").ok()) << "nothing was trained since";
+}
+
+TEST_F(HostileTest, HasNothingOfACheckpointThatIsDamagedAndTakesAnother) {
+  auto client = Connect();
+  Pull(*client, Range(0, 10'000));
+  ASSERT_TRUE(client->Save(root_ / "good").ok());
+  ASSERT_TRUE(client->Save(root_ / "bad").ok());
+  const fs::path part = root_ / "bad" / "part-0001-of-0002";
+  {
+    std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(fs::file_size(part) - 5000));
+    file.put('?');
+  }
+  client.reset();
+  Start({});
+  client = Connect();
+  EXPECT_EQ(client->Restore(root_ / "bad").status().code(), Code::kDataLoss);
+  EXPECT_EQ(Rows(), 0U) << "one lane has rows of a checkpoint that another could not read";
+  const auto rows = client->Restore(root_ / "good");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*rows, 10'000U);
+}
+
+TEST_F(HostileTest, RefusesAManifestThatLacksAPart) {
+  auto client = Connect();
+  Pull(*client, Range(0, 1000));
+  ASSERT_TRUE(client->Save(root_ / "checkpoint").ok());
+  job::Manifest manifest = *job::ReadManifest(root_ / "checkpoint");
+  manifest.parts.pop_back();
+  ASSERT_EQ(job::WriteManifest(root_ / "checkpoint", manifest), Ok());
+  client.reset();
+  Start({});
+  client = Connect();
+  const Status status = client->Restore(root_ / "checkpoint").status();
+  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_EQ(Rows(), 0U);
+}
+
+}  // namespace
+}  // namespace edl::ps_client
