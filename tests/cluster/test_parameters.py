@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
-from cluster import ROOT, wait_for
+from cluster import ROOT, nightly, wait_for
 from images import MASTER
 
 sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tests/e2e/programs"), str(ROOT)]
@@ -67,4 +68,53 @@ def test_counts_are_right_whatever_the_cluster_takes(job):
     assert view["state"] == "succeeded", view
     assert view["datasets"][0]["records_done"] == SIZE * EPOCHS
     assert view["master_starts"] == 2 and view["relaunches"] >= 3
+    check_counts(job.out / "checkpoints" / "test" / view["checkpoint"])
+
+
+def kubelet_of(node):
+    """The process of a node's kubelet, by its id on this machine."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) == b"kubelet" and any(
+                word.decode(errors="replace").endswith(f"={node}") for word in words):
+            found.append(int(entry.name))
+    (kubelet,) = found
+    return kubelet
+
+
+@nightly
+def test_a_server_that_was_given_up_and_still_answers_costs_nothing(job):
+    """Its node's kubelet stands still and its pod is deleted: the process and its connections live
+    on, until the end of the data."""
+    job.out.chmod(0o777)
+    job.submit(SIZE, 0, "--num_workers=3", "--num_ps=2", "--ps_program=elasticdl", "--ps_lanes=2",
+               f"--ps_image={MASTER}", "--checkpoint_dir=/out/checkpoints",
+               "--recovery_checkpoint_secs=2", "--relaunch_on_worker_failure=10",
+               command=("exec python3 /repo/tests/e2e/programs/counter.py "
+                        f"--size={SIZE} --epochs={EPOCHS} --batch={BATCH} --batch-ms=120 "
+                        "--in-flight=4 --transport=tcp"))
+    job.wait_for_records(SIZE * EPOCHS // 10, 120)
+    zombie = "test-edljob-ps-0"
+    node = job.pods()[zombie]["spec"]["nodeName"]
+    (process,) = job.processes(zombie, "elasticdl ps")
+    kubelet = kubelet_of(node)
+    job.namespace.kubectl("cordon", node)  # its successor runs elsewhere
+    os.kill(kubelet, signal.SIGSTOP)
+    try:
+        job.namespace.kubectl("delete", "pod", zombie, "--force", "--grace-period=0",
+                              "--wait=false")
+        wait_for("its successor", lambda: "ps-2" in running(job, "ps"), 60)
+        wait_for("all records", lambda: job.records_done() == SIZE * EPOCHS, 180)
+        assert Path(f"/proc/{process}").exists(), "it was to live until now"
+    finally:
+        os.kill(kubelet, signal.SIGCONT)
+        job.namespace.kubectl("uncordon", node)
+
+    view = job.wait_for_end(180)
+
+    assert view["state"] == "succeeded", view
     check_counts(job.out / "checkpoints" / "test" / view["checkpoint"])
