@@ -86,9 +86,12 @@ void ReplicaKeeper::Prune() {
   const auto is_current = [this](const Replica& replica) {
     return SlotOf(replica).current == replica.row.name;
   };
-  size_t looked_at = 0;
+  // A bound for each call: of a job whose workers are all through, all are the newest of their
+  // slots.
+  constexpr size_t kMostLooks = 200;
+  size_t looks = std::min(ended_.size(), kMostLooks);
   bool pruned = false;
-  while (ended_.size() > kKeptEnded && looked_at++ < ended_.size()) {
+  for (; ended_.size() > kKeptEnded && looks > 0; --looks) {
     const std::string name = std::move(ended_.front());
     ended_.pop_front();
     const auto found = replicas_.find(name);
