@@ -56,6 +56,7 @@ class ServerHandsTest : public testing::Test {
                              .folder = folder_,
                              .no_progress = no_progress},
         [this](int index) -> Result<std::string> {
+          const MutexLock lock(mutex_);
           return addresses_.at(static_cast<size_t>(index));
         },
         ServerHands::Answers{.greeted =
@@ -188,6 +189,8 @@ class SlowServer {
   }
   uint16_t port() const { return listener_.port; }
   void set_progress(uint64_t bytes) { progress_ = bytes; }
+  // Who answers on connections that are made from now on.
+  void set_life(uint64_t life) { life_ = life; }
 
  private:
   void Accept() {
@@ -198,13 +201,13 @@ class SlowServer {
     place = std::make_unique<wire::Connection>(
         thread_.loop(), std::make_unique<wire::SocketStream>(**std::move(accepted)),
         wire::FrameLimits{},
-        [this, &place](const wire::Frame& frame) {
+        [this, &place, life = life_.load()](const wire::Frame& frame) {
           switch (static_cast<wire::MessageType>(frame.header.type)) {
             case wire::MessageType::kHello:
-              place->Answer(frame.header, wire::Encode(wire::Welcome{.incarnation = kLife,
-                                                                     .lanes = 1,
-                                                                     .servers = 1,
-                                                                     .progress_bytes = progress_}));
+              place->Answer(
+                  frame.header,
+                  wire::Encode(wire::Welcome{
+                      .incarnation = life, .lanes = 1, .servers = 1, .progress_bytes = progress_}));
               break;
             case wire::MessageType::kState:
               place->Answer(frame.header, wire::Encode(wire::StateAnswer{}));
@@ -222,6 +225,7 @@ class SlowServer {
 
   wire::TcpListener listener_;
   std::atomic<uint64_t> progress_ = 0;
+  std::atomic<uint64_t> life_ = kLife;
   std::list<std::unique_ptr<wire::Connection>> connections_;  // confined to the loop
   wire::LoopThread thread_;
 };
@@ -239,6 +243,20 @@ TEST_F(ServerHandsTest, ASaveMayTakeAsLongAsItMakesProgress) {
   }
   ASSERT_TRUE(Await([&] { return saved_.contains(1); })) << "it stands still now";
   EXPECT_EQ(saved_[1].code(), Code::kDeadlineExceeded) << saved_[1];
+}
+
+// The address of a slot is its successor's, though the connection to the one before still works.
+TEST_F(ServerHandsTest, AServerThatWasGivenUpIsNotTakenForItsSuccessor) {
+  SlowServer server;
+  addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
+  StartHands();
+  hands_->Do({master::GreetServer{1, 0}});
+  ASSERT_TRUE(Await([&] { return greetings_.contains(1); }));
+  EXPECT_EQ(greetings_.at(1)->incarnation, kLife);
+  server.set_life(kLife + 7);
+  hands_->Do({master::GreetServer{2, 0}});
+  ASSERT_TRUE(Await([&] { return greetings_.contains(2); }));
+  EXPECT_EQ(greetings_.at(2)->incarnation, kLife + 7);
 }
 
 TEST_F(ServerHandsTest, ASaveIsCancelled) {

@@ -129,6 +129,9 @@ void ServerWatch::Round() {
     number = serve_number_;
   }
   progressed_ = false;
+  // Whoever greets wants to know who has the address now. A kept connection may lead to a server
+  // that was given up and still answers.
+  if (!greetings.empty()) door_.reset();
   const Result<wire::Welcome> welcome = AskWho();
   for (const uint64_t greeting : greetings) {
     if (welcome.ok()) {
@@ -196,6 +199,7 @@ void ServerWatch::Look(const wire::Welcome& welcome, const Serving& serve, uint6
     // Another life is the master's business first.
     answers_.state({.index = index_, .incarnation = welcome.incarnation});
     lanes_.clear();
+    door_.reset();
     return;
   }
   if (known_.incarnation != welcome.incarnation) {
