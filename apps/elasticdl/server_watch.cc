@@ -21,6 +21,8 @@ constexpr std::chrono::seconds kPatience{5};
 // For servers that nobody has let serve: a lane that is being restored has no time to answer.
 constexpr std::chrono::milliseconds kPatienceBefore{500};
 constexpr int kPollMs = 100;
+// A server closes a connection that says Hello 64 times and never for which lane it is.
+constexpr int kMostHellos = 60;
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -156,12 +158,14 @@ Result<wire::Welcome> ServerWatch::AskWho() {
   if (door_ != nullptr && (door_->options().host != to.host || door_->options().port != to.port)) {
     door_.reset();
   }
+  if (hellos_ >= kMostHellos) door_.reset();
   const std::string hello = wire::Encode(wire::Hello{.token = to.token, .caller = to.caller});
   const auto ask = [&]() -> Result<wire::Welcome> {
     std::vector<Request> requests(1);
     requests[0].type = wire::MessageType::kHello;
     requests[0].meta = hello;
     door_->Send(requests[0]);
+    ++hellos_;
     EDL_RETURN_IF_ERROR(Finish({door_.get()}, requests, kPatience, clock_, stop_));
     wire::Welcome welcome;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(requests[0].answer), welcome));
@@ -172,6 +176,7 @@ Result<wire::Welcome> ServerWatch::AskWho() {
   // A kept connection may have been closed since: that says nothing about the server.
   if (!welcome.ok() && welcome.status().code() != Code::kDeadlineExceeded) {
     door_ = std::make_unique<Link>(to);
+    hellos_ = 1;
     const Status connected = door_->Connect(kDial);
     welcome = connected.ok() ? AwaitWelcome(*door_, kPatience, clock_, stop_)
                              : Result<wire::Welcome>(connected);

@@ -89,6 +89,7 @@ class ServerWatch {
 
   // Below: confined to the thread.
   std::unique_ptr<ps_client::Link> door_;  // for Hello that only asks; null: not connected
+  int hellos_ = 0;                         // on that connection
   std::vector<std::unique_ptr<ps_client::Link>> lanes_;
   uint64_t lanes_incarnation_ = 0;
   Known known_;
