@@ -323,8 +323,7 @@ TEST_F(LaneCheckpointTest, KeepsTheFloor) {
   Finish(lanes, 0);
   Lanes restored(1);
   ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
-  EXPECT_EQ(restored[0].Open({.lease = 99, .shard = kShard}).status().code(),
-            Code::kFailedPrecondition);
+  EXPECT_EQ(restored[0].Open({.lease = 99, .shard = kShard}).status().code(), Code::kAborted);
 }
 
 TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {

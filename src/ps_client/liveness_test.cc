@@ -35,7 +35,8 @@ class LivenessTest : public testing::Test {
                                      .port = port,
                                      .lanes = 2,
                                      .incarnation = incarnation,
-                                     .managed = managed},
+                                     .managed = managed,
+                                     .checkpoint_roots = {testing::TempDir()}},
                                     system_);
     EXPECT_TRUE(server.ok()) << server.status();
     return *std::move(server);
