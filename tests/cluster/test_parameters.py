@@ -31,7 +31,7 @@ def running(job, role):
 
 def check_counts(folder):
     """Restores a checkpoint of the job into a server beside this test."""
-    server = Server()
+    server = Server(flags=[f"--checkpoint_root={folder}"])
     try:
         with ParameterClient(server.address) as client:
             assert client.restore(folder) == SIZE
