@@ -88,6 +88,11 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.backend = FromChoice<BackendKind>(kBackends, flags.String("backend"));
   spec.detach = flags.Bool("detach");
   spec.resume = flags.Bool("resume");
+  spec.submission_id = flags.String("submission_id");
+  spec.resume_number = flags.Int("resume_number");
+  spec.resumed = spec.resume_number > 0;
+  spec.resume_version = flags.Int("resume_version");
+  spec.resume_workers = static_cast<int>(flags.Int("resume_workers"));
   spec.job_command = flags.String("job_command");
   spec.log_file_path = flags.String("log_file_path");
   spec.model_def = flags.String("model_def");

@@ -49,6 +49,14 @@ struct JobSpec {
   bool detach = false;
   bool resume = false;
 
+  // Which submission this is, 32 hexadecimal digits: new for each `train`, kept by `--resume`.
+  // Ledgers and checkpoints of another one are not this job's. Empty: nobody said.
+  std::string submission_id;
+  bool resumed = false;        // the master was started by `train --resume`
+  int64_t resume_number = 0;   // how often that was typed; a ledger takes up each number once
+  int64_t resume_version = 0;  // completed batches that the status knew then
+  int resume_workers = 0;      // --num_workers as typed then; 0: as many as before
+
   // What runs.
   std::string job_command;
   std::string log_file_path;  // on Kubernetes: where a replica's output goes too

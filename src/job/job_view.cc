@@ -1,6 +1,10 @@
 #include "job/job_view.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -22,6 +26,41 @@ State StateFromName(const std::array<std::string_view, n>& names, const std::str
   throw json::other_error::create(500, "unknown state '" + name + "'", nullptr);
 }
 
+// JSON has no number for these, and a loss that diverged must not make the view unreadable.
+json WriteNumber(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double ReadNumber(const json& in) {
+  if (in.is_null()) return std::numeric_limits<double>::quiet_NaN();
+  if (!in.is_string()) return in.get<double>();
+  const std::string& text = in.get_ref<const std::string&>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// A key that is missing or null leaves `out` as it is: other versions have fewer or more of them.
+template <typename Value>
+void Read(const json& in, const char* key, Value& out) {
+  const auto found = in.find(key);
+  if (found == in.end() || found->is_null()) return;
+  if constexpr (std::is_same_v<Value, double>) {
+    out = ReadNumber(*found);
+  } else {
+    found->get_to(out);
+  }
+}
+
+template <typename State, size_t n>
+void ReadState(const json& in, const std::array<std::string_view, n>& names, State& out) {
+  std::string name;
+  Read(in, "state", name);
+  if (!name.empty()) out = StateFromName<State>(names, name);
+}
+
 json Write(const ReplicaView& view) {
   return {{"name", view.name},     {"role", view.role},           {"index", view.index},
           {"id", view.id},         {"state", NameOf(view.state)}, {"pid", view.process_id},
@@ -30,14 +69,14 @@ json Write(const ReplicaView& view) {
 
 ReplicaView ReadReplica(const json& in) {
   ReplicaView view;
-  in.at("name").get_to(view.name);
-  in.at("role").get_to(view.role);
-  in.at("index").get_to(view.index);
-  in.at("id").get_to(view.id);
-  view.state = StateFromName<ReplicaState>(kReplicaStates, in.at("state"));
-  in.at("pid").get_to(view.process_id);
-  in.at("reason").get_to(view.reason);
-  in.at("leases").get_to(view.leases);
+  Read(in, "name", view.name);
+  Read(in, "role", view.role);
+  Read(in, "index", view.index);
+  Read(in, "id", view.id);
+  ReadState(in, kReplicaStates, view.state);
+  Read(in, "pid", view.process_id);
+  Read(in, "reason", view.reason);
+  Read(in, "leases", view.leases);
   return view;
 }
 
@@ -59,19 +98,19 @@ json Write(const DatasetView& view) {
 
 DatasetView ReadDataset(const json& in) {
   DatasetView view;
-  in.at("name").get_to(view.name);
-  in.at("task_type").get_to(view.task_type);
-  in.at("size").get_to(view.size);
-  in.at("epochs").get_to(view.epochs);
-  in.at("epoch").get_to(view.epoch);
-  in.at("records_done").get_to(view.records_done);
-  in.at("records_total").get_to(view.records_total);
-  in.at("shards_done").get_to(view.shards_done);
-  in.at("leases").get_to(view.leases);
-  in.at("shards_repeated").get_to(view.shards_repeated);
-  in.at("shards_set_aside").get_to(view.shards_set_aside);
-  in.at("records_not_trained").get_to(view.records_not_trained);
-  in.at("finished").get_to(view.finished);
+  Read(in, "name", view.name);
+  Read(in, "task_type", view.task_type);
+  Read(in, "size", view.size);
+  Read(in, "epochs", view.epochs);
+  Read(in, "epoch", view.epoch);
+  Read(in, "records_done", view.records_done);
+  Read(in, "records_total", view.records_total);
+  Read(in, "shards_done", view.shards_done);
+  Read(in, "leases", view.leases);
+  Read(in, "shards_repeated", view.shards_repeated);
+  Read(in, "shards_set_aside", view.shards_set_aside);
+  Read(in, "records_not_trained", view.records_not_trained);
+  Read(in, "finished", view.finished);
   return view;
 }
 
@@ -82,35 +121,50 @@ json Write(const ServerView& view) {
           {"bytes", view.bytes},
           {"evicted", view.evicted},
           {"reason", view.reason},
-          {"rows_pulled_per_s", view.rows_pulled_per_s},
-          {"rows_pushed_per_s", view.rows_pushed_per_s}};
+          {"rows_pulled_per_s", WriteNumber(view.rows_pulled_per_s)},
+          {"rows_pushed_per_s", WriteNumber(view.rows_pushed_per_s)}};
 }
 
 ServerView ReadServer(const json& in) {
   ServerView view;
-  in.at("index").get_to(view.index);
-  in.at("ps_epoch").get_to(view.ps_epoch);
-  in.at("rows").get_to(view.rows);
-  in.at("bytes").get_to(view.bytes);
-  in.at("evicted").get_to(view.evicted);
-  view.reason = in.value("reason", "");
-  in.at("rows_pulled_per_s").get_to(view.rows_pulled_per_s);
-  in.at("rows_pushed_per_s").get_to(view.rows_pushed_per_s);
+  Read(in, "index", view.index);
+  Read(in, "ps_epoch", view.ps_epoch);
+  Read(in, "rows", view.rows);
+  Read(in, "bytes", view.bytes);
+  Read(in, "evicted", view.evicted);
+  Read(in, "reason", view.reason);
+  Read(in, "rows_pulled_per_s", view.rows_pulled_per_s);
+  Read(in, "rows_pushed_per_s", view.rows_pushed_per_s);
   return view;
+}
+
+template <typename View>
+void ReadList(const json& in, const char* key, View (*read)(const json&), std::vector<View>& out) {
+  const auto found = in.find(key);
+  if (found == in.end() || !found->is_array()) return;
+  for (const json& item : *found) out.push_back(read(item));
 }
 
 }  // namespace
 
 std::string_view NameOf(JobState state) { return kJobStates.at(static_cast<size_t>(state)); }
+std::optional<JobState> JobStateFromName(std::string_view name) {
+  const auto found = std::find(kJobStates.begin(), kJobStates.end(), name);
+  if (found == kJobStates.end()) return std::nullopt;
+  return static_cast<JobState>(found - kJobStates.begin());
+}
 std::string_view NameOf(ReplicaState state) {
   return kReplicaStates.at(static_cast<size_t>(state));
 }
 bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
 
 std::string JobView::ToJson(int indent) const {
-  json out = {{"name", name},
+  json out = {{"view_version", kVersion},
+              {"name", name},
               {"state", NameOf(state)},
               {"reason", reason},
+              {"success_rule", success_rule},
+              {"paused", paused},
               {"last_lines", last_lines},
               {"remarks", remarks},
               {"started_at", started_at},
@@ -120,10 +174,11 @@ std::string JobView::ToJson(int indent) const {
               {"relaunches", relaunches},
               {"master_starts", master_starts},
               {"master_pid", master_process_id},
-              {"metrics", metrics},
               {"evaluation", evaluation},
               {"checkpoint_step", checkpoint_step},
               {"evaluated_step", evaluated_step}};
+  out["metrics"] = json::object();
+  for (const auto& [metric, value] : metrics) out["metrics"][metric] = WriteNumber(value);
   out["datasets"] = json::array();
   for (const DatasetView& dataset : datasets) out["datasets"].push_back(Write(dataset));
   out["replicas"] = json::array();
@@ -140,37 +195,47 @@ std::string JobView::ToJson(int indent) const {
 }
 
 Result<JobView> JobView::FromJson(std::string_view text) {
+  const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!in.is_object()) {
+    return InvalidArgument("a job's view cannot be read: it is {}",
+                           text.empty() ? "empty" : "damaged");
+  }
   try {
-    const json in = json::parse(text);
     JobView view;
-    in.at("name").get_to(view.name);
-    view.state = StateFromName<JobState>(kJobStates, in.at("state"));
-    in.at("reason").get_to(view.reason);
-    in.at("last_lines").get_to(view.last_lines);
-    in.at("remarks").get_to(view.remarks);
-    in.at("started_at").get_to(view.started_at);
-    in.at("ended_at").get_to(view.ended_at);
-    view.ran_seconds = in.value("ran_seconds", 0.0);
-    in.at("version").get_to(view.version);
-    in.at("relaunches").get_to(view.relaunches);
-    in.at("master_starts").get_to(view.master_starts);
-    in.at("master_pid").get_to(view.master_process_id);
-    in.at("metrics").get_to(view.metrics);
-    in.at("evaluation").get_to(view.evaluation);
-    in.at("checkpoint_step").get_to(view.checkpoint_step);
-    in.at("evaluated_step").get_to(view.evaluated_step);
-    for (const json& dataset : in.at("datasets")) {
-      view.datasets.push_back(ReadDataset(dataset));
+    int64_t written_by = kVersion;
+    Read(in, "view_version", written_by);
+    if (written_by > kVersion) {
+      return FailedPrecondition(
+          "a job's view has version {}, this program knows {} at most: it was written by a newer "
+          "elasticdl; use that one",
+          written_by, kVersion);
     }
-    for (const json& replica : in.at("replicas")) {
-      view.replicas.push_back(ReadReplica(replica));
+    Read(in, "name", view.name);
+    ReadState(in, kJobStates, view.state);
+    Read(in, "reason", view.reason);
+    Read(in, "success_rule", view.success_rule);
+    Read(in, "paused", view.paused);
+    Read(in, "last_lines", view.last_lines);
+    Read(in, "remarks", view.remarks);
+    Read(in, "started_at", view.started_at);
+    Read(in, "ended_at", view.ended_at);
+    Read(in, "ran_seconds", view.ran_seconds);
+    Read(in, "version", view.version);
+    Read(in, "relaunches", view.relaunches);
+    Read(in, "master_starts", view.master_starts);
+    Read(in, "master_pid", view.master_process_id);
+    if (const auto found = in.find("metrics"); found != in.end() && found->is_object()) {
+      for (const auto& [metric, value] : found->items()) view.metrics[metric] = ReadNumber(value);
     }
-    for (const json& server : in.value("servers", json::array())) {
-      view.servers.push_back(ReadServer(server));
-    }
-    view.checkpoint = in.value("checkpoint", "");
-    view.updated_at = in.value("updated_at", 0.0);
-    view.replicas_left_out = in.value("replicas_left_out", int64_t{0});
+    Read(in, "evaluation", view.evaluation);
+    Read(in, "checkpoint_step", view.checkpoint_step);
+    Read(in, "evaluated_step", view.evaluated_step);
+    ReadList(in, "datasets", ReadDataset, view.datasets);
+    ReadList(in, "replicas", ReadReplica, view.replicas);
+    ReadList(in, "servers", ReadServer, view.servers);
+    Read(in, "checkpoint", view.checkpoint);
+    Read(in, "updated_at", view.updated_at);
+    Read(in, "replicas_left_out", view.replicas_left_out);
     return view;
   } catch (const json::exception& error) {
     return InvalidArgument("a job's view cannot be read: {}", error.what());

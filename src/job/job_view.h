@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@ namespace edl::job {
 // docs/states/job.md. kSucceeded, kFailed and kStopped are final.
 enum class JobState { kStarting, kRunning, kFinishing, kSucceeded, kFailed, kStopped };
 std::string_view NameOf(JobState state);
+// nullopt: no state has that name.
+std::optional<JobState> JobStateFromName(std::string_view name);
 bool IsFinal(JobState state);
 
 // docs/states/replica.md.
@@ -64,9 +67,14 @@ struct ServerView {
 // A job as people and scripts see it: `elasticdl status --output=json`, and the file
 // status.json of a job's folder. The one place that knows this format.
 struct JobView {
+  // Of the JSON. A reader refuses a newer one, and takes what an older one has.
+  static constexpr int64_t kVersion = 1;
+
   std::string name;
   JobState state = JobState::kStarting;
   std::string reason;                   // of a failure or a stop: which replica, why
+  std::string success_rule;             // why a job that succeeded did: docs/states/job.md
+  std::string paused;                   // why nothing is answered now; empty: it is
   std::vector<std::string> last_lines;  // of the log of the replica that failed the job
   std::vector<std::string> remarks;     // what the summary adds: "evaluator did not judge ..."
   double started_at = 0;                // seconds since 1970
@@ -82,12 +90,13 @@ struct JobView {
   int64_t replicas_left_out = 0;          // that are not in `replicas`
   std::vector<ServerView> servers;        // where parameter servers of ours keep the parameters
   std::string checkpoint;                 // of them, the newest
-  std::map<std::string, double> metrics;  // last known: "loss", "step"
+  std::map<std::string, double> metrics;  // last known: "loss", "step"; any may be NaN or infinite
   std::string evaluation;                 // last line: "accuracy = 0.96, ... (global step 470)"
   int64_t checkpoint_step = -1;           // last checkpoint saved
   int64_t evaluated_step = -1;            // last checkpoint judged
 
   std::string ToJson(int indent = 2) const;  // -1: in one line
+  // FailedPrecondition: of a newer version. InvalidArgument: not a view.
   static Result<JobView> FromJson(std::string_view text);
 };
 

@@ -74,6 +74,13 @@ void AddJob(std::vector<FlagSpec>& out) {
            .help = "Go on with an interrupted, stopped or failed job of this name.",
            .common = true,
            .newcomer = true},
+          {.name = "resume_with_lost_progress",
+           .type = kBool,
+           .default_value = "false",
+           .group = kJob,
+           .help = "With --resume: go on although the ledger knows fewer completed records than "
+                   "the job's status; what is lost is trained again.",
+           .newcomer = true},
           {.name = "dry_run",
            .type = kBool,
            .default_value = "false",
@@ -118,6 +125,29 @@ void AddJob(std::vector<FlagSpec>& out) {
            .choices = {"on", "off"},
            .newcomer = true},
       });
+}
+
+// What `train` writes into a job's spec for the master; not for people.
+void AddSubmission(std::vector<FlagSpec>& out) {
+  const auto number = [](std::string name, int64_t at_most) {
+    return FlagSpec{.name = std::move(name),
+                    .type = kInt,
+                    .default_value = "0",
+                    .group = kJob,
+                    .help = "Set by `elasticdl train`.",
+                    .at_least = 0,
+                    .at_most = at_most,
+                    .newcomer = true,
+                    .hidden = true};
+  };
+  out.push_back({.name = "submission_id",
+                 .group = kJob,
+                 .help = "Set by `elasticdl train`.",
+                 .newcomer = true,
+                 .hidden = true});
+  out.push_back(number("resume_number", std::numeric_limits<int64_t>::max()));
+  out.push_back(number("resume_version", std::numeric_limits<int64_t>::max()));
+  out.push_back(number("resume_workers", 100'000));
 }
 
 void AddReplicas(std::vector<FlagSpec>& out) {
@@ -529,6 +559,7 @@ void AddOlder(std::vector<FlagSpec>& out) {
 std::vector<FlagSpec> TrainSpecs() {
   std::vector<FlagSpec> out;
   AddJob(out);
+  AddSubmission(out);
   AddReplicas(out);
   AddData(out);
   AddFailures(out);
