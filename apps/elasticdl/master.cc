@@ -38,6 +38,7 @@
 #include "master/loop.h"
 #include "master/server.h"
 #include "master/status_writer.h"
+#include "master/submission.h"
 
 namespace edl::apps {
 namespace {
@@ -168,7 +169,12 @@ class Master {
           cluster_, ClusterMaster::Make(setting_.job, *setting_.cluster, clock_, environment));
       EDL_RETURN_IF_ERROR(cluster_->AcquireLedger());
     }
-    EDL_ASSIGN_OR_RETURN(master::Ledger ledger, OpenLedger());
+    Result<master::Ledger> opened = OpenLedger();
+    if (!opened.ok()) {
+      TellCluster(opened.status().message());
+      return opened.status();
+    }
+    master::Ledger ledger = *std::move(opened);
     std::unique_ptr<backend::Backend> local;
     if (cluster_ == nullptr) {
       EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(
@@ -182,6 +188,14 @@ class Master {
       core.set_boot(*std::move(boot));
     }
     EDL_RETURN_IF_ERROR(core.Load(clock_.Now(), clock_.WallNow()));
+    if (job::IsFinal(core.state())) {
+      LOG_INFO(
+          "the ledger says that this submission of job {} {}: there is nothing to do; "
+          "`elasticdl train --resume` goes on with it",
+          setting_.job.job_name, job::NameOf(core.state()));
+      Show(core.View(), true);
+      EndWith(core);
+    }
     EDL_RETURN_IF_ERROR(core.Commit());
 
     const std::string address = (cluster_ != nullptr ? "0.0.0.0:" : "127.0.0.1:") + setting_.port;
@@ -243,6 +257,14 @@ class Master {
           ran.message());
       _exit(kBadConfiguration);
     }
+    // So that the file by itself is the whole ledger.
+    const Status checkpointed = ledger.Checkpoint();
+    if (!checkpointed.ok()) LOG_WARNING("the ledger's log stays: {}", checkpointed.message());
+    EndWith(core);
+  }
+
+ private:
+  [[noreturn]] void EndWith(const master::Core& core) {
     if (cluster_ != nullptr) {
       cluster_->End(core.View().reason, core.state() == job::JobState::kSucceeded);
     }
@@ -251,7 +273,15 @@ class Master {
     _exit(ExitCodeOf(core.state()));
   }
 
- private:
+  // Why the master cannot begin: nobody sees its log once its pod is gone.
+  void TellCluster(const std::string& reason) {
+    if (cluster_ == nullptr) return;
+    const job::JobView view{
+        .name = setting_.job.job_name, .reason = reason, .version = setting_.job.resume_version};
+    cluster_->Show(view);
+    cluster_->End(reason, false);
+  }
+
   // Published clients are known by their hosts, which the backend has to tell first; a call that
   // comes sooner waits in the server's queue.
   static constexpr std::chrono::seconds kSyncPatience{10};
@@ -307,12 +337,11 @@ class Master {
   // The locks of a master that is gone may live on at a file server for a minute or two.
   Result<master::Ledger> OpenLedger() {
     constexpr std::chrono::seconds kPause{2};
-    const std::string path = (setting_.folder / "ledger.sqlite").string();
     const Duration patience = cluster_ != nullptr ? Duration(std::chrono::minutes(5))
                                                   : Duration(std::chrono::seconds(10));
     const Time deadline = clock_.Now() + patience;
     while (true) {
-      Result<master::Ledger> ledger = master::Ledger::Open(path);
+      Result<master::Ledger> ledger = master::OpenLedger(setting_.folder, setting_.job);
       if (ledger.status().code() != Code::kUnavailable || clock_.Now() >= deadline) return ledger;
       LOG_WARNING("{}; it is tried again", ledger.status().message());
       std::this_thread::sleep_for(kPause);

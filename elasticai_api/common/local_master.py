@@ -312,6 +312,9 @@ class LocalMasterClient(PublishedCalls):
 
     # --- what the program knows ---
 
+    def finish(self) -> None:
+        """Nobody has to be told."""
+
     def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
         with self._lock:
             self._metrics = (int(step), dict(metrics or {}))

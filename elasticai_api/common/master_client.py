@@ -3,6 +3,7 @@
 import atexit
 import dataclasses
 import os
+import random
 import threading
 import time
 import weakref
@@ -117,7 +118,7 @@ class MasterClient(PublishedCalls):
 
     def reset_dataset(self, dataset_name: str) -> None:
         """Starts `dataset_name` over, from its first epoch, for all workers."""
-        self._session.call("ResetDataset", dataset=dataset_name)
+        self._session.call("ResetDataset", dataset=dataset_name, request_id=_request_id())
 
     def get_dataset(self, dataset: str) -> DatasetState:
         got = self._session.call("GetDataset", dataset=dataset)
@@ -131,7 +132,7 @@ class MasterClient(PublishedCalls):
 
     def restore_shards(self, content: str) -> bool:
         """Puts a dataset back to what `save_shards` returned."""
-        self._session.call("RestoreShards", content=content)
+        self._session.call("RestoreShards", content=content, request_id=_request_id())
         return True
 
     # --- peers ---
@@ -158,7 +159,9 @@ class MasterClient(PublishedCalls):
         self._session.call("Notify", name=name)
 
     def delete_sync(self, name: str = "", everything: bool = False) -> None:
-        self._session.call("DeleteSync", name=name, all=everything)
+        self._session.call(
+            "DeleteSync", name=name, all=everything, request_id=_request_id()
+        )
 
     def acquire_lock(self, name: str, timeout_s: Optional[float] = None) -> bool:
         """Whether this process got lock `name` in time. Its threads share it: see RemoteLock."""
@@ -175,6 +178,11 @@ class MasterClient(PublishedCalls):
         return self._session.membership(newer_than, timeout_s)
 
     # --- what the program knows ---
+
+    def finish(self) -> None:
+        """Says that the program's training ends here, whatever data is left: the job may succeed
+        without it."""
+        self._session.call("Finish", incarnation=None)
 
     def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
         """Tells the master a step and figures like the loss, to be shown. Never waits for a master
@@ -227,6 +235,11 @@ def _identity(worker_id: Optional[int], worker_type: Optional[str]) -> Identity:
     else:
         identity = Identity(worker_type, decode_worker_id(worker_id).replica_id)
     return Identity(worker_type or identity.role, identity.replica_id)
+
+
+def _request_id() -> int:
+    """Of a call that must not be carried out twice, however often it is sent."""
+    return random.SystemRandom().randrange(1, 1 << 64)
 
 
 def _dataset_spec(wire: Any) -> DatasetSpec:

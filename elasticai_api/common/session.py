@@ -36,6 +36,7 @@ class Answered:
 class _Call:
     """An Exchange under way, and how many Joins were sent before it."""
 
+    ledger: int
     incarnation: int
     number: int
     joins_sent: int
@@ -60,6 +61,7 @@ class Session:
         self._join_lock = threading.Lock()  # one Join at a time; taken before _lock
         self._lock = threading.Lock()
         self._incarnation = 0
+        self._ledger = 0  # that the incarnation and the leases are numbers of
         self._joins_sent = 0
         self._joins_answered = 0  # the newest Join, by its place among those sent, that was
         self._held: Set[int] = set()
@@ -89,6 +91,7 @@ class Session:
             joins = self._ensure_joined()
             if "incarnation" in fields:
                 fields["incarnation"] = self._incarnation
+                fields["ledger"] = self._ledger
             try:
                 self._last_sent = time.monotonic()
                 return self._connection.attempt(
@@ -105,6 +108,7 @@ class Session:
         if self._incarnation == 0 and not self._connection.closed.is_set():
             self._ensure_joined()
         fields["incarnation"] = self._incarnation
+        fields["ledger"] = self._ledger
         try:
             self._connection.attempt(name, messages.method(name).request(**fields), timeout_s)
         except (Unreachable, JoinAgain, MasterError) as error:
@@ -138,7 +142,7 @@ class Session:
                 except JoinAgain as error:
                     patience.pause(error)
                     self._rejoin(joins)
-                if call.incarnation != self._incarnation:
+                if not self._is_current(call):
                     call = self._begin_again(call, reports)
         finally:
             self._end(call)
@@ -168,7 +172,9 @@ class Session:
         if watch is not None:
             watch.cancel()
         if self._incarnation:
-            request = messages.method("Leave").request(incarnation=self._incarnation)
+            request = messages.method("Leave").request(
+                incarnation=self._incarnation, ledger=self._ledger
+            )
             try:
                 self._connection.attempt("Leave", request, _LEAVE_S)
             except (Unreachable, JoinAgain, MasterError) as error:
@@ -185,7 +191,12 @@ class Session:
             self._unanswered.add(self._last_number)
             ours = [r for r in reports if r.lease in self._held]
             self._reporting.update(r.lease for r in ours)
-            return _Call(self._incarnation, self._last_number, self._joins_sent, ours)
+            return _Call(
+                self._ledger, self._incarnation, self._last_number, self._joins_sent, ours
+            )
+
+    def _is_current(self, call: _Call) -> bool:
+        return (call.ledger, call.incarnation) == (self._ledger, self._incarnation)
 
     def _begin_again(self, call: _Call, reports: Sequence[Report]) -> _Call:
         self._end(call)
@@ -193,7 +204,7 @@ class Session:
 
     def _end(self, call: _Call) -> None:
         with self._lock:
-            if call.incarnation == self._incarnation:
+            if self._is_current(call):
                 self._unanswered.discard(call.number)
             self._reporting.difference_update(r.lease for r in call.reports)
 
@@ -203,6 +214,7 @@ class Session:
         report = messages.message("ShardReport")
         return messages.method("Exchange").request(
             incarnation=call.incarnation,
+            ledger=call.ledger,
             number=call.number,
             received=received,
             reports=[
@@ -244,7 +256,7 @@ class Session:
                 r.lease for r, v in zip(call.reports, verdicts) if v == messages.Verdict.REOPEN
             }
             self._held.difference_update({r.lease for r in call.reports} - reopen)
-            if call.incarnation == self._incarnation:
+            if self._is_current(call):
                 self._unanswered.discard(call.number)
                 self._held.update(s.lease for s in shards)
             unsure = bool(shards) and call.joins_sent != self._joins_sent
@@ -299,6 +311,7 @@ class Session:
             role=self._identity.role,
             replica_id=self._identity.replica_id,
             incarnation=incarnation,
+            ledger=self._ledger if incarnation else 0,
             held=sorted(listed),
             process=f"{socket.gethostname()}:{os.getpid()}",
         )
@@ -306,13 +319,16 @@ class Session:
         response = self._connection.attempt("Join", request, CALL_S)
         with self._lock:
             self._joins_answered = this_join
-            new_life = response.incarnation != self._incarnation
+            new_life = (response.ledger, response.incarnation) != (
+                self._ledger, self._incarnation
+            )
             lost = (set(self._held) if new_life else listed) - set(response.held)
             if not new_life:
                 lost -= self._reporting  # their own call will say what became of them
             self._held -= lost
             if new_life:
                 self._incarnation = response.incarnation
+                self._ledger = response.ledger
                 self._last_number = 0
                 self._unanswered = set()
             if response.beat_ms:
@@ -344,7 +360,9 @@ class Session:
                 continue
             self._last_sent = time.monotonic()
             joins = self._joins_sent
-            request = messages.method("Beat").request(incarnation=self._incarnation)
+            request = messages.method("Beat").request(
+                incarnation=self._incarnation, ledger=self._ledger
+            )
             try:
                 response = self._connection.attempt("Beat", request, CALL_S)
                 if response.beat_ms:
@@ -364,7 +382,9 @@ class Session:
             joins = self._joins_sent
             join_again = False
             try:
-                request = messages.method("Watch").request(incarnation=self._incarnation)
+                request = messages.method("Watch").request(
+                    incarnation=self._incarnation, ledger=self._ledger
+                )
                 for membership in self._connection.stream("Watch", request, self._watching):
                     patience = Patience("Watch", closed)
                     with self._membership_changed:

@@ -216,6 +216,12 @@ class DataShardService:
         self._forget()
         return True
 
+    def finish(self) -> None:
+        """Says that training ends here although data may be left (a number of steps is reached,
+        the loss is good enough). Without it a job whose workers all exit with 0 while records are
+        left has failed."""
+        self._mc.finish()
+
     def report_metrics(self, step: int, **metrics: float) -> None:
         """Tells the master what `elasticdl status` is to show: report_metrics(step, loss=0.3)."""
         self._mc.report_metrics(step, metrics)
@@ -227,7 +233,9 @@ class DataShardService:
         return {"shuffle_records": False, "shuffle_shards": shuffle or shuffle_shards}
 
     def _register(self, **order: Any) -> None:
-        if self._num_epochs is None or not self._dataset_size:
+        if self._dataset_size is not None and not self._dataset_size:
+            raise ValueError(f"dataset_size={self._dataset_size!r}: there are no records to train")
+        if self._num_epochs is None or self._dataset_size is None:
             return
         wanted = DatasetSpec(
             name=self._dataset_name,

@@ -28,6 +28,9 @@ class ElasticDataShardReportHook(tf.train.SessionRunHook):
       then pass drop_remainder=True, and the last few records are handed out again, to be reported
       by the job as not trained if no worker can use them.
 
+    - When training ends for another reason (`max_steps`), the program has ended by its own will:
+      the job may succeed with data left.
+
     By counting alone one cannot know which records are in a shuffle buffer: of a process that is
     killed, shards that count as trained may have records that were still there.
 
@@ -68,6 +71,8 @@ class ElasticDataShardReportHook(tf.train.SessionRunHook):
         # return, training stopped for another reason, with records still in the pipeline.
         if self._in_run:
             self._try("report_data_end", self._drop_remainder)
+        else:
+            self._try("finish")
 
     def _try(self, report: str, *args: Any) -> None:
         service = self._find()

@@ -1,7 +1,9 @@
 #include "master/core.h"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "master/ledger_report.h"
 #include "master/local_address.h"
 #include "master/permutation.h"
+#include "master/success_rule.h"
 
 namespace edl::master {
 namespace {
@@ -29,6 +32,16 @@ constexpr std::chrono::seconds kEndedAfter{300};
 // How long the end waits for a last checkpoint that nobody relies on.
 constexpr std::chrono::seconds kSaveAtMost{60};
 
+// The number in the ledger, or the one that parameter servers know it by, or a new one.
+uint64_t LedgerNumber(const std::string& saved, const std::string& parameters, uint64_t fresh) {
+  uint64_t number = 0;
+  std::from_chars(saved.data(), saved.data() + saved.size(), number);
+  if (number != 0) return number;
+  const json in = json::parse(parameters, nullptr, /*allow_exceptions=*/false);
+  if (in.is_object()) number = in.value("ledger", uint64_t{0});
+  return number != 0 ? number : fresh;
+}
+
 }  // namespace
 
 Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
@@ -38,6 +51,7 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       dispatcher_(ledger, sessions_, seed),
       sync_(ledger),
       world_(ledger),
+      recent_calls_(ledger),
       keeper_(ledger, spec),
       parameters_(ledger, dispatcher_, spec),
       our_door_(Parts{sessions_, dispatcher_, sync_, pace_, world_, keeper_, progress_, outbox_,
@@ -69,8 +83,10 @@ Status Core::Load(Time now, WallTime wall_now) {
   EDL_RETURN_IF_ERROR(dispatcher_.Load(counters, now_));
   EDL_RETURN_IF_ERROR(sync_.Load(get("sync")));
   EDL_RETURN_IF_ERROR(world_.Load(get("world")));
+  EDL_RETURN_IF_ERROR(recent_calls_.Load(get("recent_calls")));
   EDL_RETURN_IF_ERROR(keeper_.Load(now_));
-  EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), Mix(seed_, 1) | 1, now_));
+  ledger_number_ = LedgerNumber(get("ledger"), get("parameters"), Mix(seed_, 1) | 1);
+  EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), ledger_number_, now_));
   keeper_.set_ps_lanes(parameters_.lanes());
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
@@ -78,43 +94,75 @@ Status Core::Load(Time now, WallTime wall_now) {
   return Ok();
 }
 
+void Core::LoadOutcome(const std::string& saved) {
+  const json in = json::parse(saved, nullptr, /*allow_exceptions=*/false);
+  if (!in.is_object()) return;
+  outcome_ = static_cast<JobState>(in.value("outcome", static_cast<int>(outcome_)));
+  reason_ = in.value("reason", "");
+  success_rule_ = in.value("success_rule", "");
+  last_lines_ = in.value("last_lines", std::vector<std::string>());
+  ended_at_ = in.value("ended_at", 0.0);
+}
+
 Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
-  const auto ran = meta.find("run_time");
-  run_time_.Load(ran == meta.end() ? "" : ran->second, boot_, real_now_, wall_now_);
-  auto found = meta.find("job");
-  if (found != meta.end()) {
-    const auto view = job::JobView::FromJson(found->second);
-    if (!view.ok()) return view.status();
-    state_ = view->state;
-    started_at_ = view->started_at;
-    remarks_ = view->remarks;
-    master_starts_ = view->master_starts;
-    progress_.Restore(view->checkpoint_step, view->evaluated_step, view->evaluation);
-    finishing_since_ = now_;  // the evaluator gets its time anew
-    if (job::IsFinal(state_)) {
-      // The user said --resume: what ended goes on.
-      keeper_.Forgive();
-      remarks_.clear();
-      SetState(JobState::kRunning);
-    } else if (auto outcome = meta.find("ending");
-               outcome != meta.end() && !outcome->second.empty()) {
-      const json in = json::parse(outcome->second, nullptr, false);
-      if (in.is_discarded()) return DataLoss("the end of the job in the ledger cannot be read");
-      End(static_cast<JobState>(in.value("outcome", 0)), in.value("reason", ""),
-          in.value("last_lines", std::vector<std::string>()));
+  const auto get = [&](const char* key) {
+    const auto found = meta.find(key);
+    return found == meta.end() ? std::string() : found->second;
+  };
+  run_time_.Load(get("run_time"), boot_, real_now_, wall_now_);
+  started_at_ = Seconds(wall_now_);
+  if (const std::string saved = get("job"); !saved.empty()) {
+    const auto view = job::JobView::FromJson(saved);
+    if (view.ok()) {
+      state_ = view->state;  // an older version keeps it nowhere else
+      started_at_ = view->started_at;
+      remarks_ = view->remarks;
+      master_starts_ = view->master_starts;
+      progress_.Restore(view->checkpoint_step, view->evaluated_step, view->evaluation);
+    } else {
+      LOG_WARNING("what the ledger shows of the job is left out: {}", view.status().message());
     }
-  } else {
-    started_at_ = Seconds(wall_now_);
   }
+  if (const std::string saved = get("state"); !saved.empty()) {
+    const std::optional<JobState> state = job::JobStateFromName(saved);
+    if (!state) return DataLoss("the ledger has no such state of a job: '{}'", saved);
+    state_ = *state;
+  }
+  declared_end_ = get("declared_end");
+  finishing_since_ = now_;  // the evaluator gets its time anew
+  const std::string taken = get("resume_taken");
+  std::from_chars(taken.data(), taken.data() + taken.size(), resume_taken_);
+  if (spec_.resume_number > resume_taken_) {
+    Resume();
+  } else if (job::IsFinal(state_)) {
+    LoadOutcome(get("outcome"));  // final it stays, and nothing is written
+    return Ok();
+  } else if (const std::string ending = get("ending"); !ending.empty()) {
+    LoadOutcome(ending);
+    End(outcome_, reason_, last_lines_);
+  }
+  ledger_.PutMeta("ledger", std::to_string(ledger_number_));
   ++master_starts_;
   SaveJob();
   return Ok();
 }
 
+void Core::Resume() {
+  resume_taken_ = spec_.resume_number;
+  ledger_.PutMeta("resume_taken", std::to_string(resume_taken_));
+  ledger_.PutMeta("ending", "");
+  ledger_.PutMeta("declared_end", "");
+  declared_end_.clear();
+  remarks_.clear();
+  dispatcher_.Resume();
+  keeper_.Resume(spec_.resume_workers, dispatcher_.AnythingLeft());
+  if (state_ > JobState::kRunning) SetState(JobState::kRunning);
+}
+
 void Core::Advance(Time now, WallTime wall_now) {
   // Loop time: a stall of ours (a slow disk, a stopped process) is not the others' silence.
   const Duration passed = now - real_now_;
-  now_ += std::clamp<Duration>(passed, Duration::zero(), kStall);
+  if (!paused()) now_ += std::clamp<Duration>(passed, Duration::zero(), kStall);
   real_now_ = now;
   wall_now_ = wall_now;
 }
@@ -122,6 +170,30 @@ void Core::Advance(Time now, WallTime wall_now) {
 Result<const Dataset*> Core::Register(DatasetSpec spec) {
   if (spec.batches_per_shard == 0) spec.batches_per_shard = spec_.num_minibatches_per_task;
   return dispatcher_.Register(std::move(spec), now_);
+}
+
+Result<uint32_t> Core::Reset(const std::string& name, uint64_t request_id) {
+  if (const auto answer = recent_calls_.Find(request_id)) return *answer;
+  EDL_ASSIGN_OR_RETURN(const Dataset* dataset, dispatcher_.Reset(name, now_));
+  recent_calls_.Remember(request_id, dataset->row().generation);
+  return dataset->row().generation;
+}
+
+Result<uint32_t> Core::Restore(const std::string& content, uint64_t request_id) {
+  if (const auto answer = recent_calls_.Find(request_id)) return *answer;
+  EDL_ASSIGN_OR_RETURN(const Dataset* dataset, dispatcher_.Restore(content, now_));
+  recent_calls_.Remember(request_id, dataset->row().generation);
+  return dataset->row().generation;
+}
+
+void Core::DeleteSync(const std::optional<std::string>& name, uint64_t request_id) {
+  if (recent_calls_.Find(request_id)) return;
+  recent_calls_.Remember(request_id, 0);
+  if (name.has_value()) {
+    sync_.Delete(*name);
+  } else {
+    sync_.DeleteAll();
+  }
 }
 
 void Core::CloseReplica(ReplicaRef replica) {
@@ -201,6 +273,12 @@ void Core::OnExited(const job::ReplicaEvent& event, std::vector<std::string> las
                          : dispatcher_.MadeProgress(ref);
     end.fetch_unanswered = old_door_.LeftUnanswered(ref);
     dispatcher_.ForgetProgress(ref);
+    // A published client has no call for it: an Estimator's chief ends where training does.
+    if (ref.role == job::Role::kChief && event.cause.kind == job::ExitCause::Kind::kSucceeded &&
+        !end.fetch_unanswered && declared_end_.empty() && sessions_.FindOldDoor(ref) != nullptr) {
+      declared_end_ = "the chief, which runs a published client, exited with 0";
+      ledger_.PutMeta("declared_end", declared_end_);
+    }
     CloseReplica(ref);
   }
   progress_.Forget(event.name);
@@ -235,6 +313,19 @@ bool Core::EvaluatorComesTooLate() const {
          finishing_since_ + std::chrono::seconds(spec_.evaluator_grace_secs);
 }
 
+void Core::OnFinish(ReplicaRef replica) {
+  if (!declared_end_.empty()) return;
+  declared_end_ = fmt::format("{} {} called finish()", job::NameOf(replica.role), replica.id);
+  ledger_.PutMeta("declared_end", declared_end_);
+  LOG_INFO("{}: the program ends here", declared_end_);
+}
+
+void Core::set_paused(std::string why) {
+  if (paused_ == why) return;
+  paused_ = std::move(why);
+  ++view_number_;
+}
+
 void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics) {
   progress_.SetMetric("step", static_cast<double>(step));
   for (const auto& [name, value] : metrics) progress_.SetMetric(name, value);
@@ -262,14 +353,25 @@ void Core::SetState(JobState state) {
     ended_at_ = Seconds(wall_now_);
     run_time_.End(real_now_);
     ledger_.PutMeta("ending", "");
+    ledger_.PutMeta("outcome", OutcomeJson());
   }
   SaveJob();
   LOG_INFO("job {} is {}", spec_.job_name, job::NameOf(state));
 }
 
 void Core::SaveJob() {
+  ledger_.PutMeta("state", std::string(job::NameOf(state_)));
   ledger_.PutMeta("job", View().ToJson());
   ledger_.PutMeta("run_time", run_time_.Save(real_now_, wall_now_));
+}
+
+std::string Core::OutcomeJson() const {
+  return json{{"outcome", static_cast<int>(outcome_)},
+              {"reason", reason_},
+              {"success_rule", success_rule_},
+              {"last_lines", last_lines_},
+              {"ended_at", ended_at_}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 void Core::End(JobState outcome, std::string reason, std::vector<std::string> last_lines) {
@@ -278,10 +380,7 @@ void Core::End(JobState outcome, std::string reason, std::vector<std::string> la
   last_lines_ = std::move(last_lines);
   ending_ = true;
   parameters_.Release();
-  ledger_.PutMeta("ending", json{{"outcome", static_cast<int>(outcome_)},
-                                 {"reason", reason_},
-                                 {"last_lines", last_lines_}}
-                                .dump(-1, ' ', false, json::error_handler_t::replace));
+  ledger_.PutMeta("ending", OutcomeJson());
   SetState(JobState::kFinishing);
   keeper_.StopAll(now_);
 }
@@ -290,6 +389,21 @@ bool Core::EvaluatorIsThrough() const {
   if (!keeper_.AnyRunning(job::Role::kEvaluator)) return true;
   return progress_.checkpoint_step() >= 0 &&
          progress_.evaluated_step() >= progress_.checkpoint_step();
+}
+
+std::string Core::DeclaredEnd() const {
+  if (!declared_end_.empty()) return declared_end_;
+  const auto step = progress_.metrics().find("step");
+  const bool stepped =
+      step != progress_.metrics().end() && step->second >= static_cast<double>(spec_.max_step);
+  if (spec_.max_step > 0 && (stepped || progress_.checkpoint_step() >= spec_.max_step ||
+                             dispatcher_.counters().version >= spec_.max_step)) {
+    return fmt::format("--max_step={} was reached", spec_.max_step);
+  }
+  if (progress_.training_ended() && keeper_.ChiefSucceeded()) {
+    return "the chief's Estimator ended its training";
+  }
+  return "";
 }
 
 void Core::EndTraining() {
@@ -302,14 +416,22 @@ void Core::EndTraining() {
       return;
     }
     dispatcher_.GiveUpRest();
-    for (const auto& [name, dataset] : dispatcher_.datasets()) {
-      const int64_t left = dataset->row().records_not_trained;
-      if (left > 0) {
-        remarks_.push_back(fmt::format(
-            "dataset '{}': {} of {} records were not trained; the program ended without them", name,
-            left, dataset->spec().size * dataset->spec().epochs));
-      }
+  }
+  SuccessRule rule = RuleOfSuccess(dispatcher_.datasets(), DeclaredEnd());
+  if (keeper_.ps_asked_for_data()) {
+    rule.remarks.emplace_back(
+        "a ps ran the workers' program and asked for data; it got none. Give --need_tf_config=true "
+        "for TensorFlow's ps, --ps_program=elasticdl for ours, or leave --num_ps_pods away");
+  }
+  for (std::string& remark : rule.remarks) {
+    // A job that loses a ps at its end ends again.
+    if (std::ranges::find(remarks_, remark) == remarks_.end()) {
+      remarks_.push_back(std::move(remark));
     }
+  }
+  if (!rule.failure.empty()) {
+    End(JobState::kFailed, std::move(rule.failure), {});
+    return;
   }
   // What workers did before they left by their own will is not lost either.
   if (parameters_.enabled() && !parameters_.IsDurable()) parameters_.WantSave();
@@ -327,6 +449,28 @@ bool Core::ParametersAreSettled() {
   return !parameters_.IsSaving() || now_ - finishing_since_ >= kSaveAtMost;
 }
 
+void Core::CheckBadShards() {
+  int64_t bad = 0;
+  const Dataset* first = nullptr;
+  for (const auto& [name, dataset] : dispatcher_.datasets()) {
+    bad += static_cast<int64_t>(dataset->set_aside().size());
+    if (first == nullptr && !dataset->set_aside().empty()) first = dataset.get();
+  }
+  if (bad <= spec_.max_bad_shards) return;
+  const auto& [key, error] = *first->set_aside().begin();
+  LeasedShard shard{.key = key};
+  first->Fill(shard);
+  const std::string example =
+      fmt::format("records {} to {} of dataset '{}', epoch {}: {}", shard.start, shard.end - 1,
+                  first->spec().name, key.epoch, error.empty() ? "no error was given" : error);
+  End(JobState::kFailed,
+      fmt::format(
+          "{} shard(s) failed {} times each and were set aside, --max_bad_shards allows {}; "
+          "{}",
+          bad, Dataset::kMaxFailures, spec_.max_bad_shards, example),
+      {});
+}
+
 void Core::DriveEnd() {
   if (state_ == JobState::kFinishing && !ending_) {
     const bool grace_over =
@@ -342,19 +486,8 @@ void Core::DriveEnd() {
                                                 "EvalSpec)"
                                               : ""));
     }
-    int64_t bad = 0;
-    for (const auto& [name, dataset] : dispatcher_.datasets()) {
-      bad += static_cast<int64_t>(dataset->set_aside().size());
-    }
-    if (bad > spec_.max_bad_shards) {
-      End(JobState::kFailed,
-          fmt::format("{} shard(s) were set aside after failing {} times each; --max_bad_shards "
-                      "allows {}",
-                      bad, Dataset::kMaxFailures, spec_.max_bad_shards),
-          {});
-    } else {
-      End(JobState::kSucceeded, "", {});
-    }
+    success_rule_ = RuleOfSuccess(dispatcher_.datasets(), DeclaredEnd()).why;
+    End(JobState::kSucceeded, "", {});
   }
   // Before the backend told all it has, something may run that nobody has heard of.
   if (ending_ && !job::IsFinal(state_) && keeper_.synced() && !keeper_.AnyRunning()) {
@@ -389,7 +522,7 @@ void Core::EndTroubled() {
 
 void Core::Tick() {
   tick_due_ = false;
-  if (job::IsFinal(state_)) return;
+  if (job::IsFinal(state_) || paused()) return;
   our_door_.Tick();
   LoseReplicasOfLostNodes();
   sync_.Tick(now_);
@@ -409,6 +542,7 @@ void Core::Tick() {
     End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
   }
   if (parameters_.failure() && !ending_) End(JobState::kFailed, *parameters_.failure(), {});
+  if (!ending_) CheckBadShards();
   if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || dispatcher_.AllFinished())) {
     keeper_.WithdrawPending(now_);
   }
@@ -435,6 +569,7 @@ Status Core::Commit() {
   sessions_.Flush();
   sync_.Flush();
   world_.Flush();
+  recent_calls_.Flush();
   parameters_.Flush();
   SaveCounters();
   EDL_RETURN_IF_ERROR(ledger_.Commit());
@@ -453,6 +588,8 @@ job::JobView Core::View() const {
   view.name = spec_.job_name;
   view.state = state_;
   view.reason = reason_;
+  view.success_rule = state_ == JobState::kSucceeded ? success_rule_ : "";
+  view.paused = paused_;
   view.last_lines = last_lines_;
   view.remarks = remarks_;
   view.started_at = started_at_;

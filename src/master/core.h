@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "master/parameter_keeper.h"
 #include "master/parts.h"
 #include "master/progress_log.h"
+#include "master/recent_calls.h"
 #include "master/replica_keeper.h"
 #include "master/run_time.h"
 #include "master/session.h"
@@ -57,10 +59,12 @@ class Core {
 
   // The dataset that a caller wants, with the job's defaults filled in.
   Result<const Dataset*> Register(DatasetSpec spec);
-  Result<const Dataset*> Reset(const std::string& name) { return dispatcher_.Reset(name, now_); }
-  Result<const Dataset*> Restore(const std::string& content) {
-    return dispatcher_.Restore(content, now_);
-  }
+  // These three are carried out once for each `request_id` other than 0. The first two return the
+  // dataset's generation then.
+  Result<uint32_t> Reset(const std::string& name, uint64_t request_id = 0);
+  Result<uint32_t> Restore(const std::string& content, uint64_t request_id = 0);
+  // Without a name: all of them.
+  void DeleteSync(const std::optional<std::string>& name, uint64_t request_id);
 
   // From the backend. `last_lines` of an exit go into the failure message if it comes to that.
   void OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
@@ -68,6 +72,8 @@ class Core {
   void OnServerState(const job::ServerView& view);
   // A piece of a replica's output.
   void OnLog(const std::string& replica, std::string_view text);
+  // The program says that its training ends here, whatever data is left.
+  void OnFinish(ReplicaRef replica);
   void OnMetrics(int64_t step, const std::map<std::string, double>& metrics);
 
   Status Scale(int num_workers);
@@ -77,8 +83,13 @@ class Core {
   // Deadlines, silence, relaunches, the end of the job.
   void Tick();
 
-  // Makes everything decided so far durable, then lets the answers go.
+  // Makes everything decided so far durable, then lets the answers go. After a failure of which
+  // may_commit_again is true, nothing is lost and Commit is to be called again.
   Status Commit();
+  bool may_commit_again() const { return ledger_.is_full(); }
+  // Why nothing is answered for now; empty: it is. Meanwhile time stands still.
+  void set_paused(std::string why);
+  bool paused() const { return !paused_.empty(); }
   std::vector<Command> TakeCommands() { return keeper_.TakeCommands(); }
   std::vector<ServerCommand> TakeServerCommands() { return parameters_.TakeCommands(); }
 
@@ -92,6 +103,8 @@ class Core {
   // the master. Call it before Load.
   void set_boot(std::string boot) { boot_ = std::move(boot); }
   Result<std::string> LedgerJson();
+  // Names the ledger in calls and at parameter servers.
+  uint64_t ledger_number() const { return ledger_number_; }
 
  private:
   void SetState(job::JobState state);
@@ -108,13 +121,20 @@ class Core {
   void EndTraining();
   // Ends or replaces replicas that run and do not work, by the rules of docs/states/replica.md.
   void EndTroubled();
+  // The job goes on by `train --resume`: what ended and what failed before counts no more.
+  void Resume();
+  // Why the program may end with data left; empty: it may not.
+  std::string DeclaredEnd() const;
+  void CheckBadShards();
   void DriveEnd();
   bool EvaluatorIsThrough() const;
   // Whether it said that it waits beyond the time that it gets at the end.
   bool EvaluatorComesTooLate() const;
   bool ParametersAreSettled();
   void SaveJob();
+  std::string OutcomeJson() const;
   Status LoadJob(const std::map<std::string, std::string>& meta);
+  void LoadOutcome(const std::string& saved);
   void SaveCounters();
 
   Ledger& ledger_;
@@ -129,6 +149,7 @@ class Core {
   SyncBoard sync_;
   PaceBoard pace_;
   World world_;
+  RecentCalls recent_calls_;
   ReplicaKeeper keeper_;
   ParameterKeeper parameters_;
   OurDoor our_door_;
@@ -138,6 +159,11 @@ class Core {
   job::JobState outcome_ = job::JobState::kSucceeded;  // of an ending job
   bool ending_ = false;                                // replicas are being stopped
   std::string reason_;
+  std::string success_rule_;
+  std::string declared_end_;  // by the program; empty: it has not
+  std::string paused_;
+  uint64_t ledger_number_ = 0;
+  int64_t resume_taken_ = 0;
   std::vector<std::string> last_lines_;
   std::vector<std::string> remarks_;
   double started_at_ = 0;

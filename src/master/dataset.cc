@@ -62,7 +62,18 @@ void Dataset::LoadReturned(const ReturnedRow& row) {
   returned_[row.key] = {row.key, row.failures, row.counted};
 }
 
-void Dataset::LoadSetAside(const SetAsideRow& row) { set_aside_[row.key] = row.error; }
+void Dataset::LoadSetAside(const SetAsideRow& row) {
+  set_aside_[row.key] = row.error;
+  records_set_aside_ += records_in(row.key.ordinal);
+}
+
+void Dataset::LoadRestored(const DoneRow& row) {
+  if (row.epoch == DoneRow::kEpochs) {
+    restored_.epochs.AddRange(row.range);
+  } else {
+    restored_.shards[row.epoch].AddRange(row.range);
+  }
+}
 
 bool Dataset::CursorHasMore() const { return endless() || row_.epoch < row_.spec.epochs; }
 
@@ -153,8 +164,10 @@ void Dataset::Fail(Taken shard, ReplicaRef by, const std::string& error) {
       row_.records_done -= records;
       --row_.shards_done;
     }
-    set_aside_[key] = error;
-    ledger_.Put(SetAsideRow{id(), key, error});
+    std::string kept = error.substr(0, kLongestError);
+    ledger_.Put(SetAsideRow{id(), key, kept});
+    set_aside_[key] = std::move(kept);
+    records_set_aside_ += records_in(key.ordinal);
     failed_by_.erase(key);
     MarkDone(key);
     return;
@@ -194,9 +207,14 @@ void Dataset::Rewrite(int64_t epoch, const RangeSet& ranges) {
 }
 
 int64_t Dataset::Reopen(const job::ShardSet::Dataset& covered) {
-  // Of another generation it says nothing.
-  const job::ShardSet::Dataset known =
-      covered.generation == row_.generation ? covered : job::ShardSet::Dataset{};
+  // A checkpoint of another generation covers nothing; a restore's word holds without one.
+  job::ShardSet::Dataset known = restored_;
+  if (covered.generation == row_.generation) {
+    for (const RangeSet::Range& range : covered.epochs.ranges()) known.epochs.AddRange(range);
+    for (const auto& [epoch, shards] : covered.shards) {
+      for (const RangeSet::Range& range : shards.ranges()) known.shards[epoch].AddRange(range);
+    }
+  }
   const size_t before = returned_.size();
   // Epochs that were complete are looked at like the others.
   const RangeSet uncertain = epochs_done_.Minus(known.epochs);
@@ -232,19 +250,32 @@ std::string Dataset::FailedBy(ShardKey key) const {
   return names;
 }
 
-void Dataset::Reset() { Restore(0, {{0, shards_per_epoch_ - 1}}); }
-
-void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining) {
-  // The checkpoint may be of a job with more epochs than this one.
-  if (!endless()) epoch = std::min(epoch, spec().epochs);
+void Dataset::BeginGeneration() {
   ledger_.Clear(id());
   done_.clear();
   epochs_done_ = RangeSet();
   returned_.clear();
   failed_by_.clear();
   set_aside_.clear();
+  records_set_aside_ = 0;
   dirty_ranges_.clear();
   ++row_.generation;
+}
+
+void Dataset::Reset() {
+  Restore(0, {{0, shards_per_epoch_ - 1}}, std::nullopt);
+  row_.order_generation = row_.generation;
+}
+
+void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining,
+                      const std::optional<ShardOrder>& order) {
+  // The checkpoint may be of a job with more epochs than this one.
+  if (!endless()) epoch = std::min(epoch, spec().epochs);
+  BeginGeneration();
+  if (order.has_value()) {
+    row_.seed = order->seed;
+    row_.order_generation = order->generation;
+  }
   row_.epoch = epoch;
   row_.next = 0;
   row_.told_finished = false;
@@ -276,15 +307,59 @@ void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaini
     }
     CompleteEpochIfCovered(epoch);
   }
+  SaveRestored();
   SkipDone();
+  dirty_ = true;
+}
+
+void Dataset::SaveRestored() {
+  restored_ = DoneShards();
+  std::vector<DoneRow> rows;
+  for (const RangeSet::Range& range : restored_.epochs.ranges()) {
+    rows.push_back({id(), DoneRow::kEpochs, range});
+  }
+  for (const auto& [epoch, shards] : restored_.shards) {
+    for (const RangeSet::Range& range : shards.ranges()) rows.push_back({id(), epoch, range});
+  }
+  ledger_.PutRestored(id(), rows);
+}
+
+void Dataset::ClearSetAside() {
+  set_aside_.clear();
+  records_set_aside_ = 0;
+  ledger_.DeleteSetAside(id());
+}
+
+void Dataset::Resume() {
+  std::map<int64_t, RangeSet> again;
+  for (const auto& [key, error] : set_aside_) again[key.epoch].Add(key.ordinal);
+  ClearSetAside();
+  for (const auto& [epoch, ordinals] : again) {
+    if (EpochComplete(epoch)) {
+      RangeSet this_epoch;
+      this_epoch.Add(static_cast<uint64_t>(epoch));
+      epochs_done_ = epochs_done_.Minus(this_epoch);
+      Rewrite(DoneRow::kEpochs, epochs_done_);
+      done_[epoch].AddRange({0, shards_per_epoch_ - 1});
+    }
+    done_[epoch] = done_[epoch].Minus(ordinals);
+    Rewrite(epoch, done_[epoch]);
+    for (const RangeSet::Range& range : ordinals.ranges()) {
+      for (uint64_t ordinal = range.first; ordinal <= range.last; ++ordinal) {
+        Return({.key = {epoch, ordinal}});
+      }
+    }
+  }
+  row_.told_finished = false;
+  row_.leftover_at = -1;
+  row_.records_not_trained = 0;
+  forgiven_rounds_ = 0;
   dirty_ = true;
 }
 
 int64_t Dataset::RecordsLeft() const {
   if (endless()) return 0;
-  int64_t aside = 0;
-  for (const auto& [key, error] : set_aside_) aside += records_in(key.ordinal);
-  return spec().size * spec().epochs - row_.records_done - aside + row_.records_again;
+  return spec().size * spec().epochs - row_.records_done - records_set_aside_ + row_.records_again;
 }
 
 void Dataset::GiveUpRest() {
@@ -313,7 +388,8 @@ void Dataset::Fill(LeasedShard& shard) const {
   shard.dataset_id = row_.id;
   shard.generation = row_.generation;
   const int64_t records = records_in(shard.key.ordinal);
-  const uint64_t key = Mix(Mix(row_.seed, row_.generation), static_cast<uint64_t>(shard.key.epoch));
+  const uint64_t key =
+      Mix(Mix(row_.seed, row_.order_generation), static_cast<uint64_t>(shard.key.epoch));
   uint64_t place = shard.key.ordinal;
   // The last, short shard stays last: shuffling full shards among themselves keeps every shard's
   // size a function of its ordinal.

@@ -26,6 +26,8 @@ class Dataset {
   // A shard failed this often by its own fault is set aside.
   static constexpr int kForgivenRounds = 3;
   static constexpr int kMaxFailures = 3;
+  // Longer errors are cut: programs give whole tracebacks, and each is kept for people.
+  static constexpr size_t kLongestError = 4096;
 
   struct Taken {
     ShardKey key;
@@ -42,6 +44,7 @@ class Dataset {
   void LoadDone(const DoneRow& row);
   void LoadReturned(const ReturnedRow& row);
   void LoadSetAside(const SetAsideRow& row);
+  void LoadRestored(const DoneRow& row);
 
   // Hands out a shard: one that came back before one that is new. `may_retry_own`: also one that
   // `caller` itself failed.
@@ -62,10 +65,15 @@ class Dataset {
   // counted. Returns how many shards that are.
   int64_t Reopen(const job::ShardSet::Dataset& covered);
 
-  // Forgets all progress under a new generation. Leases of the old one are void.
+  // Forgets all progress under a new generation, in a new order. Leases of the old one are void.
   void Reset();
   // The same, with everything done but `remaining` ordinals of `epoch` and all later epochs.
-  void Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining);
+  // `order` is the one that these ordinals have; none: the present one. What it declares done stays
+  // done when parameters are lost: it is the caller's word, not theirs.
+  void Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining,
+               const std::optional<ShardOrder>& order);
+  // The job goes on by `train --resume`: nothing is set aside or given up any more.
+  void Resume();
   // Counts what was handed to nobody, or came back, as not trained: the job ends without it.
   void GiveUpRest();
 
@@ -82,6 +90,7 @@ class Dataset {
   // Writes the row if it changed since the last call, and the done ranges that did.
   void Flush();
 
+  ShardOrder order() const { return {row_.seed, row_.order_generation}; }
   DatasetId id() const { return row_.id; }
   const DatasetSpec& spec() const { return row_.spec; }
   const DatasetRow& row() const { return row_; }
@@ -111,6 +120,10 @@ class Dataset {
   void MarkDone(ShardKey key);
   void ReopenIn(int64_t epoch, const RangeSet& covered);
   void Rewrite(int64_t epoch, const RangeSet& ranges);
+  void BeginGeneration();
+  // What is done and was not trained here: by the last restore's word.
+  void SaveRestored();
+  void ClearSetAside();
   // Names, for people.
   std::string FailedBy(ShardKey key) const;
   void CompleteEpochIfCovered(int64_t epoch);
@@ -124,6 +137,8 @@ class Dataset {
   std::map<ShardKey, Taken> returned_;
   std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
   std::map<ShardKey, std::string> set_aside_;
+  int64_t records_set_aside_ = 0;
+  job::ShardSet::Dataset restored_;  // done by the last restore's word
   int forgiven_rounds_ = 0;
   bool dirty_ = false;
   std::set<std::pair<int64_t, uint64_t>> dirty_ranges_;  // (epoch, first) to write or delete

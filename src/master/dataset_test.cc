@@ -34,6 +34,8 @@ class DatasetTest : public ::testing::Test {
     for (const DoneRow& row : done) loaded.LoadDone(row);
     for (const ReturnedRow& row : returned) loaded.LoadReturned(row);
     for (const SetAsideRow& row : aside) loaded.LoadSetAside(row);
+    const std::vector<DoneRow> restored = *ledger_.Restored();
+    for (const DoneRow& row : restored) loaded.LoadRestored(row);
     return loaded;
   }
 
@@ -292,7 +294,7 @@ TEST_F(DatasetTest, KeepsOneRangeInTheLedgerHoweverManyShardsAreDone) {
 TEST_F(DatasetTest, RestoresTheRemainingShardsAndLaterEpochsOnly) {
   Dataset dataset = Make(Shards(4, /*epochs=*/3));
 
-  dataset.Restore(1, {{1, 1}, {3, 3}});
+  dataset.Restore(1, {{1, 1}, {3, 3}}, std::nullopt);
 
   EXPECT_EQ(dataset.row().generation, 2u);
   EXPECT_EQ(dataset.row().records_done, 40 + 20);
@@ -306,7 +308,7 @@ TEST_F(DatasetTest, RestoresTheRemainingShardsAndLaterEpochsOnly) {
 TEST_F(DatasetTest, IsCompleteAfterARestoreFromBeyondItsLastEpoch) {
   Dataset dataset = Make(Shards(4, /*epochs=*/2));
 
-  dataset.Restore(5, {});
+  dataset.Restore(5, {}, std::nullopt);
 
   EXPECT_FALSE(dataset.HasMore());
   EXPECT_TRUE(dataset.Complete());
@@ -364,6 +366,88 @@ TEST_F(DatasetTest, ReloadsWhatIsToBeDoneAgain) {
   EXPECT_FALSE(loaded.EpochComplete(1));
   EXPECT_TRUE(loaded.Take(Worker(0), false)->counted);
   EXPECT_EQ(loaded.row().records_again, 20);
+}
+
+// The first record of every shard of the first epoch, by ordinal.
+std::vector<int64_t> StartsOf(const Dataset& dataset) {
+  std::vector<int64_t> starts;
+  for (uint64_t ordinal = 0; ordinal < dataset.shards_per_epoch(); ++ordinal) {
+    LeasedShard shard{.key = {0, ordinal}};
+    dataset.Fill(shard);
+    starts.push_back(shard.start);
+  }
+  return starts;
+}
+
+TEST_F(DatasetTest, KeepsItsOrderOverARestoreAndDrawsANewOneForAReset) {
+  DatasetSpec spec = Shards(50);
+  spec.order = Order::kShuffleShards;
+  Dataset dataset = Make(spec);
+  const std::vector<int64_t> before = StartsOf(dataset);
+  const ShardOrder saved = dataset.order();
+
+  dataset.Restore(0, {{25, 49}}, saved);
+  EXPECT_EQ(StartsOf(dataset), before);
+
+  dataset.Reset();
+  EXPECT_NE(StartsOf(dataset), before);
+  dataset.Flush();
+  Dataset loaded = Reload(dataset);
+  EXPECT_EQ(StartsOf(loaded), StartsOf(dataset));
+
+  dataset.Restore(0, {{25, 49}}, saved);
+  EXPECT_EQ(StartsOf(dataset), before) << "the checkpoint is from before the reset";
+}
+
+TEST_F(DatasetTest, TakesARestoresWordWhenParametersAreLost) {
+  Dataset dataset = Make(Shards(4, /*epochs=*/3));
+  dataset.Restore(2, {{1, 3}}, std::nullopt);
+  dataset.Done({.key = TakeKey(dataset)});
+  dataset.Flush();
+
+  EXPECT_EQ(dataset.Reopen({}), 1) << "only what was trained here";
+  EXPECT_TRUE(dataset.EpochComplete(0));
+  EXPECT_TRUE(dataset.IsDone({2, 0}));
+  EXPECT_FALSE(dataset.IsDone({2, 1}));
+  dataset.Flush();
+
+  Dataset loaded = Reload(dataset);
+  loaded.Done(*loaded.Take(Worker(0), false));
+  EXPECT_EQ(loaded.Reopen({}), 1) << "the ledger keeps it";
+}
+
+TEST_F(DatasetTest, TriesAgainWhatWasSetAsideWhenItsJobIsResumed) {
+  Dataset dataset = Make(Shards(3));
+  const ShardKey bad = TakeKey(dataset);
+  dataset.Fail({.key = bad, .failures = 2}, Worker(0), "bad record");
+  dataset.Done({.key = TakeKey(dataset)});
+  dataset.Done({.key = TakeKey(dataset)});
+  dataset.Flush();
+  ASSERT_TRUE(dataset.EpochComplete(0));
+
+  Dataset loaded = Reload(dataset);
+  loaded.Resume();
+  loaded.Flush();
+
+  EXPECT_TRUE(loaded.set_aside().empty());
+  EXPECT_FALSE(loaded.Complete());
+  Dataset again = Reload(loaded);
+  const auto taken = again.Take(Worker(0), false);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->key, bad);
+  EXPECT_EQ(taken->failures, 0);
+  again.Done(*taken);
+  EXPECT_TRUE(again.Complete());
+  EXPECT_EQ(again.row().records_done, 30);
+}
+
+TEST_F(DatasetTest, KeepsNoMoreOfAnErrorThanPeopleRead) {
+  Dataset dataset = Make(Shards(1));
+  TakeKey(dataset);
+
+  dataset.Fail({.key = {0, 0}, .failures = 2}, Worker(0), std::string(1'000'000, 'x'));
+
+  EXPECT_EQ(dataset.set_aside().at({0, 0}).size(), Dataset::kLongestError);
 }
 
 TEST_F(DatasetTest, LeavesWhatWasSetAsideAsItIs) {

@@ -28,6 +28,8 @@ Status Dispatcher::Load(Counters counters, Time now) {
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<DoneRow> done, ledger_.Done());
   for (const DoneRow& row : done) FindById(row.dataset)->LoadDone(row);
+  EDL_ASSIGN_OR_RETURN(const std::vector<DoneRow> restored, ledger_.Restored());
+  for (const DoneRow& row : restored) FindById(row.dataset)->LoadRestored(row);
   EDL_ASSIGN_OR_RETURN(const std::vector<SetAsideRow> aside, ledger_.SetAside());
   for (const SetAsideRow& row : aside) FindById(row.dataset)->LoadSetAside(row);
   EDL_ASSIGN_OR_RETURN(const std::vector<ReturnedRow> returned, ledger_.Returned());
@@ -170,7 +172,7 @@ Result<const Dataset*> Dispatcher::Restore(const std::string& content, Time now)
   EDL_ASSIGN_OR_RETURN(const std::vector<RangeSet::Range> remaining,
                        RemainingShards(checkpoint, dataset));
   VoidLeases(dataset);
-  dataset.Restore(checkpoint.epoch, remaining);
+  dataset.Restore(checkpoint.epoch, remaining, checkpoint.order);
   Settle(dataset, now);
   return &dataset;
 }
@@ -578,6 +580,10 @@ bool Dispatcher::GrantLeftoverRound() {
     granted = true;
   }
   return granted;
+}
+
+void Dispatcher::Resume() {
+  for (auto& [name, dataset] : datasets_) dataset->Resume();
 }
 
 void Dispatcher::GiveUpRest() {

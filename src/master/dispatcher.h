@@ -129,6 +129,9 @@ class Dispatcher {
   // The lowest lease that is open, or will be.
   LeaseId floor() const;
 
+  // The job goes on by `train --resume`: shards that were set aside are tried again, and what was
+  // counted as not trained is left again. Once, after Load.
+  void Resume();
   // Shards that nobody holds or will ask for, once no replica is left: counts them as not trained.
   void GiveUpRest();
   // There are datasets, and all of them are done.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct DatasetRow {
   int64_t shards_repeated = 0;
   int64_t records_not_trained = 0;
   int64_t records_again = 0;  // counted in records_done, and to be trained once more
+  // The generation whose order its shards have: a reset draws a new order, a restore keeps one.
+  uint32_t order_generation = 1;
 };
 
 struct LeaseRow {
@@ -54,7 +57,8 @@ struct SetAsideRow {
   std::string error;
 };
 
-// A range of done ordinals of an epoch; with epoch kEpochs, a range of whole epochs.
+// A range of done ordinals of an epoch; with epoch kEpochs, a range of whole epochs. Also a range
+// that a restored shard checkpoint declared done.
 struct DoneRow {
   static constexpr int64_t kEpochs = -1;
   DatasetId dataset;
@@ -92,18 +96,20 @@ struct SlotRow {
 
 // The durable record of a job. Writes go into one open transaction; nothing that depends on them
 // may leave the process before Commit returned Ok. The first failed write is kept and returned by
-// Commit, after which the ledger is not to be used any more.
+// Commit. After a full disk (is_full) Commit may be called again and writes all of it once more;
+// after any other failure the ledger is not to be used any more.
 //
 // Confined: call it on the master's loop.
 class Ledger {
  public:
-  static constexpr int64_t kSchemaVersion = 2;
+  static constexpr int64_t kSchemaVersion = 3;
 
   // Opens or creates. FailedPrecondition: written by a newer version. Unavailable: another master
   // has it open. ":memory:" lives only as long as this object.
   static Result<Ledger> Open(const std::string& path);
-  // For people: reads a ledger that no master has open.
-  static Result<Ledger> OpenReadOnly(const std::string& path);
+  // For people: a copy in memory of a ledger that no master has open, whatever its schema version.
+  // The file stays as it is. NotFound: there is none. DataLoss: it is empty or damaged.
+  static Result<Ledger> ReadCopy(const std::string& path);
 
   void Put(const DatasetRow& row);
   void Put(const LeaseRow& row);
@@ -114,6 +120,9 @@ class Ledger {
   void Put(const DoneRow& row);
   void DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first);
   void DeleteDoneOfEpoch(DatasetId dataset, int64_t epoch);
+  // Replaces what a restore declared done.
+  void PutRestored(DatasetId dataset, const std::vector<DoneRow>& rows);
+  void DeleteSetAside(DatasetId dataset);
   // All leases, ranges, returned and set-aside shards of a dataset.
   void Clear(DatasetId dataset);
   void Put(const SessionRow& row);
@@ -128,6 +137,7 @@ class Ledger {
   Result<std::vector<ReturnedRow>> Returned();
   Result<std::vector<SetAsideRow>> SetAside();
   Result<std::vector<DoneRow>> Done();
+  Result<std::vector<DoneRow>> Restored();
   Result<std::vector<SessionRow>> Sessions();
   Result<std::vector<ReplicaRow>> Replicas();
   Result<std::vector<SlotRow>> Slots();
@@ -135,22 +145,34 @@ class Ledger {
 
   // Makes everything since the last Commit durable: one fsync.
   Status Commit();
+  // The last Commit found no room on the disk, and may be tried again.
+  bool is_full() const { return is_full_; }
+  // Takes the log into the database file, so that a copy of that file alone is the whole ledger.
+  // REQUIRES: everything is committed.
+  Status Checkpoint();
   // Drops it, as a crash would.
   void Rollback();
 
  private:
   explicit Ledger(Database database) : database_(std::move(database)) {}
+  Result<int64_t> SchemaVersion();
   Status CreateOrCheckSchema();
-  void PrepareStatements();
-  // Runs one write inside the open transaction and keeps its failure.
+  Status PrepareStatements();
+  // Runs one write inside the open transaction and keeps its failure, and the write itself until it
+  // is committed.
   template <typename... Args>
-  void Write(Statement& statement, const Args&... args);
+  void Write(Statement Ledger::*statement, const Args&... args);
+  void Run(const std::function<Status(Ledger&)>& write);
+  Result<std::vector<DoneRow>> Ranges(const char* table);
 
   Database database_;
   Status failed_;
+  bool is_full_ = false;
+  std::vector<std::function<Status(Ledger&)>> uncommitted_;
   Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
       put_set_aside_, put_done_, delete_done_, delete_done_of_epoch_, put_session_, delete_session_,
-      put_replica_, delete_replica_, put_slot_, put_meta_;
+      put_replica_, delete_replica_, put_slot_, put_meta_, put_restored_, delete_restored_,
+      clear_leases_, clear_returned_, clear_set_aside_, clear_done_;
 };
 
 }  // namespace edl::master

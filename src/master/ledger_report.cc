@@ -1,7 +1,7 @@
 #include "master/ledger_report.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -106,9 +106,68 @@ Result<std::string> LedgerJson(Ledger& ledger) {
 }
 
 Result<std::string> ReadLedgerJson(const std::string& path) {
-  if (!std::filesystem::exists(path)) return NotFound("there is no ledger at {}", path);
-  EDL_ASSIGN_OR_RETURN(Ledger ledger, Ledger::OpenReadOnly(path));
+  EDL_ASSIGN_OR_RETURN(Ledger ledger, Ledger::ReadCopy(path));
   return LedgerJson(ledger);
+}
+
+Result<job::JobView> LedgerView(Ledger& ledger) {
+  EDL_ASSIGN_OR_RETURN(const auto meta, ledger.Meta());
+  job::JobView view;
+  // Only for people: a ledger is as good without it.
+  if (const auto found = meta.find("job"); found != meta.end()) {
+    if (Result<job::JobView> shown = job::JobView::FromJson(found->second); shown.ok()) {
+      view = *std::move(shown);
+    }
+  }
+  if (const auto found = meta.find("counters"); found != meta.end()) {
+    const json counters = json::parse(found->second, nullptr, false);
+    if (!counters.is_object()) return DataLoss("the counters in the ledger cannot be read");
+    view.version = counters.value("version", int64_t{0});
+  }
+  if (const auto found = meta.find("state"); found != meta.end()) {
+    const auto state = job::JobStateFromName(found->second);
+    if (!state) return DataLoss("the ledger has no such state of a job: '{}'", found->second);
+    view.state = *state;
+  }
+  if (const auto found = meta.find("outcome"); found != meta.end() && job::IsFinal(view.state)) {
+    const json outcome = json::parse(found->second, nullptr, false);
+    if (outcome.is_object()) {
+      view.reason = outcome.value("reason", "");
+      view.success_rule = outcome.value("success_rule", "");
+      view.ended_at = outcome.value("ended_at", 0.0);
+    }
+  }
+  view.replicas.clear();
+  view.datasets.clear();
+  EDL_ASSIGN_OR_RETURN(const auto rows, ledger.Datasets());
+  std::map<DatasetId, int64_t> leases;
+  std::map<DatasetId, int64_t> set_aside;
+  EDL_ASSIGN_OR_RETURN(const auto lease_rows, ledger.Leases());
+  for (const LeaseRow& row : lease_rows) ++leases[row.dataset];
+  EDL_ASSIGN_OR_RETURN(const auto aside_rows, ledger.SetAside());
+  for (const SetAsideRow& row : aside_rows) ++set_aside[row.dataset];
+  for (const DatasetRow& row : rows) {
+    const bool endless = row.spec.epochs <= 0;
+    view.datasets.push_back(
+        {.name = row.spec.name,
+         .task_type = row.spec.task_type,
+         .size = row.spec.size,
+         .epochs = std::max<int64_t>(0, row.spec.epochs),
+         .epoch = endless ? row.epoch : std::min(row.epoch, row.spec.epochs - 1),
+         .records_done = row.records_done,
+         .records_total = endless ? 0 : row.spec.size * row.spec.epochs,
+         .shards_done = row.shards_done,
+         .leases = leases[row.id],
+         .shards_repeated = row.shards_repeated,
+         .shards_set_aside = set_aside[row.id],
+         .records_not_trained = row.records_not_trained});
+  }
+  return view;
+}
+
+Result<job::JobView> ReadLedgerView(const std::string& path) {
+  EDL_ASSIGN_OR_RETURN(Ledger ledger, Ledger::ReadCopy(path));
+  return LedgerView(ledger);
 }
 
 }  // namespace edl::master

@@ -142,9 +142,11 @@ TEST_F(LedgerFile, TakesOverWhatVersionOneWrote) {
   }
   {
     Database database = *Database::Open(path_, Database::Mode::kReadWrite);
-    for (const char* step : {"ALTER TABLE datasets DROP COLUMN records_again",
-                             "ALTER TABLE leases DROP COLUMN counted",
-                             "ALTER TABLE returned DROP COLUMN counted", "PRAGMA user_version=1"}) {
+    for (const char* step :
+         {"ALTER TABLE datasets DROP COLUMN order_generation", "DROP TABLE restored",
+          "ALTER TABLE datasets DROP COLUMN records_again",
+          "ALTER TABLE leases DROP COLUMN counted", "ALTER TABLE returned DROP COLUMN counted",
+          "PRAGMA user_version=1"}) {
       ASSERT_EQ(database.Execute(step), Ok());
     }
   }
@@ -251,10 +253,92 @@ TEST_F(LedgerFile, SaysAtCommitThatTheDiskIsFullAndKeepsWhatItHad) {
     const Status committed = ledger.Commit();
 
     EXPECT_EQ(committed.code(), Code::kResourceExhausted) << committed;
-    EXPECT_EQ(ledger.Commit().code(), Code::kResourceExhausted) << "the failure is kept";
+    EXPECT_EQ(ledger.Commit().code(), Code::kResourceExhausted) << "there is still no room";
+    EXPECT_TRUE(ledger.is_full());
   }
   Ledger again = *Ledger::Open(path_);
   EXPECT_EQ(again.Meta()->size(), 1u);
+}
+
+TEST_F(LedgerFile, WritesAllOfItOnceThereIsRoomAgain) {
+  Ledger ledger = *Ledger::Open(path_);
+  {
+    const SmallDisk disk(rlim_t{256} << 10);
+    for (int i = 0; i < 100; ++i) ledger.PutMeta(std::to_string(i), std::string(10'000, 'x'));
+    ASSERT_FALSE(ledger.Commit().ok());
+    ledger.PutMeta("later", "yes");
+    ASSERT_FALSE(ledger.Commit().ok());
+  }
+
+  EXPECT_EQ(ledger.Commit(), Ok());
+
+  EXPECT_FALSE(ledger.is_full());
+  EXPECT_EQ(ledger.Meta()->size(), 101u);
+}
+
+TEST_F(LedgerFile, IsOneFileAfterACheckpoint) {
+  Ledger ledger = *Ledger::Open(path_);
+  ledger.PutMeta("kept", "yes");
+  ASSERT_EQ(ledger.Commit(), Ok());
+
+  ASSERT_EQ(ledger.Checkpoint(), Ok());
+
+  const fs::path copy = folder_ / "copy.sqlite";
+  fs::copy_file(path_, copy);
+  EXPECT_EQ(Ledger::ReadCopy(copy.string())->Meta()->at("kept"), "yes");
+  EXPECT_EQ(fs::file_size(path_ + "-wal"), 0U);
+}
+
+TEST_F(LedgerFile, OfAnyVersionIsReadAndStaysAsItIs) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    for (const char* step : {"ALTER TABLE datasets DROP COLUMN order_generation",
+                             "DROP TABLE restored", "PRAGMA user_version=2"}) {
+      ASSERT_EQ(database.Execute(step), Ok());
+    }
+  }
+
+  const auto view = ReadLedgerView(path_);
+
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->datasets.front().records_total, 30);
+  Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+  Statement query = database.Prepare("PRAGMA user_version");
+  ASSERT_TRUE(*query.Next());
+  EXPECT_EQ(query.Int(0), 2);
+}
+
+TEST_F(LedgerFile, ThatIsEmptyIsNotFilledByReadingIt) {
+  std::ofstream(path_).close();
+
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+  EXPECT_EQ(fs::file_size(path_), 0U);
+}
+
+TEST_F(LedgerFile, WithADamagedSchemaIsRefused) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    for (const char* step : {"PRAGMA writable_schema=1",
+                             "UPDATE sqlite_master SET sql='CREATE TABLE meta (' WHERE "
+                             "name='meta'"}) {
+      ASSERT_EQ(database.Execute(step), Ok());
+    }
+  }
+
+  EXPECT_EQ(Ledger::Open(path_).status().code(), Code::kDataLoss);
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+}
+
+TEST_F(LedgerFile, WithoutATableOfItsVersionIsAnErrorAndNoAbort) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    ASSERT_EQ(database.Execute("DROP TABLE meta"), Ok());
+  }
+
+  EXPECT_FALSE(Ledger::Open(path_).ok());
 }
 
 TEST(Sqlite, CallsAFullDatabaseResourceExhausted) {

@@ -86,6 +86,25 @@ void Loop::NoteRound(Duration took) {
            std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
 }
 
+Status Loop::Commit() {
+  if (core_.paused() && clock_.Now() < next_commit_) return Ok();
+  Status committed = core_.Commit();
+  if (committed.ok()) {
+    if (core_.paused()) LOG_INFO("there is room on the disk again: the job goes on");
+    core_.set_paused("");
+    return Ok();
+  }
+  if (!core_.may_commit_again()) return committed;
+  next_commit_ = clock_.Now() + kFullDiskRetry;
+  if (core_.paused()) return Ok();
+  LOG_WARNING("the ledger cannot be written: {}; the job pauses until there is room",
+              committed.message());
+  core_.set_paused("the ledger cannot be written, " + committed.message() +
+                   "; the job goes on when there is room");
+  outlets_.view(core_.View());
+  return Ok();
+}
+
 Status Loop::Run(grpc::CompletionQueue& queue) {
   {
     const MutexLock lock(mutex_);
@@ -98,7 +117,8 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
     TakePosted();
     Tick();
     if (outlets_.fence != nullptr) outlets_.fence();
-    Status committed = core_.Commit();
+    Status committed = Commit();
+    if (committed.ok() && core_.paused()) continue;
     if (committed.ok()) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {
         outlets_.commands(std::move(commands));

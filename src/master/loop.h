@@ -78,12 +78,17 @@ class Loop {
   void ShowView();
   // A long round keeps all callers waiting.
   void NoteRound(Duration took);
+  // Commits, unless the disk was full a moment ago. Nothing is answered until there is room.
+  Status Commit();
 
   Core& core_;
   const Clock& clock_;
   const Outlets outlets_;
+  static constexpr std::chrono::milliseconds kFullDiskRetry{500};
+
   Time last_tick_;
   Time last_scan_;
+  Time next_commit_;  // while the disk is full
   Time last_view_;
   Time round_began_;
   Duration longest_round_{0};

@@ -123,6 +123,27 @@ Reply<bool> BoolReply(Response* response, Call& call, Set set) {
 
 void SetReady(pb::SyncResponse* out, bool ready) { out->set_ready(ready); }
 
+// Incarnations and leases are numbers of one ledger: those of another are somebody else's.
+Status CheckLedger(const Core& core, uint64_t ledger) {
+  if (ledger == 0 || ledger == core.ledger_number()) return Ok();
+  return Aborted("the master's ledger is not the one that this process joined: join again");
+}
+
+// A handler that is reached only by calls of this ledger.
+template <auto handler>
+struct OfThisLedger;
+template <typename Request, typename Response,
+          void (*handler)(Core&, Call&, const Request&, Response*)>
+struct OfThisLedger<handler> {
+  static void Handle(Core& core, Call& call, const Request& in, Response* out) {
+    if (const Status status = CheckLedger(core, in.ledger()); !status.ok()) {
+      call.Answer(status);
+      return;
+    }
+    handler(core, call, in, out);
+  }
+};
+
 void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* out) {
   const auto role = job::RoleFromName(in.role());
   if (!role || *role == job::Role::kMaster) {
@@ -134,15 +155,17 @@ void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* o
                       .process = in.process()};
   for (const uint64_t lease : in.held()) request.held.emplace_back(lease);
   const milliseconds beat = core.our_door().BeatEvery();
-  core.our_door().Join(request, [out, &call, beat](Result<JoinReply> reply) {
-    if (reply.ok()) {
-      out->set_incarnation(reply->incarnation.value());
-      for (const LeaseId lease : reply->held) out->add_held(lease.value());
-      out->set_beat_ms(static_cast<uint32_t>(beat.count()));
-      out->set_silence_ms(OurDoor::kSilence.count());
-    }
-    call.Answer(reply.status());
-  });
+  core.our_door().Join(request,
+                       [out, &call, beat, ledger = core.ledger_number()](Result<JoinReply> reply) {
+                         if (reply.ok()) {
+                           out->set_ledger(ledger);
+                           out->set_incarnation(reply->incarnation.value());
+                           for (const LeaseId lease : reply->held) out->add_held(lease.value());
+                           out->set_beat_ms(static_cast<uint32_t>(beat.count()));
+                           out->set_silence_ms(OurDoor::kSilence.count());
+                         }
+                         call.Answer(reply.status());
+                       });
 }
 
 void Leave(Core& core, Call& call, const pb::LeaveRequest& in, pb::LeaveResponse*) {
@@ -179,9 +202,9 @@ void RegisterDataset(Core& core, Call& call, const pb::RegisterDatasetRequest& i
 
 void ResetDataset(Core& core, Call& call, const pb::ResetDatasetRequest& in,
                   pb::ResetDatasetResponse* out) {
-  const auto dataset = core.Reset(in.dataset());
-  if (dataset.ok()) out->set_generation((*dataset)->row().generation);
-  AnswerLater(core, call, dataset.status());
+  const auto generation = core.Reset(in.dataset(), in.request_id());
+  if (generation.ok()) out->set_generation(*generation);
+  AnswerLater(core, call, generation.status());
 }
 
 void GetDataset(Core& core, Call& call, const pb::GetDatasetRequest& in,
@@ -209,9 +232,9 @@ void SaveShards(Core& core, Call& call, const pb::SaveShardsRequest& in,
 
 void RestoreShards(Core& core, Call& call, const pb::RestoreShardsRequest& in,
                    pb::RestoreShardsResponse* out) {
-  const auto dataset = core.Restore(in.content());
-  if (dataset.ok()) out->set_generation((*dataset)->row().generation);
-  AnswerLater(core, call, dataset.status());
+  const auto generation = core.Restore(in.content(), in.request_id());
+  if (generation.ok()) out->set_generation(*generation);
+  AnswerLater(core, call, generation.status());
 }
 
 void Arrive(Core& core, Call& call, const pb::ArriveRequest& in, pb::SyncResponse* out) {
@@ -236,11 +259,7 @@ void Notify(Core& core, Call& call, const pb::NotifyRequest& in, pb::SyncRespons
 }
 
 void DeleteSync(Core& core, Call& call, const pb::DeleteSyncRequest& in, pb::SyncResponse* out) {
-  if (in.all()) {
-    core.sync().DeleteAll();
-  } else {
-    core.sync().Delete(in.name());
-  }
+  core.DeleteSync(in.all() ? std::nullopt : std::optional(in.name()), in.request_id());
   out->set_ready(true);
   AnswerLater(core, call, Ok());
 }
@@ -259,6 +278,17 @@ void ReleaseLock(Core& core, Call& call, const pb::ReleaseLockRequest& in,
                               BoolReply(out, call, [](pb::ReleaseLockResponse* o, bool released) {
                                 o->set_released(released);
                               }));
+}
+
+void Finish(Core& core, Call& call, const pb::FinishRequest& in, pb::FinishResponse*) {
+  const Session* session = core.sessions().Find(Incarnation(in.incarnation()));
+  if (session == nullptr) {
+    call.Answer(
+        Aborted("incarnation {} is not part of the job (any more): join again", in.incarnation()));
+    return;
+  }
+  core.OnFinish(session->replica);
+  AnswerLater(core, call, Ok());
 }
 
 void ReportMetrics(Core& core, Call& call, const pb::ReportMetricsRequest& in,
@@ -341,6 +371,7 @@ class MembershipStream final : private Loop::Event {
   void Open(Core& core) {
     state_ = State::kOpen;
     Status status = source_.admit(core, context_);
+    if (status.ok()) status = CheckLedger(core, in_.ledger());
     if (status.ok()) {
       // One stream is one watcher, so its address names it.
       status = core.our_door().Watch(Incarnation(in_.incarnation()), id(),
@@ -408,23 +439,24 @@ class MasterService final : public Service {
     watchers_.emplace(MembershipStream::Source{service_, admit, queue});
     MembershipStream::Await(*watchers_);
     methods_.emplace(queue, admit);
-    methods_->Serve(service_, &Async::RequestJoin, Join);
-    methods_->Serve(service_, &Async::RequestLeave, Leave);
-    methods_->Serve(service_, &Async::RequestBeat, Beat);
-    methods_->Serve(service_, &Async::RequestExchange, Exchange, kAhead);
+    methods_->Serve(service_, &Async::RequestJoin, OfThisLedger<Join>::Handle);
+    methods_->Serve(service_, &Async::RequestLeave, OfThisLedger<Leave>::Handle);
+    methods_->Serve(service_, &Async::RequestBeat, OfThisLedger<Beat>::Handle);
+    methods_->Serve(service_, &Async::RequestExchange, OfThisLedger<Exchange>::Handle, kAhead);
     methods_->Serve(service_, &Async::RequestRegisterDataset, RegisterDataset);
     methods_->Serve(service_, &Async::RequestResetDataset, ResetDataset);
     methods_->Serve(service_, &Async::RequestGetDataset, GetDataset);
     methods_->Serve(service_, &Async::RequestSaveShards, SaveShards);
     methods_->Serve(service_, &Async::RequestRestoreShards, RestoreShards);
-    methods_->Serve(service_, &Async::RequestArrive, Arrive);
-    methods_->Serve(service_, &Async::RequestPace, Pace);
+    methods_->Serve(service_, &Async::RequestArrive, OfThisLedger<Arrive>::Handle);
+    methods_->Serve(service_, &Async::RequestPace, OfThisLedger<Pace>::Handle);
     methods_->Serve(service_, &Async::RequestAwaitEvent, AwaitEvent);
     methods_->Serve(service_, &Async::RequestNotify, Notify);
     methods_->Serve(service_, &Async::RequestDeleteSync, DeleteSync);
-    methods_->Serve(service_, &Async::RequestAcquireLock, AcquireLock);
-    methods_->Serve(service_, &Async::RequestReleaseLock, ReleaseLock);
-    methods_->Serve(service_, &Async::RequestReportMetrics, ReportMetrics);
+    methods_->Serve(service_, &Async::RequestAcquireLock, OfThisLedger<AcquireLock>::Handle);
+    methods_->Serve(service_, &Async::RequestReleaseLock, OfThisLedger<ReleaseLock>::Handle);
+    methods_->Serve(service_, &Async::RequestFinish, OfThisLedger<Finish>::Handle);
+    methods_->Serve(service_, &Async::RequestReportMetrics, OfThisLedger<ReportMetrics>::Handle);
     methods_->Serve(service_, &Async::RequestGetJob, GetJob);
     methods_->Serve(service_, &Async::RequestGetLedger, GetLedger);
     methods_->Serve(service_, &Async::RequestScale, Scale);

@@ -29,10 +29,12 @@ class WorkerProcess {
     const grpc::Status status = stub_->Join(NewContext().get(), request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     incarnation_ = response.incarnation();
+    ledger_ = response.ledger();
   }
 
   pb::Master::Stub& stub() { return *stub_; }
   uint64_t incarnation() const { return incarnation_; }
+  uint64_t ledger() const { return ledger_; }
 
   pb::ExchangeRequest Request(uint64_t number, std::chrono::milliseconds wait) const {
     pb::ExchangeRequest request;
@@ -61,12 +63,34 @@ class WorkerProcess {
  private:
   std::unique_ptr<pb::Master::Stub> stub_;
   uint64_t incarnation_ = 0;
+  uint64_t ledger_ = 0;
 };
 
 class MasterServiceTest : public testing::Test {
  protected:
   ServedMaster master_{WorkersOnly(2)};
 };
+
+TEST_F(MasterServiceTest, RefusesCallsOfAnotherLedger) {
+  WorkerProcess worker(master_, 0);
+  ASSERT_NE(worker.ledger(), 0U);
+  pb::BeatRequest beat;
+  beat.set_incarnation(worker.incarnation());
+  pb::BeatResponse response;
+  for (const uint64_t mine : {uint64_t{0}, worker.ledger()}) {
+    beat.set_ledger(mine);
+    EXPECT_TRUE(worker.stub().Beat(NewContext().get(), beat, &response).ok());
+  }
+
+  beat.set_ledger(worker.ledger() + 1);
+  EXPECT_EQ(worker.stub().Beat(NewContext().get(), beat, &response).error_code(),
+            grpc::StatusCode::ABORTED);
+  pb::ExchangeRequest exchange = worker.Request(1, seconds(0));
+  exchange.set_ledger(worker.ledger() + 1);
+  Exchanged exchanged;
+  EXPECT_EQ(worker.stub().Exchange(NewContext().get(), exchange, &exchanged).error_code(),
+            grpc::StatusCode::ABORTED);
+}
 
 TEST_F(MasterServiceTest, LeasesAndTakesReportsInOneCall) {
   master_.Register(Shards(2));

@@ -40,6 +40,12 @@ void OldDoor::Fetch(uint64_t call, ReplicaRef replica, const std::string& datase
   }
   Session& session = **found;
   session.fetch_cut.reset();
+  if (replica.role == job::Role::kPs) {
+    session.fetch_answered = true;
+    parts_.keeper.NotePsAskedForData(replica);
+    parts_.outbox.Send<std::optional<LeasedShard>>(reply, std::optional<LeasedShard>());
+    return;
+  }
   parts_.dispatcher.Ask(
       Waiter{.call = call,
              .session = session.incarnation,

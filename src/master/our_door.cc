@@ -41,6 +41,12 @@ Status OurDoor::Unknown(Incarnation incarnation) const {
 
 void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
   Session* session = request.incarnation.value() == 0 ? nullptr : Hear(request.incarnation);
+  if (session != nullptr && session->replica != request.replica) {
+    parts_.outbox.Send<JoinReply>(
+        reply, Aborted("incarnation {} is not a process of {} {}: join again", request.incarnation,
+                       job::NameOf(request.replica.role), request.replica.id));
+    return;
+  }
   std::vector<LeaseId> held;
   if (session == nullptr) {
     const ReplicaKeeper::Replica* replica = parts_.keeper.Find(request.replica);
@@ -136,6 +142,13 @@ void OurDoor::Exchange(const ExchangeRequest& request, Reply<ExchangeReply> repl
                                                       .ps_epoch = parts_.dispatcher.ps_epoch()});
       return;
     }
+  }
+  if (session->replica.role == job::Role::kPs) {
+    // It runs the workers' program. What it trains would be no part of the model.
+    parts_.keeper.NotePsAskedForData(session->replica);
+    parts_.outbox.Send<ExchangeReply>(
+        reply, ExchangeReply{.answer = Answer::kFinished, .verdicts = std::move(verdicts)});
+    return;
   }
   AskForShards(request, std::move(verdicts), std::move(reply));
 }

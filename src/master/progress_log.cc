@@ -71,6 +71,10 @@ bool ProgressLog::FeedLine(std::string_view line) {
     }
     return false;
   }
+  if (line.find("Loss for final step: ") != std::string_view::npos) {
+    training_ended_ = true;
+    return true;
+  }
   const auto loss = RealBehind(line, "loss = ");
   const auto step = NumberBehind(line, "step = ");
   if (loss) metrics_["loss"] = *loss;

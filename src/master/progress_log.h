@@ -30,6 +30,9 @@ class ProgressLog {
   double evaluator_wait_secs() const { return evaluator_wait_secs_; }
   void SetMetric(const std::string& name, double value) { metrics_[name] = value; }
 
+  // An Estimator said that its training is over.
+  bool training_ended() const { return training_ended_; }
+
   void Restore(int64_t checkpoint_step, int64_t evaluated_step, std::string evaluation);
 
  private:
@@ -42,6 +45,7 @@ class ProgressLog {
   std::string evaluation_;
   int64_t evaluator_waits_ = 0;
   double evaluator_wait_secs_ = 0;
+  bool training_ended_ = false;
 };
 
 }  // namespace edl::master

@@ -255,6 +255,15 @@ void ReplicaKeeper::OnJoined(ReplicaRef replica) {
   ledger_.Put(found->second.row);
 }
 
+void ReplicaKeeper::NotePsAskedForData(ReplicaRef replica) {
+  if (ps_asked_for_data_) return;
+  ps_asked_for_data_ = true;
+  LOG_WARNING(
+      "{} {} asks for data and gets none: it runs the workers' program, which does not read "
+      "TF_CONFIG",
+      job::NameOf(replica.role), replica.id);
+}
+
 void ReplicaKeeper::Replace(ReplicaRef ref, const std::string& why) {
   auto found = replicas_.find(job::ReplicaName(spec_.job_name, ref.role, ref.id));
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
@@ -519,12 +528,15 @@ void ReplicaKeeper::WithdrawPending(Time now) {
   }
 }
 
-void ReplicaKeeper::Forgive() {
+void ReplicaKeeper::Resume(int num_workers, bool data_left) {
+  for (int index = 0; index < num_workers; ++index) MakeSlot(Role::kWorker, index);
   quiet_until_.reset();
   for (auto& [key, slot] : slots_) {
     slot.row.failures = 0;
     slot.row.idle_lives = 0;
     slot.given_up = false;
+    if (key.first == Role::kWorker && num_workers > 0) slot.row.wanted = key.second < num_workers;
+    if (data_left) slot.row.succeeded = false;
     ledger_.Put(slot.row);
   }
 }

@@ -100,6 +100,10 @@ class ReplicaKeeper {
   std::vector<std::string> LostWithTheirNodes(const std::function<bool(ReplicaRef)>& has_session,
                                               Time now) const;
 
+  // A ps asked for data: it runs the workers' program, and got none.
+  void NotePsAskedForData(ReplicaRef replica);
+  bool ps_asked_for_data() const { return ps_asked_for_data_; }
+
   // Relaunches and repeated stops whose time has come.
   void Tick(Time now);
 
@@ -115,8 +119,9 @@ class ReplicaKeeper {
   void LaunchForLeftover(Time now);
   // Does without the workers that the backend finds no room for: there is nothing left for them.
   void WithdrawPending(Time now);
-  // A job that had ended goes on: what failed before does not count any more.
-  void Forgive();
+  // A job that had ended goes on: what failed before does not count any more. With `data_left`
+  // workers that had succeeded train on. `num_workers` of 0: as many as before.
+  void Resume(int num_workers, bool data_left);
   // Ends a replica that runs and does not work. The slot is refilled if `replace`, else its part is
   // done. False: it does not run, or is being ended already.
   bool EndTroubled(ReplicaRef replica, bool replace);
@@ -240,6 +245,7 @@ class ReplicaKeeper {
   Time last_tick_;
   std::deque<std::string> ended_;  // names, oldest first
   uint64_t membership_ = 1;
+  bool ps_asked_for_data_ = false;
   bool synced_ = false;
   bool stopping_ = false;
 };

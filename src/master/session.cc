@@ -116,6 +116,11 @@ Session* Sessions::Find(Incarnation incarnation) {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
+const Session* Sessions::Find(Incarnation incarnation) const {
+  const auto found = sessions_.find(incarnation);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
 Session* Sessions::FindOldDoor(ReplicaRef replica) {
   auto found = old_door_.find(replica);
   return found == old_door_.end() ? nullptr : Find(found->second);

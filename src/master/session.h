@@ -59,6 +59,7 @@ class Sessions {
   Session& Open(ReplicaRef replica, bool old_door, std::string process, Time now);
   // Null: never there, or given up.
   Session* Find(Incarnation incarnation);
+  const Session* Find(Incarnation incarnation) const;
   // The old door's session of a replica; null if it has none.
   Session* FindOldDoor(ReplicaRef replica);
   std::vector<Incarnation> Of(ReplicaRef replica) const;

@@ -1,6 +1,7 @@
 #include "master/shard_checkpoint.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -56,6 +57,19 @@ Status ReadPlaces(const json& in, const char* key, int64_t size,
   return Ok();
 }
 
+Result<std::optional<ShardOrder>> ReadOrder(const json& in) {
+  const auto seed = in.find("order_seed");
+  const auto generation = in.find("order_generation");
+  if (seed == in.end() && generation == in.end()) return std::optional<ShardOrder>();
+  if (seed == in.end() || !seed->is_number_unsigned() || generation == in.end() ||
+      !generation->is_number_unsigned() ||
+      generation->get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
+    return InvalidArgument(
+        "'order_seed' and 'order_generation' of a shard checkpoint are not two whole numbers");
+  }
+  return std::optional<ShardOrder>({seed->get<uint64_t>(), generation->get<uint32_t>()});
+}
+
 Result<ShardCheckpoint> Read(const json& in) {
   if (!in.is_object()) return InvalidArgument("a shard checkpoint is a JSON object");
   auto version = in.find("version");
@@ -97,6 +111,7 @@ Result<ShardCheckpoint> Read(const json& in) {
     return InvalidArgument("'current_epoch' {} of a shard checkpoint is outside of [0, {}]",
                            checkpoint.epoch, last_epoch);
   }
+  EDL_ASSIGN_OR_RETURN(checkpoint.order, ReadOrder(in));
   EDL_RETURN_IF_ERROR(ReadPlaces(in, "todo", checkpoint.spec.size, checkpoint.remaining));
   EDL_RETURN_IF_ERROR(ReadPlaces(in, "doing", checkpoint.spec.size, checkpoint.remaining));
   return checkpoint;
@@ -119,6 +134,10 @@ std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
               {"shuffle_shards", spec.order == Order::kShuffleShards},
               {"shuffle_records", spec.order == Order::kShuffleRecords},
               {"current_subepoch", 0}};
+  if (spec.order != Order::kSequential) {
+    out["order_seed"] = dataset.order().seed;
+    out["order_generation"] = dataset.order().generation;
+  }
   RangeSet doing;
   for (const ShardKey& key : leased) {
     if (key.epoch == epoch) doing.Add(key.ordinal);

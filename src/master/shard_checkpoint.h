@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct ShardCheckpoint {
     int64_t end = 0;
   };
   std::vector<Places> remaining;
+  // Which record is at a place; none: what was saved does not say.
+  std::optional<ShardOrder> order;
 };
 
 // `leased` are the open leases; they count as not done.

@@ -1,5 +1,6 @@
 #include "master/shard_checkpoint.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,42 @@ TEST(ShardCheckpoint, KeepsItsOrderAndBatchesOverARoundTrip) {
   const auto restored = second.core().Restore(*first.core().dispatcher().Save(kData));
 
   ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_EQ((*restored)->spec().order, Order::kShuffleRecords);
-  EXPECT_EQ((*restored)->spec().batch_size, spec.batch_size);
-  EXPECT_EQ((*restored)->spec().batches_per_shard, spec.batches_per_shard);
+  const Dataset& dataset = *second.core().dispatcher().Find(kData);
+  EXPECT_EQ(dataset.spec().order, Order::kShuffleRecords);
+  EXPECT_EQ(dataset.spec().batch_size, spec.batch_size);
+  EXPECT_EQ(dataset.spec().batches_per_shard, spec.batches_per_shard);
+}
+
+TEST(ShardCheckpoint, LeavesTheSameRecordsOfAShuffledDatasetInAnyJob) {
+  DatasetSpec spec = Shards(40);
+  spec.order = Order::kShuffleShards;
+  CoreFixture first;
+  first.Register(spec);
+  OurClient worker(first, Worker(0));
+  std::set<int64_t> left;
+  for (int64_t start = 0; start < spec.size; start += 10) left.insert(start);
+  for (const LeasedShard& shard : worker.LeaseMany(20)) {
+    worker.Report(shard);
+    left.erase(shard.start);
+  }
+  const std::string saved = *first.core().dispatcher().Save(kData);
+  CoreFixture second;
+
+  for (CoreFixture* master : {&first, &second}) {
+    ASSERT_TRUE(master->core().Restore(saved).ok());
+    OurClient next(*master, Worker(1));
+    std::set<int64_t> leased;
+    for (const LeasedShard& shard : next.LeaseMany(100)) leased.insert(shard.start);
+    EXPECT_EQ(leased, left);
+  }
+}
+
+TEST(ShardCheckpoint, RefusesAnOrderThatIsNone) {
+  CoreFixture master;
+  std::string saved = SavedInTheSecondEpoch();
+  saved.insert(1, R"("order_seed": -1, "order_generation": 1, )");
+
+  EXPECT_EQ(master.core().Restore(saved).status().code(), Code::kInvalidArgument);
 }
 
 TEST(ShardCheckpoint, VoidsLeasesFromBeforeTheRestore) {

@@ -19,6 +19,10 @@ class Statement {
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&& other) noexcept;
 
+  // Why it could not be prepared: DataLoss where the database is damaged. Run and Next then return
+  // this too.
+  const Status& prepared() const { return prepared_; }
+
   // Runs a statement that returns no rows.
   template <typename... Args>
   Status Run(const Args&... args) {
@@ -55,6 +59,7 @@ class Statement {
 
   sqlite3* database_ = nullptr;
   sqlite3_stmt* statement_ = nullptr;
+  Status prepared_;
 };
 
 // One SQLite database. Confined: call it on the thread that opened it.
@@ -68,11 +73,17 @@ class Database {
   Database(Database&& other) noexcept;
   Database& operator=(Database&& other) noexcept;
 
+  // A copy in memory of the database at `path`, which stays as it is. NotFound: there is none.
+  // Unavailable: another process has it locked.
+  static Result<Database> Copy(const std::string& path);
+
   // Runs statements without parameters.
   Status Execute(const std::string& sql);
-  // REQUIRES: valid SQL over tables that exist.
   Statement Prepare(std::string_view sql);
   bool in_transaction() const;
+  // The last call that failed could not write to the disk: there is no room, or it is away. The
+  // transaction was not committed, and may be tried again.
+  bool disk_was_full() const;
 
  private:
   explicit Database(sqlite3* database) : database_(database) {}

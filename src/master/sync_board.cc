@@ -33,9 +33,13 @@ Status SyncBoard::Load(const std::string& saved) {
   try {
     const json in = json::parse(saved);
     for (const auto& [name, barrier] : in.at("barriers").items()) {
+      barrier_order_.push_back(name);
       barriers_[name] = {Read(barrier.at("missing")), Read(barrier.at("arrived"))};
     }
-    for (const json& event : in.at("events")) events_.insert(event.get<std::string>());
+    for (const json& event : in.at("events")) {
+      events_.insert(event.get<std::string>());
+      event_order_.push_back(event.get<std::string>());
+    }
     for (const auto& [name, holder] : in.at("locks").items()) {
       locks_[name] = Incarnation(holder.get<uint64_t>());
     }
@@ -69,6 +73,7 @@ void SyncBoard::Arrive(const std::string& name, ReplicaRef replica,
   auto found = barriers_.find(name);
   if (found == barriers_.end()) {
     found = barriers_.emplace(name, Barrier{}).first;
+    barrier_order_.push_back(name);
     found->second.missing.insert(running.begin(), running.end());
     dirty_ = true;
   }
@@ -85,20 +90,25 @@ void SyncBoard::AwaitEvent(const std::string& name, std::optional<Time> until, R
 }
 
 void SyncBoard::Notify(const std::string& name) {
-  dirty_ = events_.insert(name).second || dirty_;
+  if (events_.insert(name).second) {
+    event_order_.push_back(name);
+    dirty_ = true;
+  }
   Settle({Kind::kEvent, name});
 }
 
 void SyncBoard::Delete(const std::string& name) {
-  barriers_.erase(name);
-  events_.erase(name);
+  if (barriers_.erase(name) > 0) std::erase(barrier_order_, name);
+  if (events_.erase(name) > 0) std::erase(event_order_, name);
   dirty_ = true;
   Settle({Kind::kBarrier, name});
 }
 
 void SyncBoard::DeleteAll() {
   const auto gone = std::exchange(barriers_, {});
+  barrier_order_.clear();
   events_.clear();
+  event_order_.clear();
   dirty_ = true;
   for (const auto& [name, barrier] : gone) Settle({Kind::kBarrier, name});
 }
@@ -174,9 +184,26 @@ void SyncBoard::Tick(Time now) {
   while (const std::optional<uint64_t> id = deadlines_.TakeDue(now)) Answer(*id, false);
 }
 
+void SyncBoard::ForgetOldest() {
+  for (size_t left = barrier_order_.size(); barriers_.size() > kMostKept && left > 0; --left) {
+    const std::string name = std::move(barrier_order_.front());
+    barrier_order_.pop_front();
+    const auto found = barriers_.find(name);
+    if (found->second.missing.empty()) {
+      barriers_.erase(found);
+    } else {
+      barrier_order_.push_back(name);
+    }
+  }
+  for (; events_.size() > kMostKept; event_order_.pop_front()) {
+    events_.erase(event_order_.front());
+  }
+}
+
 void SyncBoard::Flush() {
   if (!dirty_) return;
   dirty_ = false;
+  ForgetOldest();
   json out = {{"barriers", json::object()}, {"events", events_}, {"locks", json::object()}};
   for (const auto& [name, barrier] : barriers_) {
     out["barriers"][name] = {{"missing", Write(barrier.missing)},

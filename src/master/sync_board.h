@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -22,6 +23,11 @@ namespace edl::master {
 class SyncBoard {
  public:
   using Reply = std::function<void(bool)>;
+
+  // Barriers that all have passed, and events, beyond so many are forgotten, the oldest first:
+  // programs that draw a name for each step would fill the ledger. Who asks for a forgotten one
+  // finds a new one.
+  static constexpr size_t kMostKept = 1000;
 
   explicit SyncBoard(Ledger& ledger) : ledger_(ledger) {}
   Status Load(const std::string& saved);
@@ -67,10 +73,13 @@ class SyncBoard {
   // Answers those who wait for this and are ready.
   void Settle(const Key& key);
   void Answer(uint64_t id, bool ready);
+  void ForgetOldest();
 
   Ledger& ledger_;  // outlives this
   std::map<std::string, Barrier> barriers_;
+  std::deque<std::string> barrier_order_;  // the oldest first
   std::set<std::string> events_;
+  std::deque<std::string> event_order_;
   std::map<std::string, Incarnation> locks_;
   std::map<uint64_t, Waiting> waiting_;       // by a number that rises
   std::map<Key, std::set<uint64_t>> queues_;  // of those, in the order of their calls

@@ -182,6 +182,40 @@ TEST_F(SyncBoardTest, KeepsALockOverARestart) {
   EXPECT_TRUE(holder.IsTrue());
 }
 
+TEST_F(SyncBoardTest, ForgetsTheOldestBarriersAndEvents) {
+  for (size_t step = 0; step < 2 * SyncBoard::kMostKept; ++step) {
+    const std::string name = "step-" + std::to_string(step);
+    for (const ReplicaRef& worker : two_workers_) {
+      board_.Arrive(name, worker, two_workers_, std::nullopt, Awaited().reply());
+    }
+    board_.Notify(name);
+  }
+
+  SyncBoard loaded = Reload();
+
+  EXPECT_LT((*ledger_.Meta())["sync"].size(), 100 * SyncBoard::kMostKept);
+  const std::string last = "step-" + std::to_string(2 * SyncBoard::kMostKept - 1);
+  const Awaited late;
+  const Awaited event;
+  loaded.Arrive(last, Worker(7), two_workers_, std::nullopt, late.reply());
+  loaded.AwaitEvent(last, std::nullopt, event.reply());
+  EXPECT_TRUE(late.IsTrue()) << "it was passed";
+  EXPECT_TRUE(event.IsTrue());
+}
+
+TEST_F(SyncBoardTest, WritesNothingForSomebodyWhoTookNoPart) {
+  board_.Notify("event");
+  board_.Flush();
+  ledger_.PutMeta("sync", "untouched");
+
+  board_.ReplicaGone(Worker(0));
+  board_.SessionGone(kOne);
+  board_.Flush();
+
+  ASSERT_EQ(ledger_.Commit(), Ok());
+  EXPECT_EQ((*ledger_.Meta())["sync"], "untouched");
+}
+
 TEST_F(SyncBoardTest, RefusesADamagedRecord) {
   for (const char* damaged :
        {"{", "[]", R"({"barriers": 1})", R"({"barriers": {}, "events": []})"}) {

@@ -19,6 +19,12 @@ using DatasetId = StrongId<struct DatasetIdTag, int64_t>;
 // How the shards and records of an epoch follow one another.
 enum class Order { kSequential, kShuffleShards, kShuffleRecords };
 
+// Which permutation the shards or records of a shuffled dataset have.
+struct ShardOrder {
+  uint64_t seed = 0;
+  uint32_t generation = 1;
+};
+
 // What the user wants of a dataset.
 struct DatasetSpec {
   std::string name;

@@ -24,6 +24,7 @@ class FakeMaster(grpc.GenericRpcHandler):
     def __init__(self, shards: int = 0, shard_size: int = 4, token: str = TOKEN):
         self.lock = threading.Condition()
         self.token = token
+        self.ledger = 7
         self.calls: List[Tuple[str, Any]] = []  # (name, request), as they came
         self.before: Dict[str, Callable[[Any, Any], None]] = {}  # may raise or abort
         self.lose: Dict[str, int] = {}  # how many replies of a call to lose
@@ -131,13 +132,27 @@ class FakeMaster(grpc.GenericRpcHandler):
 
     # --- the calls ---
 
-    def _known(self, incarnation: int, context: Any) -> None:
-        if incarnation not in self.incarnations:
-            context.abort(grpc.StatusCode.ABORTED, f"incarnation {incarnation}: join again")
+    def begin_another_ledger(self) -> None:
+        """As a job that was deleted and trained anew: all numbers begin again."""
+        with self.lock:
+            self.ledger += 1
+            self.incarnations.clear()
+            self.answers.clear()
+            self.leases.clear()
+            self._last_incarnation = 0
+            self._last_lease = 0
+
+    def _known(self, request: Any, context: Any) -> None:
+        if request.ledger != self.ledger:
+            context.abort(grpc.StatusCode.ABORTED, "another ledger: join again")
+        if request.incarnation not in self.incarnations:
+            context.abort(grpc.StatusCode.ABORTED, f"incarnation {request.incarnation}: join again")
 
     def _join(self, request: Any, context: Any) -> Any:
         with self.lock:
             incarnation = request.incarnation
+            if incarnation and request.ledger != self.ledger:
+                context.abort(grpc.StatusCode.ABORTED, "another ledger: join again")
             if incarnation not in self.incarnations:
                 self._last_incarnation += 1
                 incarnation = self._last_incarnation
@@ -152,7 +167,8 @@ class FakeMaster(grpc.GenericRpcHandler):
                         self.waiting.append(ordinal)
             self.lock.notify_all()
             return messages.message("JoinResponse")(
-                incarnation=incarnation, held=kept, beat_ms=self.beat_ms, silence_ms=10000
+                incarnation=incarnation, held=kept, beat_ms=self.beat_ms, silence_ms=10000,
+                ledger=self.ledger,
             )
 
     def _leave(self, request: Any, context: Any) -> Any:
@@ -163,13 +179,13 @@ class FakeMaster(grpc.GenericRpcHandler):
         return messages.message("LeaveResponse")()
 
     def _beat(self, request: Any, context: Any) -> Any:
-        self._known(request.incarnation, context)
+        self._known(request, context)
         return messages.message("BeatResponse")()
 
     def _watch(self, request: Any, context: Any) -> Any:
         with self.lock:
             self.calls.append(("Watch", request))
-        self._known(request.incarnation, context)
+        self._known(request, context)
         with self.lock:
             self.watches += 1
             number = self.watches
@@ -181,7 +197,7 @@ class FakeMaster(grpc.GenericRpcHandler):
 
     def _exchange(self, request: Any, context: Any) -> Any:
         stopped = self._stopped
-        self._known(request.incarnation, context)
+        self._known(request, context)
         with self.lock:
             key = (request.incarnation, request.number)
             if key in self.answers:
@@ -244,11 +260,21 @@ class FakeMaster(grpc.GenericRpcHandler):
             spec = self.specs.setdefault(request.spec.name, request.spec)
             return messages.message("RegisterDatasetResponse")(spec=spec, generation=1)
 
+    def _resetdataset(self, request: Any, context: Any) -> Any:
+        return messages.message("ResetDatasetResponse")(generation=2)
+
+    def _deletesync(self, request: Any, context: Any) -> Any:
+        return messages.message("SyncResponse")(ready=True)
+
+    def _finish(self, request: Any, context: Any) -> Any:
+        self._known(request, context)
+        return messages.message("FinishResponse")()
+
     def _getdataset(self, request: Any, context: Any) -> Any:
         return messages.message("GetDatasetResponse")(spec=self.specs[request.dataset], epoch=2)
 
     def _arrive(self, request: Any, context: Any) -> Any:
-        self._known(request.incarnation, context)
+        self._known(request, context)
         return messages.message("SyncResponse")(ready=len(self.called("Arrive")) > 1)
 
     def _awaitevent(self, request: Any, context: Any) -> Any:

@@ -465,3 +465,35 @@ def test_the_environment_says_where_the_master_is(env, address):
 
 def test_without_an_address_there_is_a_stand_in():
     assert isinstance(build_master_client(), LocalMasterClient)
+
+
+def test_a_process_of_another_ledger_begins_as_a_new_one(client, master):
+    client.register_dataset(ROWS)
+    first = client.lease("rows")[0]
+    master.begin_another_ledger()
+    with master.lock:
+        master.waiting = [0, 1]
+    other = MasterClient(master.address, 1, "worker")  # gets the number that `client` had
+    try:
+        shard = other.lease("rows")[0]
+        # The old lease's number may be the new one's: it must not complete it.
+        assert client.report([Report(first.lease)]) == {first.lease}
+        assert other.report([Report(shard.lease)]) == set()
+    finally:
+        other.close()
+
+
+def test_calls_that_must_not_be_carried_out_twice_keep_their_number(client, master):
+    for name, call in (("ResetDataset", lambda: client.reset_dataset("rows")),
+                       ("DeleteSync", lambda: client.delete_sync("rows"))):
+        master.lose[name] = 1
+        call()
+        call()
+        first, again, next_one = (r.request_id for r in master.called(name))
+        assert first == again != next_one and first and next_one
+
+
+def test_a_program_can_declare_its_end(client, master):
+    client.finish()
+    (request,) = master.called("Finish")
+    assert request.incarnation and request.ledger == master.ledger

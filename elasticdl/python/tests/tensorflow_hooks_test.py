@@ -52,6 +52,9 @@ class FakeService:
     def report_data_end(self, drop_remainder):
         self._say(("end", drop_remainder))
 
+    def finish(self):
+        self._say("finish")
+
 
 class AbortOnce(tf.train.SessionRunHook):
     """Breaks the session at its n-th step, as a lost ps does."""
@@ -184,7 +187,7 @@ def test_an_end_after_a_step_that_returned_is_not_the_end_of_the_data():
     hook.after_run(None, None)
     hook.end(None)
 
-    assert service.said == ["batch"]
+    assert service.said == ["batch", "finish"]
 
 
 def test_each_session_but_the_first_starts_over():
