@@ -57,6 +57,9 @@ cli::LocalJobs MakeLocalJobs(fs::path program) {
   };
   jobs.read_log = backend::local::ReadLog;
   jobs.read_ledger = [](const fs::path& path) { return master::ReadLedgerJson(path.string()); };
+  jobs.read_ledger_view = [](const fs::path& path) {
+    return master::ReadLedgerView(path.string());
+  };
   return jobs;
 }
 

@@ -36,6 +36,7 @@ std::string DryRun(const FlagValues& flags, const job::JobSpec& spec) {
     out["volumes"].push_back(std::move(mount));
   }
   for (const FlagSpec& flag : flags.table().specs()) {
+    if (flag.hidden) continue;
     ordered_json& entry = out["flags"][flag.name];
     entry["value"] = ValueOf(flags, flag);
     entry["source"] = NameOf(flags.source(flag.name));

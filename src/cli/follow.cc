@@ -14,6 +14,7 @@
 #include "cli/format.h"
 #include "cli/live_line.h"
 #include "cli/look.h"
+#include "cli/masters_last_word.h"
 #include "cli/summary.h"
 #include "client/master_client.h"
 
@@ -31,22 +32,6 @@ constexpr Duration kInterval = 500ms;
 constexpr std::chrono::milliseconds kAskDeadline = 400ms;
 constexpr Duration kDetachPatience = 10s;
 constexpr Duration kStopPatience = 15s;
-
-// The end of the master's log without what precedes the message.
-std::string MastersLastWord(Platform& platform, const JobFolder& folder) {
-  const auto piece = platform.local.read_log(folder.logs(), "master", -4096, 4096);
-  if (!piece.ok()) return "";
-  std::string_view text = piece->text;
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  text.remove_prefix(text.rfind('\n') + 1);
-  // "[time] [LEVEL] [file:line:function] message"
-  for (int field = 0; field < 3 && text.starts_with("["); ++field) {
-    const size_t end = text.find("] ");
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 2);
-  }
-  return Harmless(text);
-}
 
 class Follower {
  public:
@@ -175,23 +160,15 @@ class Follower {
     line_.Clear();
     platform_.out.flush();
     Result<JobEnd> end = job_.Wait();
-    Look look;
-    if (Result<job::JobView> view = folder_.ReadView(); view.ok()) {
-      look.view = *std::move(view);
-    } else {
-      look.view = line_.view();
-      if (end.ok()) return Fail(platform_, view.status());
-    }
-    const bool final = IsFinal(look.view.state);
-    look.standing = final ? Standing::kEnded : Standing::kInterrupted;
-    if (!final) {
+    Look look = ReadLook(platform_, folder_);
+    if (look.standing == Standing::kInterrupted) {
       std::string why = end.ok() ? end->reason : end.status().message();
       if (end.ok() && end->exit_code == kExitUsage) {
         const std::string word = MastersLastWord(platform_, folder_);
         if (!word.empty()) why = word;
         if (NothingRan(look.view)) return NeverBegan(why.empty() ? "its log is empty" : why);
       }
-      if (look.view.reason.empty()) look.view.reason = why;
+      if (!why.empty()) look.view.reason = why;
     }
     platform_.out << Summary(look, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
     platform_.out.flush();

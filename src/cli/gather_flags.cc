@@ -12,7 +12,8 @@ namespace edl::cli {
 namespace {
 
 // What belongs to one call of `train` and not to the job.
-constexpr std::string_view kOfThisCall[] = {"detach", "resume", "dry_run", "wait"};
+constexpr std::string_view kOfThisCall[] = {"detach", "resume", "resume_with_lost_progress",
+                                            "dry_run", "wait"};
 
 // What was said when a job of this machine was started. Ok if there is none: it may be elsewhere.
 Status SetAsBefore(Platform& platform, const std::string& job, FlagValues& flags) {
@@ -24,7 +25,7 @@ Status SetAsBefore(Platform& platform, const std::string& job, FlagValues& flags
   for (const std::string_view flag : kOfThisCall) {
     EDL_RETURN_IF_ERROR(flags.Set(flag, "false", FlagSource::kFile));
   }
-  return Ok();
+  return flags.Set("resume_workers", "0", FlagSource::kFile);
 }
 
 }  // namespace
@@ -48,6 +49,11 @@ Result<FlagValues> GatherFlags(Platform& platform, const FlagValues& given) {
   for (const FlagSpec& spec : given.table().specs()) {
     if (!given.given(spec.name)) continue;
     EDL_RETURN_IF_ERROR(flags.Set(spec.name, given.Text(spec.name), given.source(spec.name)));
+  }
+  // A number that was only kept from before does not undo `elasticdl scale`.
+  if (given.Bool("resume") && (given.given("num_workers") || named.given("num_workers"))) {
+    EDL_RETURN_IF_ERROR(
+        flags.Set("resume_workers", flags.Text("num_workers"), FlagSource::kCommandLine));
   }
   return flags;
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -67,6 +68,18 @@ Result<job::JobView> JobFolder::ReadView() const {
 }
 Status JobFolder::WriteView(const job::JobView& view) const {
   return WriteFileAtomically(path_ / "status.json", view.ToJson(), 0600);
+}
+
+Result<JobFolder::End> JobFolder::ReadEnd() const {
+  EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_ / "end.json"));
+  const auto in = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto code = in.is_object() ? in.find("exit_code") : in.end();
+  const auto reason = in.is_object() ? in.find("reason") : in.end();
+  if (code == in.end() || !code->is_number_integer() || reason == in.end() ||
+      !reason->is_string()) {
+    return DataLoss("{} is damaged", (path_ / "end.json").string());
+  }
+  return End{code->get<int>(), reason->get<std::string>()};
 }
 
 Result<std::string> JobFolder::ReadToken() const { return ReadTrimmed(path_ / "token"); }

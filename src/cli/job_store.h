@@ -28,6 +28,12 @@ class JobFolder {
   // What the master wrote down last; the first view is the client's.
   Result<job::JobView> ReadView() const;
   Status WriteView(const job::JobView& view) const;
+  // How the agent says that the job ended, by itself or not. NotFound: it was killed, or runs.
+  struct End {
+    int exit_code = 0;
+    std::string reason;
+  };
+  Result<End> ReadEnd() const;
   Result<std::string> ReadToken() const;
   Result<std::string> ReadAddress() const;
   // Of what there is a log: replicas by name, then the agent and the master.

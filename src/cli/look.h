@@ -12,11 +12,13 @@ namespace edl::cli {
 
 enum class Standing { kRunning, kEnded, kInterrupted };
 
-// A job as it is now.
+// A job as it is now. There is always one, so that every job can be stopped, resumed and deleted,
+// whatever became of its files.
 struct Look {
   job::JobView view;
   Standing standing = Standing::kEnded;
-  std::string trouble;  // why the view may be old: the master did not answer
+  std::string trouble;  // why the view may be old or incomplete: the master did not answer
+  Status readable;      // of the view: FailedPrecondition if a newer version wrote it
 
   // The view's state, or "interrupted" for a job that ended without its master saying how.
   std::string state() const;
@@ -24,8 +26,11 @@ struct Look {
   std::string ToJson() const;
 };
 
-// Asks the master of a running job, else reads what it wrote down.
+// Asks the master of a running job, else reads what it wrote down. The numbers of an interrupted
+// job are those of its ledger, which is newer than its status.
 Result<Look> LookAt(Platform& platform, const JobFolder& folder);
+// The same of a job that does not run.
+Look ReadLook(Platform& platform, const JobFolder& folder);
 
 // The same of every job, sorted by name. Unreadable ones are shown with the reason.
 Result<std::vector<Look>> LookAtAll(Platform& platform);

@@ -51,6 +51,7 @@ Look LookOf(const backend::ClusterJob& job) {
     look.view = *std::move(view);
   } else {
     look.view.name = job.name;
+    look.readable = view.status();
     look.trouble = "what its master shows cannot be read: " + view.status().message();
   }
   look.standing = job.running                ? Standing::kRunning

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/run_program.h"
 #include "base/status.h"
+#include "job/job_view.h"
 #include "job/volume.h"
 
 namespace edl::cli {
@@ -63,6 +64,8 @@ struct LocalJobs {
       read_log;
   // A ledger that no master has open, as JSON.
   std::function<Result<std::string>(const std::filesystem::path& ledger)> read_ledger;
+  // What such a ledger knows of its job: state, version and datasets. NotFound: there is none.
+  std::function<Result<job::JobView>(const std::filesystem::path& ledger)> read_ledger_view;
 };
 
 // What this machine has. 0 of memory or CPUs, -1 GPUs: not known.

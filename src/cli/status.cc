@@ -16,6 +16,7 @@ int ShowStatus(Platform& platform, const FlagValues& flags) {
   }
   const Result<Look> look = LookAt(platform, *place);
   if (!look.ok()) return Fail(platform, look.status());
+  if (look->readable.code() == Code::kFailedPrecondition) return Fail(platform, look->readable);
   if (flags.String("output") == "json") {
     platform.out << look->ToJson() << "\n";
   } else {

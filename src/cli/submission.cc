@@ -20,8 +20,8 @@ double WallSeconds(const Platform& platform) {
 Status Settle(FlagValues& flags) {
   for (const auto& [flag, value] :
        {std::pair("backend", "kubernetes"), std::pair("detach", "false"),
-        std::pair("resume", "false"), std::pair("dry_run", "false"), std::pair("wait", "false"),
-        std::pair("cluster_spec", "")}) {
+        std::pair("resume", "false"), std::pair("resume_with_lost_progress", "false"),
+        std::pair("dry_run", "false"), std::pair("wait", "false"), std::pair("cluster_spec", "")}) {
     EDL_RETURN_IF_ERROR(flags.Set(flag, value, FlagSource::kCommandLine));
   }
   return Ok();

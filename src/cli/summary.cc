@@ -26,8 +26,13 @@ std::string Headline(const Look& look, UseColor use_color) {
   }
   if (!view.reason.empty() && view.state != job::JobState::kSucceeded) {
     out += ": " + Harmless(view.reason);
+  } else if (look.standing == Standing::kInterrupted && !look.trouble.empty()) {
+    out += ": " + Harmless(look.trouble);
+    return out + "\n";
   }
-  return out + "\n";
+  out += "\n";
+  if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
+  return out;
 }
 
 void AddDataset(std::vector<std::vector<std::string>>& rows, const job::DatasetView& dataset) {
@@ -81,6 +86,8 @@ std::string WayOn(const Look& look) {
 std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   std::vector<std::vector<std::string>> rows;
   for (const job::DatasetView& dataset : view.datasets) AddDataset(rows, dataset);
+  if (!view.success_rule.empty())
+    rows.push_back({"  succeeded because", Harmless(view.success_rule)});
   rows.push_back(
       {"  relaunches", fmt::format("{} of replicas, {} of the master", Count(view.relaunches),
                                    Count(std::max<int64_t>(view.master_starts - 1, 0)))});
@@ -159,6 +166,7 @@ std::string StatusText(const Look& look, double now, UseColor use_color) {
       out += fmt::format("  what follows was said {} ago\n", Span(now - view.updated_at));
     }
   }
+  if (!view.paused.empty()) out += fmt::format("  paused: {}\n", Harmless(view.paused));
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
   out += fmt::format("  {}\n", ProgressLine(view, rate));
   return out + Columns(Figures(view)) + ReplicaTable(look) + ServerTable(view);

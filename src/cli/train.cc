@@ -7,6 +7,7 @@
 #include "cli/follow.h"
 #include "cli/format.h"
 #include "cli/gather_flags.h"
+#include "cli/identity.h"
 #include "cli/job_store.h"
 #include "cli/look.h"
 #include "cli/machine_room.h"
@@ -72,8 +73,10 @@ Result<JobFolder> MakeFolder(Platform& platform, const FlagValues& flags,
   if (const Result<JobFolder> folder = store.Find(spec.job_name); folder.ok()) {
     return Taken(platform, *folder);
   }
+  FlagValues own = flags;
+  EDL_RETURN_IF_ERROR(BeginSubmission(own));
   Result<JobFolder> folder =
-      store.Create(spec.job_name, job::ToJobFile(flags),
+      store.Create(spec.job_name, job::ToJobFile(own),
                    {.name = spec.job_name, .started_at = WallSeconds(platform)});
   if (folder.ok()) return folder;
   Status status = folder.status().Within(fmt::format("job {} was not started", spec.job_name));
@@ -82,6 +85,23 @@ Result<JobFolder> MakeFolder(Platform& platform, const FlagValues& flags,
                             status.message());
   }
   return status;
+}
+
+// A ledger that knows fewer completed batches than the status was damaged or lost, and the job
+// would train again what is done.
+Status CheckLedger(Platform& platform, const JobFolder& folder, const FlagValues& flags) {
+  const int64_t known = flags.Int("resume_version");
+  if (known == 0) return Ok();
+  const Result<job::JobView> ledger = platform.local.read_ledger_view(folder.ledger());
+  const int64_t has = ledger.ok() ? ledger->version : 0;
+  if (has >= known) return Ok();
+  return FailedPrecondition(
+      "job {0} cannot be resumed: its status knows {1} completed batches, its ledger {2} ({3}). "
+      "Restore {2} and the files beside it whose names begin so; or add "
+      "--resume_with_lost_progress=true to train again what is lost; or begin anew with "
+      "`elasticdl delete {0}`",
+      folder.name(), known, folder.ledger().string(),
+      ledger.ok() ? fmt::format("knows {}", has) : ledger.status().message());
 }
 
 // A job that may go on, with its view made as good as new.
@@ -96,17 +116,16 @@ Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
         "`elasticdl delete {0}`",
         spec.job_name);
   }
+  FlagValues own = flags;
+  EDL_RETURN_IF_ERROR(ContinueSubmission(own, look.view));
+  EDL_RETURN_IF_ERROR(CheckLedger(platform, folder, own));
   platform.out << fmt::format(
       "resuming job {}, which {}\n", spec.job_name,
       look.standing == Standing::kInterrupted || look.view.state == job::JobState::kStopped
           ? "was " + look.state()
           : look.state());
-  EDL_RETURN_IF_ERROR(folder.WriteSpec(job::ToJobFile(flags)));
-  look.view.state = job::JobState::kStarting;
-  look.view.reason.clear();
-  look.view.last_lines.clear();
-  look.view.ended_at = 0;
-  EDL_RETURN_IF_ERROR(folder.WriteView(look.view));
+  EDL_RETURN_IF_ERROR(folder.WriteSpec(job::ToJobFile(own)));
+  EDL_RETURN_IF_ERROR(folder.WriteView(ResumedView(std::move(look.view), own)));
   return folder;
 }
 

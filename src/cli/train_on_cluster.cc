@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/dry_run.h"
 #include "cli/findings.h"
+#include "cli/identity.h"
 #include "cli/no_effect.h"
 #include "cli/place.h"
 #include "cli/submission.h"
@@ -57,6 +58,32 @@ Result<FlagValues> AsBefore(backend::ClusterJobs& cluster, const FlagValues& now
   return flags;
 }
 
+Result<backend::Submission> MakeFresh(const Platform& platform, backend::ClusterJobs& cluster,
+                                      FlagValues& flags) {
+  EDL_RETURN_IF_ERROR(BeginSubmission(flags));
+  return MakeSubmission(platform, cluster, flags);
+}
+
+// The job as it was submitted, with its identity and with what its status knows.
+Result<backend::Submission> MakeResume(const Platform& platform, backend::ClusterJobs& cluster,
+                                       FlagValues& flags) {
+  const std::string resume_workers = flags.Text("resume_workers");
+  EDL_ASSIGN_OR_RETURN(flags, AsBefore(cluster, flags));
+  EDL_RETURN_IF_ERROR(flags.Set("resume_workers", resume_workers, FlagSource::kCommandLine));
+  EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(flags.String("job_name")));
+  Look look = LookOf(job);
+  if (look.standing == Standing::kEnded && look.view.state == job::JobState::kSucceeded) {
+    return FailedPrecondition(
+        "job {0} succeeded, so there is nothing to resume; remove it with `elasticdl delete {0}`",
+        job.name);
+  }
+  EDL_RETURN_IF_ERROR(ContinueSubmission(flags, look.view));
+  EDL_ASSIGN_OR_RETURN(backend::Submission submission, MakeSubmission(platform, cluster, flags));
+  look.view.name = job.name;
+  submission.status_json = ResumedView(std::move(look.view), flags).ToJson();
+  return submission;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<backend::ClusterJobs>> ChooseCluster(Platform& platform,
@@ -87,12 +114,8 @@ Result<std::unique_ptr<backend::ClusterJobs>> ChooseCluster(Platform& platform,
 int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues flags) {
   const bool resume = flags.Bool("resume");
   const bool dry_run = flags.Bool("dry_run");
-  if (resume) {
-    Result<FlagValues> before = AsBefore(cluster, flags);
-    if (!before.ok()) return Fail(platform, before.status());
-    flags = *std::move(before);
-  }
-  const Result<backend::Submission> submission = MakeSubmission(platform, cluster, flags);
+  Result<backend::Submission> submission =
+      resume ? MakeResume(platform, cluster, flags) : MakeFresh(platform, cluster, flags);
   if (!submission.ok()) return Fail(platform, submission.status());
   const std::string name = submission->job.job_name;
   if (dry_run) {

@@ -2,15 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/testing/fake_platform.h"
 #include "cli/verbs.h"
+#include "job/job_view.h"
 
 namespace edl::cli {
 namespace {
 
 using backend::Depth;
 using backend::Finding;
+using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -65,6 +68,41 @@ TEST(TrainOnCluster, LooksAtNothingWhenNothingIsSubmitted) {
   EXPECT_EQ(fake.Run(With({"--yaml=" + (fake.home() / "job.yaml").string()})), kExitOk);
   EXPECT_THAT(fake.cluster->checks, IsEmpty());
   EXPECT_THAT(fake.cluster->jobs, IsEmpty());
+}
+
+TEST(TrainOnCluster, KeepsTheIdentityOfAJobThatIsResumedAndWhatItsStatusKnows) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  backend::Submission& job = fake.cluster->jobs.at("iris");
+  const json first = json::parse(job.spec_json);
+  EXPECT_EQ(first["submission_id"].get<std::string>().size(), 32U);
+  fake.cluster->ended.insert("iris");
+  job.status_json =
+      job::JobView{.name = "iris", .state = job::JobState::kFailed, .version = 42}.ToJson();
+
+  EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume", "--num_workers=3"}), kExitOk)
+      << fake.err();
+
+  const json again = json::parse(job.spec_json);
+  EXPECT_EQ(again["submission_id"], first["submission_id"]);
+  EXPECT_EQ(again["resume_number"], 1);
+  EXPECT_EQ(again["resume_version"], 42);
+  EXPECT_EQ(again["resume_workers"], 3);
+  EXPECT_EQ(json::parse(job.status_json)["version"], 42);
+}
+
+TEST(TrainOnCluster, ResumesNothingThatSucceeded) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  fake.cluster->ended.insert("iris");
+  fake.cluster->jobs.at("iris").status_json =
+      job::JobView{.name = "iris", .state = job::JobState::kSucceeded}.ToJson();
+
+  EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
+
+  EXPECT_THAT(fake.err(), HasSubstr("nothing to resume"));
 }
 
 TEST(TrainOnCluster, SaysWhatBlocksAJobThatIsToGoOn) {

@@ -177,6 +177,68 @@ TEST(Train, GoesOnWithAnInterruptedJobAsItWasMeant) {
   EXPECT_EQ(spec["resume"], true);
 }
 
+json SpecOf(FakePlatform& fake) { return json::parse(*fake.store().Find("iris")->ReadSpec()); }
+
+TEST(Submission, HasAnIdThatResumeKeepsAndANewJobDoesNot) {
+  FakePlatform fake;
+  fake.next.end = {.exit_code = 1};
+  fake.next.end_view = View(job::JobState::kFailed);
+  ASSERT_EQ(fake.Run(kIris), kExitFailed);
+  const std::string id = SpecOf(fake)["submission_id"];
+  EXPECT_EQ(id.size(), 32U);
+  EXPECT_EQ(SpecOf(fake)["resume_number"], 0);
+
+  ASSERT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
+  EXPECT_EQ(SpecOf(fake)["submission_id"], id);
+  EXPECT_EQ(SpecOf(fake)["resume_number"], 1);
+  EXPECT_EQ(SpecOf(fake)["resume_workers"], 0);
+  ASSERT_EQ(fake.Run({"train", "--job_name=iris", "--resume", "--num_workers=7"}), kExitFailed);
+  EXPECT_EQ(SpecOf(fake)["resume_number"], 2);
+  EXPECT_EQ(SpecOf(fake)["resume_workers"], 7);
+  ASSERT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
+  EXPECT_EQ(SpecOf(fake)["resume_workers"], 0) << "it was said of the resume before";
+
+  ASSERT_EQ(fake.Run({"delete", "iris"}), kExitOk);
+  ASSERT_EQ(fake.Run(kIris), kExitFailed);
+  EXPECT_NE(SpecOf(fake)["submission_id"], id);
+}
+
+TEST(Submission, IsNotResumedWithALedgerThatKnowsLessThanTheStatus) {
+  FakePlatform fake;
+  job::JobView stopped = View(job::JobState::kStopped);
+  stopped.version = 98;
+  fake.AddJob(stopped);
+  const std::vector<std::string> resume = {"train", "--job_name=iris", "--resume"};
+
+  EXPECT_EQ(fake.Run(resume), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("its status knows 98 completed batches"));
+  EXPECT_THAT(fake.err(), HasSubstr("--resume_with_lost_progress"));
+  job::JobView less = stopped;
+  less.version = 97;
+  fake.ledgers.emplace("iris", less);
+  EXPECT_EQ(fake.Run(resume), kExitFailed);
+  EXPECT_THAT(fake.started, SizeIs(0));
+
+  fake.next.end_view = View(job::JobState::kSucceeded);
+  std::vector<std::string> anyway = resume;
+  anyway.emplace_back("--resume_with_lost_progress=true");
+  EXPECT_EQ(fake.Run(anyway), kExitOk) << fake.err();
+  EXPECT_EQ(SpecOf(fake)["resume_version"], 0);
+}
+
+TEST(Submission, IsResumedWithALedgerThatKnowsAsMuch) {
+  FakePlatform fake;
+  job::JobView stopped = View(job::JobState::kStopped);
+  stopped.version = 98;
+  fake.AddJob(stopped);
+  fake.ledgers.emplace("iris", stopped);
+  fake.next.end_view = View(job::JobState::kSucceeded);
+
+  EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitOk) << fake.err();
+
+  EXPECT_EQ(SpecOf(fake)["resume_version"], 98);
+}
+
 TEST(Train, CannotResumeWhatIsNotThere) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run(With({"--resume"})), kExitFailed);

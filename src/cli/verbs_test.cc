@@ -1,9 +1,12 @@
 #include "cli/verbs.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "cli/testing/fake_platform.h"
 #include "client/testing/fake_master_service.h"
 
@@ -52,6 +55,85 @@ TEST(Status, CallsAJobInterruptedThatEndedWithoutAWord) {
   ASSERT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk);
 
   EXPECT_EQ(json::parse(fake.out())["state"], "interrupted");
+}
+
+// A job's folder whose status.json holds `text`.
+void AddJobWithStatus(FakePlatform& fake, const std::string& text) {
+  fake.AddJob(View("iris", job::JobState::kRunning));
+  ASSERT_EQ(WriteFileAtomically(fake.store().Find("iris")->path() / "status.json", text), Ok());
+}
+
+TEST(AnyStatusFile, LetsAJobBeShownStoppedResumedAndDeleted) {
+  for (const char* text : {"", "{", "[]", R"({"metrics": {"loss": null}})"}) {
+    FakePlatform fake;
+    AddJobWithStatus(fake, text);
+    job::JobView known = View("iris", job::JobState::kRunning);
+    known.version = 4;
+    known.datasets.push_back({.name = "train", .records_done = 40});
+    fake.ledgers.emplace("iris", known);
+
+    EXPECT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk) << text << fake.err();
+    EXPECT_EQ(json::parse(fake.out())["state"], "interrupted");
+    EXPECT_EQ(json::parse(fake.out())["datasets"][0]["records_done"], 40) << "from the ledger";
+    EXPECT_EQ(fake.Run({"list"}), kExitOk) << fake.err();
+    EXPECT_EQ(fake.Run({"stop", "iris"}), kExitOk) << fake.err();
+    fake.next.end_view = View("iris", job::JobState::kStopped);
+    fake.next.end = {.exit_code = kExitStopped};
+    EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitStopped) << fake.err();
+    EXPECT_EQ(fake.Run({"delete", "iris"}), kExitOk) << fake.err();
+  }
+}
+
+TEST(AnyStatusFile, ThatIsMissingIsMadeGoodByTheLedger) {
+  FakePlatform fake;
+  fake.AddJob(View("iris", job::JobState::kRunning));
+  std::filesystem::remove(fake.store().Find("iris")->path() / "status.json");
+  fake.ledgers.emplace("iris", View("iris", job::JobState::kSucceeded));
+
+  EXPECT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk) << fake.err();
+  EXPECT_EQ(json::parse(fake.out())["state"], "succeeded");
+  EXPECT_EQ(fake.Run({"delete", "iris"}), kExitOk) << fake.err();
+}
+
+TEST(AnyStatusFile, OfANewerVersionIsRefusedAndTheJobCanBeDeleted) {
+  FakePlatform fake;
+  AddJobWithStatus(fake, R"({"view_version": 99, "state": "asleep"})");
+
+  EXPECT_EQ(fake.Run({"status", "iris"}), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("newer elasticdl"));
+  EXPECT_EQ(fake.Run({"stop", "iris"}), kExitOk) << fake.err();
+  EXPECT_EQ(fake.Run({"delete", "iris"}), kExitOk) << fake.err();
+}
+
+TEST(Interrupted, JobsShowWhyAndTheNumbersOfTheirLedger) {
+  FakePlatform fake;
+  job::JobView shown = View("iris", job::JobState::kRunning);
+  shown.version = 2;
+  shown.datasets.push_back({.name = "train", .records_done = 20});
+  shown.replicas.push_back(
+      {.name = "iris-edljob-worker-0", .role = "worker", .state = job::ReplicaState::kRunning});
+  fake.AddJob(shown);
+  job::JobView known = shown;
+  known.version = 3;
+  known.datasets.front().records_done = 30;
+  fake.ledgers.emplace("iris", known);
+  EXPECT_EQ(fake.Run({"status", "iris"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr(": its agent was killed, or the machine went down"));
+  EXPECT_THAT(fake.out(), HasSubstr("30"));
+
+  const auto folder = fake.store().Find("iris")->path();
+  ASSERT_EQ(WriteFileAtomically(folder / "end.json", R"({"exit_code": 1, "reason": "port taken"})"),
+            Ok());
+  EXPECT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk);
+  EXPECT_EQ(json::parse(fake.out())["reason"], "port taken");
+  EXPECT_EQ(json::parse(fake.out())["replicas"][0]["state"], "interrupted");
+  EXPECT_EQ(fake.Run({"list"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr("port taken"));
+
+  fake.AddLog("iris", "master", "[t] [ERROR] [b.cc:2:g] the ledger is damaged\n");
+  ASSERT_EQ(WriteFileAtomically(folder / "end.json", R"({"exit_code": 2, "reason": ""})"), Ok());
+  EXPECT_EQ(fake.Run({"status", "iris"}), kExitOk);
+  EXPECT_THAT(fake.out(), HasSubstr(": the ledger is damaged"));
 }
 
 TEST(Status, OfNobodySaysSo) {

@@ -71,7 +71,7 @@ def test_a_full_disk_stops_the_job_before_it_starts(disk: Path) -> None:
 
 
 @pytest.mark.parametrize("disk", ["16m"], indirect=True)
-def test_a_disk_that_fills_up_under_the_ledger_loses_nothing(disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_under_the_ledger_pauses_the_job(disk: Path, tmp_path: Path) -> None:
     home, log_dir = disk / "home", tmp_path / "log"
     home.mkdir(mode=0o700)
     command = logger(log_dir, size=6000, epochs=1, record_us=500)
@@ -83,15 +83,12 @@ def test_a_disk_that_fills_up_under_the_ledger_loses_nothing(disk: Path, tmp_pat
                 with contextlib.suppress(OSError):
                     while filler.write(b"x" * size) == size:
                         pass
-        assert job.wait(30) != 0
-        job.assert_nothing_left()
+        wait_for("the pause", lambda: "full" in (job.try_status() or {}).get("paused", ""), 60)
+        assert "paused: " in job.cli("status", "full")
+        done = job.records_done()
         (disk / "filler").unlink()
-        assert "the disk is full" in job.output() and "--resume" in job.output(), job.output()
-        again = Job(home, "full", command, "--num_workers=2", "--resume")
-        try:
-            check_all_done(again, 6000, 1)
-        finally:
-            again.close()
+        wait_for("progress after it", lambda: job.records_done() > done, 60)
+        check_all_done(job, 6000, 1)
     finally:
         job.close()
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -49,6 +50,7 @@ class Agent {
   Status StartMaster();
   void OnSignals();
   void RotateOwnLog();
+  void WriteEnd(const JobEnd& end) const;
   std::filesystem::path OwnLog() const { return options_.job_dir / "logs" / "agent.log"; }
 
   const AgentOptions& options_;
@@ -159,6 +161,7 @@ Status Agent::Start(FileDescriptor outer_proc) {
   EDL_RETURN_IF_ERROR(OpenJobFolder());
   EDL_RETURN_IF_ERROR(TakeLock());
   EDL_RETURN_IF_ERROR(OpenLog());
+  unlinkat(job_dir_.get(), "end.json", 0);  // of the life before
   rlimit open_files{};
   getrlimit(RLIMIT_NOFILE, &open_files);
   const rlimit raised{.rlim_cur = open_files.rlim_max, .rlim_max = open_files.rlim_max};
@@ -177,6 +180,15 @@ Status Agent::Start(FileDescriptor outer_proc) {
   return StartMaster();
 }
 
+// For whoever asks later why the job ended: the client may be gone.
+void Agent::WriteEnd(const JobEnd& end) const {
+  const nlohmann::json out = {{"exit_code", end.exit_code}, {"reason", end.reason}};
+  const Status written =
+      WriteFileAtomically(options_.job_dir / "end.json",
+                          out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (!written.ok()) LOG_WARNING("{}", written.message());
+}
+
 JobEnd Agent::Serve(FileDescriptor lifeline) {
   const Status held = server_->Hold(std::move(lifeline));
   if (!held.ok()) supervisor_->Shutdown("the client's connection: " + held.message());
@@ -186,6 +198,7 @@ JobEnd Agent::Serve(FileDescriptor lifeline) {
   }
   JobEnd end = *supervisor_->end();
   EndDescendants();
+  WriteEnd(end);
   unlinkat(job_dir_.get(), "agent.sock", 0);
   LOG_INFO("the job ended with exit code {}", end.exit_code);
   server_->TellEnd(end);

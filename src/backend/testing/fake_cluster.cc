@@ -18,7 +18,10 @@ class FakeCluster::Jobs final : public ClusterJobs {
     return taken ? AlreadyExists("there is a job {}", submission.job.job_name) : Ok();
   }
   Status Resume(const Submission& submission) override {
-    return FailedPrecondition("job {} runs", submission.job.job_name);
+    const std::string& name = submission.job.job_name;
+    if (cluster_.ended.erase(name) == 0) return FailedPrecondition("job {} runs", name);
+    cluster_.jobs[name] = submission;
+    return Ok();
   }
   std::string Manifests(const Submission& submission) const override {
     return "name: " + submission.job.job_name + "\n";
@@ -36,7 +39,7 @@ class FakeCluster::Jobs final : public ClusterJobs {
     if (found == cluster_.jobs.end()) return NotFound("there is no job {}", job);
     return ClusterJob{.name = job,
                       .status_json = found->second.status_json,
-                      .running = cluster_.running,
+                      .running = cluster_.running && !cluster_.ended.contains(job),
                       .trouble = cluster_.trouble};
   }
   Result<std::vector<ClusterJob>> List() override {

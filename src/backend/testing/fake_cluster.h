@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@
 
 namespace edl::backend {
 
-// A namespace of a cluster that keeps what is submitted to it, and whose pods never end. Confined
-// to the test.
+// A namespace of a cluster that keeps what is submitted to it, and whose pods end when a test says
+// so. Confined to the test.
 class FakeCluster {
  public:
   // Its jobs, for whoever looks at them. This outlives them.
@@ -20,9 +21,10 @@ class FakeCluster {
   std::vector<Depth> checks;      // how deep it was asked to look, each time
   Templates templates;
   std::map<std::string, Submission> jobs;
-  bool running = true;  // whether the masters run
-  std::string trouble;  // why they do not
-  int left_behind = 0;  // pods of a job whose master does not run
+  bool running = true;          // whether the masters run
+  std::string trouble;          // why they do not
+  int left_behind = 0;          // pods of a job whose master does not run
+  std::set<std::string> ended;  // jobs whose master's pod has ended
 
  private:
   class Jobs;

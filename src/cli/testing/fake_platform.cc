@@ -120,6 +120,11 @@ FakePlatform::FakePlatform()
   platform_.local.read_ledger = [](const fs::path& path) -> Result<std::string> {
     return "ledger at " + path.filename().string();
   };
+  platform_.local.read_ledger_view = [this](const fs::path& path) -> Result<job::JobView> {
+    const auto found = ledgers.find(path.parent_path().filename().string());
+    if (found == ledgers.end()) return NotFound("there is no ledger at {}", path.string());
+    return found->second;
+  };
 }
 
 FakePlatform::~FakePlatform() {

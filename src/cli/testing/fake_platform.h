@@ -65,7 +65,8 @@ class FakePlatform {
   std::map<std::string, std::string> variables;
   // What programs do, by name. There are no others.
   std::map<std::string, std::function<Result<ProgramEnd>(const Program&)>> programs;
-  std::vector<std::vector<std::string>> ran;                                        // command lines
+  std::map<std::string, Result<job::JobView>> ledgers;  // what they know, by job
+  std::vector<std::vector<std::string>> ran;            // command lines
   std::function<void(const std::string& name)> on_log = [](const std::string&) {};  // was read
   LocalJobs::Agent agent;                                                           // of every job
   std::string context;                          // the kubeconfig's

@@ -1,0 +1,45 @@
+#include "cli/identity.h"
+
+#include <algorithm>
+#include <string>
+
+#include "job/submission_id.h"
+
+namespace edl::cli {
+namespace {
+
+Status SetAll(FlagValues& flags, const std::string& id, int64_t number, int64_t version) {
+  EDL_RETURN_IF_ERROR(flags.Set("submission_id", id, FlagSource::kCommandLine));
+  EDL_RETURN_IF_ERROR(flags.Set("resume_number", std::to_string(number), FlagSource::kCommandLine));
+  return flags.Set("resume_version", std::to_string(version), FlagSource::kCommandLine);
+}
+
+}  // namespace
+
+Status BeginSubmission(FlagValues& flags) {
+  EDL_ASSIGN_OR_RETURN(const std::string id, job::NewSubmissionId());
+  EDL_RETURN_IF_ERROR(flags.Set("resume_workers", "0", FlagSource::kCommandLine));
+  return SetAll(flags, id, 0, 0);
+}
+
+Status ContinueSubmission(FlagValues& flags, const job::JobView& before) {
+  // A job of an older version has no id, and neither has its ledger.
+  const std::string id = flags.String("submission_id");
+  // A resume that was refused has not made the ledger any better.
+  const int64_t known = std::max(before.version, flags.Int("resume_version"));
+  return SetAll(flags, id, flags.Int("resume_number") + 1,
+                flags.Bool("resume_with_lost_progress") ? 0 : known);
+}
+
+job::JobView ResumedView(job::JobView before, const FlagValues& flags) {
+  before.state = job::JobState::kStarting;
+  before.reason.clear();
+  before.success_rule.clear();
+  before.paused.clear();
+  before.last_lines.clear();
+  before.ended_at = 0;
+  if (flags.Bool("resume_with_lost_progress")) before.version = 0;
+  return before;
+}
+
+}  // namespace edl::cli
