@@ -55,11 +55,21 @@ TEST(Main, NamesTheNearestOfAnUnknownVerb) {
   EXPECT_EQ(fake.err(), "elasticdl: there is no verb 'trian'; did you mean train?\n");
 }
 
+TEST(Main, SaysHowToNameTheProgramThatIsToRun) {
+  FakePlatform fake;
+  EXPECT_EQ(fake.Run({"train", "--", "python", "my.py"}), kExitUsage);
+  EXPECT_THAT(fake.err(), HasSubstr("--job_command='python my.py'"));
+  EXPECT_EQ(fake.Run({"evaluate"}), kExitUsage);
+  EXPECT_THAT(fake.err(), HasSubstr("trains only"));
+  EXPECT_EQ(fake.Run({"--num_workers=2", "train"}), kExitUsage);
+  EXPECT_THAT(fake.err(), HasSubstr("elasticdl train --num_workers=2"));
+}
+
 TEST(Main, CountsArguments) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"logs"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("an argument is missing: elasticdl logs JOB [REPLICA]"));
-  EXPECT_EQ(fake.Run({"train", "now"}), kExitUsage);
+  EXPECT_EQ(fake.Run({"list", "now"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("'now' is one argument too many"));
 }
 

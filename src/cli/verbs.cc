@@ -107,6 +107,16 @@ Status UnknownVerb(std::span<const std::string> words) {
     return InvalidArgument("there is no verb '{} {}'; did you mean {}?", word, second,
                            fmt::join(under, ", "));
   }
+  if (word == "evaluate" || word == "predict") {
+    return InvalidArgument(
+        "there is no verb '{}' in this version, which trains only; run the program that does it "
+        "with `elasticdl train --job_command=...`",
+        word);
+  }
+  if (word.starts_with("--")) {
+    return InvalidArgument("'{}' comes before a verb; write it after: elasticdl train {}", word,
+                           word);
+  }
   std::vector<std::string> near = NearestNames(word, VerbNames());
   if (near.empty()) near = VerbNames();
   return InvalidArgument("there is no verb '{}'; did you mean {}?", word, fmt::join(near, ", "));
@@ -138,6 +148,11 @@ int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> a
   const Result<FlagValues> flags = ParseFlags(*verb.flags, arguments);
   if (!flags.ok()) return Fail(platform, flags.status());
   const std::vector<std::string>& given = flags->arguments();
+  if (verb.name == "train" && !given.empty()) {
+    return Fail(platform, InvalidArgument("'{}' is no flag; give the program to run as one text: "
+                                          "--job_command='{}'",
+                                          given.front(), fmt::join(given, " ")));
+  }
   if (given.size() > verb.at_most) {
     return Fail(platform, InvalidArgument("'{}' is one argument too many: elasticdl {} {}",
                                           given.at(verb.at_most), verb.name, verb.arguments));
