@@ -209,7 +209,8 @@ TEST_F(ParameterLiveness, ASaveIsCancelledWhenAServerIsLost) {
 TEST_F(ParameterLiveness, TheNumberOfLanesIsDecidedOnce) {
   const auto launches = master_.TakeLaunches();
   for (const LaunchCommand& launch : launches) {
-    if (launch.replica.role == job::Role::kPs) EXPECT_EQ(launch.ps_lanes, 2);
+    if (launch.replica.role != job::Role::kPs) continue;
+    EXPECT_EQ(launch.ps_lanes, 2);
   }
   master_.spec().default_ps_lanes = 16;
   master_.CrashAndReload();
