@@ -117,13 +117,24 @@ void SimulatedJob::CrashMaster() {
 
 void SimulatedJob::AtMaster(const std::function<void(Core&)>& work) {
   if (core_ == nullptr || time_.failed()) return;
+  if (now() >= stalled_until_ && held_.empty()) return RunAtMaster(work);
+  // A stopped master answers what waits in its sockets once it goes on.
+  held_.emplace_back(master_life_, work);
+  if (held_.size() == 1) RunHeld();
+}
+
+void SimulatedJob::RunHeld() {
   if (now() < stalled_until_) {
-    // A stopped master answers what waits in its socket once it goes on.
-    At(stalled_until_ - now(), [this, work, life = master_life_] {
-      if (life == master_life_) AtMaster(work);
-    });
+    At(stalled_until_ - now(), [this] { RunHeld(); });
     return;
   }
+  for (const auto& [life, work] : std::exchange(held_, {})) {
+    if (life == master_life_) RunAtMaster(work);
+  }
+}
+
+void SimulatedJob::RunAtMaster(const std::function<void(Core&)>& work) {
+  if (core_ == nullptr || time_.failed()) return;
   core_->Advance(now(), WallTime(now().time_since_epoch()));
   work(*core_);
   // Dying between a decision and its commit must undo it; right after it, only lose the answers.

@@ -81,7 +81,10 @@ class SimulatedJob {
   // --- master ---
   void StartMaster();
   void CrashMaster();
+  // Runs now, or, in order, once a stalled master goes on.
   void AtMaster(const std::function<void(Core&)>& work);
+  void RunAtMaster(const std::function<void(Core&)>& work);
+  void RunHeld();
   void Step();
   void Tick();
   void MayReset();
@@ -132,6 +135,8 @@ class SimulatedJob {
   uint64_t master_life_ = 0;
   uint64_t calls_ = 0;
   Time stalled_until_ = time_.now();
+  // What waits for a stalled master, with the life that it is for.
+  std::vector<std::pair<uint64_t, std::function<void(Core&)>>> held_;
 
   std::map<std::string, WorkerPtr> workers_;
   std::optional<SimulatedServers> servers_;
