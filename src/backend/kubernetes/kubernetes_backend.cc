@@ -154,7 +154,7 @@ Status KubernetesBackend::Create(const job::ReplicaSpec& spec) {
   const Result<kube::Object> there = client_.Get(kube::kPods, KeyOf(spec.name));
   if (there.ok() && IsOwnedBy(*there, options_.master.uid)) return Ok();
   if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
-  return Unavailable("a pod {} of an earlier job is still there; it is awaited to go", spec.name);
+  return Aborted("a pod {} of an earlier job is still there; it is awaited to go", spec.name);
 }
 
 Status KubernetesBackend::PointServiceAt(const job::ReplicaSpec& spec) {
