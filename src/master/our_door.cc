@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "job/names.h"
 
 namespace edl::master {
 
@@ -52,8 +53,9 @@ void OurDoor::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
     const ReplicaKeeper::Replica* replica = parts_.keeper.Find(request.replica);
     if (parts_.keeper.HasEnded(request.replica)) {
       parts_.outbox.Send<JoinReply>(
-          reply, FailedPrecondition("{} {} has ended for the master: {}",
-                                    job::NameOf(request.replica.role), request.replica.id,
+          reply, FailedPrecondition("{} has ended for the master: {}",
+                                    job::ReplicaName(parts_.spec.job_name, request.replica.role,
+                                                     request.replica.id),
                                     replica == nullptr ? "long ago" : replica->row.reason));
       return;
     }

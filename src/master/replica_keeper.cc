@@ -584,7 +584,8 @@ void ReplicaKeeper::RetryStops(Time now) {
 void ReplicaKeeper::StopAll(Time now) {
   stopping_ = true;
   for (auto& [name, replica] : replicas_) {
-    if (IsActive(replica.row.state)) Stop(replica, now);
+    // A stop that is under way is repeated until it is true.
+    if (IsActive(replica.row.state) && !stops_.contains(name)) Stop(replica, now);
   }
 }
 

@@ -508,6 +508,7 @@ TEST(ReplicaKeeperScale, DoesNotCountASlotThatGrowsBackAsARelaunch) {
   master.Exit(WorkerName(1), Killed());
 
   ASSERT_EQ(master.core().Scale(2), Ok());
+  master.Commit();
   master.Running(OnlyLaunch(master).name);
 
   EXPECT_EQ(master.core().View().relaunches, 0);
