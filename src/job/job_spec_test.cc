@@ -79,7 +79,7 @@ TEST(MakeJobSpec, NamesTheFlagOfWhatItRefuses) {
   EXPECT_THAT(ErrorOf({"--distribution_strategy=Sync"}),
               HasSubstr("--distribution_strategy=Sync is not one of"));
   EXPECT_THAT(ErrorOf({"--need_tf_config", "--num_evaluators=2"}), HasSubstr("one evaluator"));
-  EXPECT_THAT(ErrorOf({"--envs=x"}), HasSubstr("--envs: 'x' at character 1"));
+  EXPECT_THAT(ErrorOf({"--envs=x y"}), HasSubstr("--envs: 'x y' at character 1"));
   EXPECT_THAT(ErrorOf({"--volume=x"}), HasSubstr("--volume: 'x' at character 1"));
   EXPECT_THAT(ErrorOf({"--ps_resource_limit=cpu"}), HasSubstr("--ps_resource_limit: 'cpu'"));
   EXPECT_THAT(ErrorOf({"--populate_env_names=["}), HasSubstr("no regular expression"));
