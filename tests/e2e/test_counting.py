@@ -319,7 +319,8 @@ def test_a_job_goes_on_with_another_number_of_servers(servers: int, start: Calla
 
 def test_a_worker_that_thaws_after_its_shard_was_forgotten_changes_nothing(
         start: Callable, start_ps: Callable) -> None:
-    job = start_counting(start, batch_ms=60, secs=1)
+    # The data must last longer than the 30 s after which a silent worker loses its leases.
+    job = start_counting(start, batch_ms=160, secs=1)
     (frozen,) = wait_for("a worker with a lease", lambda: [
         r for r in job.running("worker") if r["leases"] > 0][:1], 60)
     os.kill(frozen["pid"], signal.SIGSTOP)
