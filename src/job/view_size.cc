@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t kLongestText = 300;
 constexpr size_t kMostTexts = 30;
+constexpr size_t kSmallestRow = 100;  // bytes of a replica in JSON
 constexpr size_t kMostDatasets = 200;
 
 void Cut(std::string& text, size_t most = kLongestText) {
@@ -37,8 +38,12 @@ int RankOf(const ReplicaView& replica) {
 }  // namespace
 
 std::string FitJson(JobView view, size_t most_bytes) {
-  std::string text = view.ToJson(-1);
-  if (text.size() <= most_bytes) return text;
+  const size_t most_rows = most_bytes / kSmallestRow;
+  std::string text;
+  if (view.replicas.size() <= most_rows) {
+    text = view.ToJson(-1);
+    if (text.size() <= most_bytes) return text;
+  }
   CutTexts(view);
   std::vector<ReplicaView> replicas = std::exchange(view.replicas, {});
   std::ranges::stable_sort(replicas, [](const ReplicaView& a, const ReplicaView& b) {
@@ -47,7 +52,7 @@ std::string FitJson(JobView view, size_t most_bytes) {
   });
   const auto left_out_before = view.replicas_left_out;
   // A row has about the size of its neighbours, so half of what is over is left out at a time.
-  size_t count = replicas.size();
+  size_t count = std::min(replicas.size(), most_rows);
   while (true) {
     view.replicas.assign(replicas.begin(), replicas.begin() + static_cast<ptrdiff_t>(count));
     view.replicas_left_out = left_out_before + static_cast<int64_t>(replicas.size() - count);
