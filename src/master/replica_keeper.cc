@@ -567,7 +567,9 @@ void ReplicaKeeper::Stop(Replica& replica, Time now) {
 }
 
 void ReplicaKeeper::StopName(const std::string& name, Time now) {
-  stops_.try_emplace(name, PendingStop{now + kFirstStopRetry, kFirstStopRetry});
+  const PendingStop first{now + kFirstStopRetry, kFirstStopRetry};
+  // One that was told before is told again when its time has come.
+  if (!stops_.try_emplace(name, first).second) return;
   commands_.emplace_back(StopCommand{name, kStopGrace});
 }
 
