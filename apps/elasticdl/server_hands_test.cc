@@ -128,7 +128,7 @@ class ServerHandsTest : public testing::Test {
     return restored_[number];
   }
 
-  const SystemClock clock_;
+  SystemClock clock_;
   const fs::path folder_ =
       fs::path(testing::TempDir()) / fmt::format("server-hands-{}", getpid()) / "job";
   std::vector<std::string> addresses_;
