@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include "backend/exit_cause.h"
@@ -183,7 +184,12 @@ TEST_P(LocalBackendTest, LeavesNothingOfALaunchThatTimedOut) {
   const Result<AgentProcess> agent = FindAgent(job().job_dir());
   ASSERT_TRUE(agent.ok()) << agent.status();
   kill(agent->process_id, SIGSTOP);
-  EXPECT_TRUE(FindAgent(job().job_dir())->stopped);
+  // The signal is delivered when the agent is next scheduled.
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!FindAgent(job().job_dir())->stopped) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    sched_yield();
+  }
 
   const Status launched =
       (*hasty)->Launch({.name = "job-worker-9", .command = Shell("sleep 1000; : " + word)});
