@@ -170,7 +170,7 @@ TEST(LostNodes, CostAReplicaThatIsSilentToo) {
   master.TakeLaunches();
   const OurClient worker(master, Worker(0));
   master.FallSilent(worker.incarnation());
-  master.LetPass(seconds(11));
+  master.LetPass(OurDoor::kLongestSilence + seconds(1));
 
   master.NodeOf(WorkerName(0), true);
   master.LetPass(seconds(1));
