@@ -370,14 +370,17 @@ class Load {
     Say(text);
   }
 
-  // Asks once for what others lose; an answer without shards is no reason to ask again here.
+  // Asks for what others lose, until that has come.
+  void AskForLost(Client& client, long count) {
+    client.Exchange(kHeld, 2, 600'000, {}, [this, count](Client& answered, const auto& response) {
+      for (const pb::Shard& shard : response.shards()) answered.held().push_back(shard.lease());
+      regained_ += response.shards_size();
+      if (regained_ < count) AskForLost(answered, count);
+    });
+  }
+
   void WaitFor(long count) {
-    for (auto& client : clients_) {
-      client->Exchange(kHeld, 2, 600'000, {}, [this](Client& answered, const auto& response) {
-        for (const pb::Shard& shard : response.shards()) answered.held().push_back(shard.lease());
-        regained_ += response.shards_size();
-      });
-    }
+    for (auto& client : clients_) AskForLost(*client, count);
     // The answers to heartbeats that were sent after them say that the master has them.
     size_t answered = 0;
     for (auto& client : clients_) client->Beat([&] { ++answered; });
