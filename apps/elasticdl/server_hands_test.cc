@@ -44,7 +44,8 @@ class ServerHandsTest : public testing::Test {
                                                        .index = i,
                                                        .servers = count,
                                                        .incarnation = kLife + i,
-                                                       .managed = true},
+                                                       .managed = true,
+                                                       .checkpoint_roots = {folder_}},
                                                       clock_)));
       addresses_.push_back("127.0.0.1:" + std::to_string(servers_.back()->port()));
     }
