@@ -109,7 +109,7 @@ TEST_F(FollowWithMaster, ShowsALiveLineOnATerminalAndClearsItAtTheEnd) {
   EXPECT_EQ(fake_.Run(kIris), kExitOk);
 
   EXPECT_THAT(fake_.out(), HasSubstr("job iris running\n"));
-  EXPECT_THAT(fake_.out(), HasSubstr("\rrunning | epoch 1/1\x1b[K\r\x1b[KJob iris succeeded"));
+  EXPECT_THAT(fake_.out(), HasSubstr("\rrunning | 50 %\x1b[K\r\x1b[KJob iris succeeded"));
 }
 
 TEST_F(FollowWithMaster, AsksTheMasterFirstAtCtrlC) {

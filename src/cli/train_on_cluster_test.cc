@@ -148,7 +148,7 @@ TEST(ScaleOnCluster, RefusesAJobWithoutWorkers) {
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
 
-  EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=0", "--backend=kubernetes"}), kExitFailed);
+  EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=0", "--backend=kubernetes"}), kExitUsage);
 
   EXPECT_THAT(fake.err(), HasSubstr("must be at least 1"));
 }
