@@ -102,7 +102,7 @@ def measure(clients: int, leases_each: int = LEASES_EACH) -> Dict[str, float]:
         stay.hear("ended")
         result["end_s"] = time.monotonic() - began
         result["master_rss_mb"] = of_process(pid, "VmHWM")
-        result["longest_round_ms"] = longest_round_ms(master.folder / "master.log")
+        result["longest_round_ms"] = longest_round_ms(master.folder / "logs" / "master.log")
         stay.quit()
     return result
 

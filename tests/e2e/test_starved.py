@@ -28,7 +28,7 @@ def test_nobody_is_given_up_on_two_starved_cores(start, tmp_path):
         for burner in burners:
             burner.kill()
             burner.wait()
-    log = (job.folder / "master.log").read_text()
+    log = (job.folder / "logs" / "master.log").read_text()
     assert "was silent" not in log
     assert "lost its connection" not in log
     assert view["datasets"][0]["records_done"] == SHARDS
