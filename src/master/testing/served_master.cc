@@ -55,6 +55,14 @@ ServedMaster::~ServedMaster() {
     core.Stop("the test is over");
     // Without a backend nothing runs.
     core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
+    std::vector<std::string> names;
+    for (const auto& [name, replica] : core.keeper().replicas()) names.push_back(name);
+    for (const std::string& name : names) {
+      core.OnReplicaEvent({.name = name,
+                           .kind = job::ReplicaEvent::Kind::kExited,
+                           .cause = {.kind = job::ExitCause::Kind::kKilled}},
+                          {});
+    }
   });
   thread_.join();
 }
