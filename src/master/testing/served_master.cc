@@ -54,11 +54,6 @@ ServedMaster::~ServedMaster() {
   loop_.Post([](Core& core) {
     core.Stop("the test is over");
     // There is no backend: what a test told to run has ended.
-    std::vector<std::string> names;
-    for (const auto& [name, replica] : core.keeper().replicas()) names.push_back(name);
-    for (const std::string& name : names) {
-      core.OnReplicaEvent({.name = name, .kind = job::ReplicaEvent::Kind::kExited}, {});
-    }
     core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
     std::vector<std::string> names;
     for (const auto& [name, replica] : core.keeper().replicas()) names.push_back(name);
