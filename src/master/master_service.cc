@@ -386,6 +386,11 @@ class MembershipStream final : private Loop::Event {
   void OnOver(Core& core) {
     state_ = State::kEnded;
     core.our_door().Unwatch(Incarnation(in_.incarnation()), id());
+    if (job::IsFinal(core.state())) {  // the loop has ended, and with it what it had to send
+      released_ = true;
+      DeleteIfThrough();
+      return;
+    }
     // Pushes of this very round are still in the outbox, before this.
     core.outbox().Add([this] {
       released_ = true;
