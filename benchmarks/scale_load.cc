@@ -97,14 +97,21 @@ class Stream final : public Event {
     reader_ = stub.AsyncWatch(&context_, request, &queue, static_cast<Event*>(this));
   }
   void On(bool ok) override {
-    if (!ok) Die("Watch", "the stream ended");
-    reader_->Read(&membership_, static_cast<Event*>(this));
+    if (ending_) Die("Watch", status_.error_message());
+    if (ok) {
+      reader_->Read(&membership_, static_cast<Event*>(this));
+    } else {
+      ending_ = true;
+      reader_->Finish(&status_, static_cast<Event*>(this));
+    }
   }
 
  private:
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientAsyncReader<pb::Membership>> reader_;
   pb::Membership membership_;
+  bool ending_ = false;
+  grpc::Status status_;
 };
 
 // One worker.

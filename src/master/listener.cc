@@ -19,8 +19,9 @@ namespace {
 
 constexpr int kIdleSeconds = 1;
 constexpr int kProbeEverySeconds = 1;
-// Since the last answer of the peer's kernel, to a probe or to data.
-constexpr int kUnansweredMs = 2000;
+// Since the last answer of the peer's kernel, to a probe or to data. Two probes in a row have to be
+// lost: of thousands that are sent each second, single ones are.
+constexpr int kUnansweredMs = 3000;
 
 bool ListensOn(int fd, int port) {
   int listens = 0;

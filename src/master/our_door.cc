@@ -206,7 +206,9 @@ void OurDoor::Unwatch(Incarnation incarnation, uint64_t stream) {
   if (Session* session = parts_.sessions.Find(incarnation)) {
     session->connected = false;
     session->disconnected_at = parts_.now;
-    silence_checks_.SetAtLatest(incarnation, parts_.now + kRejoin);
+    Time next = parts_.now;
+    (void)WhyLost(*session, next);
+    silence_checks_.SetAtLatest(incarnation, next);
   }
 }
 
@@ -273,7 +275,12 @@ std::optional<std::string> OurDoor::WhyLost(const Session& session, Time& next) 
   }
   if (session.connected || !session.stream_was_open) return std::nullopt;
   // A call after the stream's end means that the process is there and makes it anew.
-  const Time rejoin = std::max(session.heard_at, session.disconnected_at) + kRejoin;
+  // If it was silent before its connection broke, its machine is gone: there is nobody to wait for.
+  constexpr std::chrono::milliseconds kSilentBefore{2000};
+  constexpr std::chrono::milliseconds kRejoinAfterSilence{500};
+  const bool vanished = session.disconnected_at - session.heard_at >= kSilentBefore;
+  const Time rejoin = std::max(session.heard_at, session.disconnected_at) +
+                      (vanished ? kRejoinAfterSilence : kRejoin);
   if (parts_.now > rejoin) return "lost its connection";
   next = std::min(next, rejoin);
   return std::nullopt;

@@ -295,6 +295,24 @@ TEST(OurDoorMembers, LoseTheirLeasesSoonAfterTheirConnection) {
   EXPECT_EQ(master.Data().leases, 0);
 }
 
+TEST(OurDoorMembers, LoseTheirLeasesSoonerIfTheyWereSilentBefore) {
+  CoreFixture master;
+  master.Register(Shards(1));
+  OurClient worker(master, Worker(0));
+  worker.Lease();
+  OurDoor& door = master.core().our_door();
+  ASSERT_EQ(door.Watch(worker.incarnation(), 1, [](const Membership&) {}), Ok());
+  master.FallSilent(worker.incarnation());
+  master.LetPass(seconds(3));  // what the kernel takes to break the connection
+
+  door.Unwatch(worker.incarnation(), 1);
+  master.LetPass(milliseconds(400));
+  EXPECT_EQ(master.Data().leases, 1);
+  master.LetPass(milliseconds(200));
+
+  EXPECT_EQ(master.Data().leases, 0);
+}
+
 TEST(OurDoorMembers, KeepTheirLeasesWhenTheyReconnectInTime) {
   CoreFixture master;
   master.Register(Shards(1));

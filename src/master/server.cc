@@ -30,7 +30,8 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   // Debian builds abseil with its search for deadlocks on: a twentieth of the master's time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::unique_ptr<Server> server(new Server(core));
-  server->services_ = NewCompatServices(job, address.starts_with("127."));
+  const bool on_this_machine = address.starts_with("127.");
+  server->services_ = NewCompatServices(job, on_this_machine);
   server->services_.push_back(NewMasterService(token));
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
@@ -51,7 +52,8 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   if (server->server_ == nullptr || server->port_ == 0) {
     return Unavailable("the master cannot listen on {}: the port is taken", address);
   }
-  if (WatchPeersOf(server->port_) == 0) {
+  // On this machine no peer's kernel can vanish, and the queue of the loopback device is short.
+  if (!on_this_machine && WatchPeersOf(server->port_) == 0) {
     LOG_WARNING("the sockets on {} are not found: machines that vanish are noticed late", address);
   }
   for (const auto& service : server->services_) service->Listen(*server->queue_);

@@ -20,7 +20,7 @@ Ledger InMemory() {
 
 }  // namespace
 
-ServedMaster::ServedMaster(job::JobSpec spec)
+ServedMaster::ServedMaster(job::JobSpec spec, const std::string& address)
     : spec_(std::move(spec)),
       ledger_(InMemory()),
       core_(ledger_, spec_, /*seed=*/1),
@@ -41,7 +41,7 @@ ServedMaster::ServedMaster(job::JobSpec spec)
              .scan = [](const std::vector<std::string>&) {}}) {
   const Status loaded = core_.Load(clock_.Now(), clock_.WallNow());
   CHECK(loaded.ok(), "{}", loaded.message());
-  auto server = Server::Start("127.0.0.1:0", kToken, spec_, core_);
+  auto server = Server::Start(address, kToken, spec_, core_);
   CHECK(server.ok(), "{}", server.status().message());
   server_ = std::move(*server);
   thread_ = std::thread([this] {

@@ -22,7 +22,7 @@ class ServedMaster {
  public:
   static constexpr const char* kToken = "secret";
 
-  explicit ServedMaster(job::JobSpec spec);
+  explicit ServedMaster(job::JobSpec spec, const std::string& address = "127.0.0.1:0");
   ~ServedMaster();
 
   // A connection of its own, as another process would have it.
