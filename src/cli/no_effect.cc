@@ -51,20 +51,20 @@ void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where
 
 void SayWhatMayBeMissed(Platform& platform, const FlagValues& flags, const job::JobSpec& job) {
   if (job.distribution_strategy == job::Strategy::kAllreduce) {
-    platform.out
+    platform.err
         << "--distribution_strategy=AllreduceStrategy only records your choice: this version has "
            "no all-reduce, and workers share data, not the model; your program has to combine "
            "their gradients\n";
   }
   if (job.num_ps > 0 && !job.own_ps && !job.need_tf_config) {
-    platform.out << fmt::format(
+    platform.err << fmt::format(
         "--num_ps_pods={} without --need_tf_config: each ps runs --job_command as a worker does "
         "and is told nothing of the others; add --need_tf_config for TensorFlow's ps, or "
         "--ps_program=elasticdl for ours\n",
         job.num_ps);
   }
   for (const std::string& remark : job::EnvsRemarks(flags.String("envs"))) {
-    platform.out << "--envs: " << remark << "\n";
+    platform.err << "--envs: " << remark << "\n";
   }
 }
 

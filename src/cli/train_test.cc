@@ -65,10 +65,10 @@ TEST(Train, SaysWhatIsOftenTakenForMoreThanItIs) {
                 {"--distribution_strategy=AllreduceStrategy", "--num_ps=1", "--envs=A,B=1,B=2"})),
             kExitOk);
 
-  EXPECT_THAT(fake.out(), HasSubstr("AllreduceStrategy only records your choice"));
-  EXPECT_THAT(fake.out(), HasSubstr("--num_ps_pods=1 without --need_tf_config"));
-  EXPECT_THAT(fake.out(), HasSubstr("--envs: A has no '='"));
-  EXPECT_THAT(fake.out(), HasSubstr("--envs: B is there twice"));
+  EXPECT_THAT(fake.err(), HasSubstr("AllreduceStrategy only records your choice"));
+  EXPECT_THAT(fake.err(), HasSubstr("--num_ps_pods=1 without --need_tf_config"));
+  EXPECT_THAT(fake.err(), HasSubstr("--envs: A has no '='"));
+  EXPECT_THAT(fake.err(), HasSubstr("--envs: B is there twice"));
 }
 
 TEST(Train, RefusesWhatThisMachineDoesNotHave) {
