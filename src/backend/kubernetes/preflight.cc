@@ -336,7 +336,11 @@ void Preflight::CheckAdmission(const std::string& what, const kube::Resource& re
     return AddOk(what, "the server would take it");
   }
   const std::string& why = taken.message();
-  if (taken.code() == Code::kUnavailable || taken.code() == Code::kDeadlineExceeded) {
+  // Another check reports a missing account or class; admission stops at it and looks no further.
+  const bool is_reported = why.find("error looking up service account") != std::string::npos ||
+                           why.find("no PriorityClass with name") != std::string::npos;
+  if (is_reported || taken.code() == Code::kUnavailable ||
+      taken.code() == Code::kDeadlineExceeded) {
     return AddUnknown(what, why);
   }
   std::string fix = "see what the server says";
