@@ -9,7 +9,6 @@ from cluster import ROOT, nightly, wait_for
 from images import ESTIMATOR
 from test_jobs import claim_of_a_disk
 
-pytestmark = nightly
 RBAC = str(ROOT / "elasticdl/manifests/elasticdl-rbac.yaml")
 
 
@@ -37,6 +36,7 @@ def test_a_sidecar_that_is_not_ready_costs_no_worker_and_does_not_outlive_it(job
     wait_for("the workers' pods to go", lambda: set(job.shown()) == {"master"}, 30)
 
 
+@nightly
 def test_a_sidecar_of_the_master_does_not_keep_a_job_from_being_deleted(job):
     job.submit(200, 0, "--num_workers=1", sidecar("master", "sleep 1000"))
     job.assert_all_done(200)
@@ -49,6 +49,7 @@ def test_a_sidecar_of_the_master_does_not_keep_a_job_from_being_deleted(job):
     wait_for("its pods to go", lambda: not job.pods(), 30)
 
 
+@nightly
 def test_a_permission_that_is_gone_for_a_while_is_waited_out(job):
     job.submit(8000, 2000, "--num_workers=2")
     job.wait_for_workers({"worker-0", "worker-1"})
@@ -66,6 +67,7 @@ def test_a_permission_that_is_gone_for_a_while_is_waited_out(job):
     assert view["relaunches"] == 1
 
 
+@nightly
 def test_what_a_killed_master_leaves_behind_is_ended_by_stop(job):
     job.submit(60000, 2000, "--num_workers=2", "--num_ps=1")
     job.wait_for_workers({"worker-0", "worker-1"})
@@ -80,6 +82,7 @@ def test_what_a_killed_master_leaves_behind_is_ended_by_stop(job):
     wait_for("the pods to go", lambda: set(job.shown()) == {"master"}, 30)
 
 
+@nightly
 def test_a_master_that_cannot_go_on_takes_its_pods_with_it(job):
     job.submit(60000, 2000, "--num_workers=2")
     job.wait_for_workers({"worker-0", "worker-1"})
@@ -118,6 +121,7 @@ def test_a_new_job_of_an_old_name_on_a_claim_trains_its_own_data(job, tmp_path):
         job.namespace.kubectl("delete", "pv", volume, "--wait=false")
 
 
+@nightly
 def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
     job.submit(60000, 3000, "--num_workers=3", "--num_ps=1")
     job.wait_for_workers({"worker-0", "worker-1", "worker-2"})
@@ -135,6 +139,7 @@ def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
     assert job.status()["relaunches"] == 0
 
 
+@nightly
 def test_five_thousand_pods_are_shown_and_ended(cluster, job):
     cluster("kwok", "60", "--schedulable", timeout=600)
 
@@ -147,6 +152,7 @@ def test_five_thousand_pods_are_shown_and_ended(cluster, job):
                                 "affinity": on_fake_nodes("In")},
             "master_pod_spec": {"affinity": on_fake_nodes("NotIn")}}
     job.submit(10, 0, "--num_workers=5000", "--worker_resource_request=cpu=1m,memory=1Mi",
+               "--master_resource_request=cpu=0.5,memory=1Gi",
                "--cluster_spec_json=" + json.dumps(pods), command="sleep 100000")
     wait_for("5,000 workers to run", lambda: len(job.workers("Running")) == 5000, 600)
 
