@@ -102,6 +102,10 @@ std::string ReplicasByState(const job::JobView& view) {
   add(ReplicaState::kRunning, "running");
   add(ReplicaState::kPending, "waiting");
   add(ReplicaState::kSucceeded, "done");
+  if (view.replicas_left_out > 0) {
+    parts.push_back(
+        fmt::format("{} not listed", Plural(view.replicas_left_out, "replica", "replicas")));
+  }
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

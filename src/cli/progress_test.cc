@@ -60,6 +60,12 @@ TEST(ProgressLine, KeepsPercentTimeLeftAndLossInANarrowTerminal) {
   EXPECT_EQ(ProgressLine(view, 1500, full.size()), full);
 }
 
+TEST(ProgressLine, CountsReplicasThatTheViewHasNoRoomFor) {
+  job::JobView view = Iris();
+  view.replicas_left_out = 3'068;
+  EXPECT_THAT(ProgressLine(view, 1500), HasSubstr("; 3,068 replicas not listed"));
+}
+
 TEST(ProgressLine, LeavesOutWhatIsNotKnown) {
   EXPECT_EQ(ProgressLine({.name = "iris"}, 0), "starting");
 }
