@@ -238,7 +238,9 @@ TEST_F(HostileTest, ForgetsAWorkerThatDiesWhileItsRequestWaits) {
       while (server_->State()[0].requests_waiting == 0) client->Move();
       EXPECT_FALSE(client->IsDone(pull));
     }
-    while (Connections() > 0) usleep(1000);
+    const Time deadline = clock_.Now() + std::chrono::seconds(30);
+    while (Connections() > 0 && clock_.Now() < deadline) usleep(1000);
+    ASSERT_EQ(Connections(), 0) << "the connection did not end with its client";
   }
 }
 

@@ -221,7 +221,9 @@ TEST_F(ManagedTest, TakesNoPushesWhileItsMasterIsAway) {
   ASSERT_TRUE(client->Open(1, kShard).ok());
   ASSERT_TRUE(Push(*client, 1, 0).ok());
   // Nobody asks. Workers are sent away, to find a successor at the address.
-  while (server_->State()[0].connections > 0) usleep(10'000);
+  const Time deadline = clock_.Now() + std::chrono::seconds(30);
+  while (server_->State()[0].connections > 0 && clock_.Now() < deadline) usleep(10'000);
+  ASSERT_EQ(server_->State()[0].connections, 0) << "the server did not close its connections";
   const auto push = client->StartPush({.lease = 1, .shard = kShard, .batch = 1});
   while (server_->State()[0].requests_waiting == 0) client->Move();
   EXPECT_FALSE(client->IsDone(push)) << "another server may serve by now";
