@@ -133,7 +133,7 @@ void ServerWatch::Round() {
   progressed_ = false;
   // Whoever greets wants to know who has the address now. A kept connection may lead to a server
   // that was given up and still answers.
-  if (!greetings.empty()) door_.reset();
+  if (!greetings.empty()) control_link_.reset();
   const Result<wire::Welcome> welcome = AskWho();
   for (const uint64_t greeting : greetings) {
     if (welcome.ok()) {
@@ -155,34 +155,35 @@ Result<wire::Welcome> ServerWatch::AskWho() {
   EDL_ASSIGN_OR_RETURN(LinkOptions to, link_to_(index_));
   to.lanes = 0;
   // A slot may get another address.
-  if (door_ != nullptr && (door_->options().host != to.host || door_->options().port != to.port)) {
-    door_.reset();
+  if (control_link_ != nullptr &&
+      (control_link_->options().host != to.host || control_link_->options().port != to.port)) {
+    control_link_.reset();
   }
-  if (hellos_ >= kMostHellos) door_.reset();
+  if (hellos_ >= kMostHellos) control_link_.reset();
   const std::string hello = wire::Encode(wire::Hello{.token = to.token, .caller = to.caller});
   const auto ask = [&]() -> Result<wire::Welcome> {
     std::vector<Request> requests(1);
     requests[0].type = wire::MessageType::kHello;
     requests[0].meta = hello;
-    door_->Send(requests[0]);
+    control_link_->Send(requests[0]);
     ++hellos_;
-    EDL_RETURN_IF_ERROR(Finish({door_.get()}, requests, kPatience, clock_, stop_));
+    EDL_RETURN_IF_ERROR(Finish({control_link_.get()}, requests, kPatience, clock_, stop_));
     wire::Welcome welcome;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(requests[0].answer), welcome));
     return welcome;
   };
   Result<wire::Welcome> welcome = Unavailable("not connected");
-  if (door_ != nullptr) welcome = ask();
+  if (control_link_ != nullptr) welcome = ask();
   // A kept connection may have been closed since: that says nothing about the server.
   if (!welcome.ok() && welcome.status().code() != Code::kDeadlineExceeded) {
-    door_ = std::make_unique<Link>(to);
+    control_link_ = std::make_unique<Link>(to);
     hellos_ = 1;
-    const Status connected = door_->Connect(kDial);
-    welcome = connected.ok() ? AwaitWelcome(*door_, kPatience, clock_, stop_)
+    const Status connected = control_link_->Connect(kDial);
+    welcome = connected.ok() ? AwaitWelcome(*control_link_, kPatience, clock_, stop_)
                              : Result<wire::Welcome>(connected);
   }
   if (!welcome.ok()) {
-    door_.reset();
+    control_link_.reset();
     return welcome.status();
   }
   if (welcome->index != static_cast<uint32_t>(index_) ||
@@ -204,7 +205,7 @@ void ServerWatch::Look(const wire::Welcome& welcome, const Serving& serve, uint6
     // Another life is the master's business first.
     answers_.state({.index = index_, .incarnation = welcome.incarnation});
     lanes_.clear();
-    door_.reset();
+    control_link_.reset();
     return;
   }
   if (known_.incarnation != welcome.incarnation) {

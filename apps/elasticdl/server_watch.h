@@ -88,8 +88,8 @@ class ServerWatch {
   std::atomic<bool> stop_ = false;
 
   // Below: confined to the thread.
-  std::unique_ptr<ps_client::Link> door_;  // for Hello that only asks; null: not connected
-  int hellos_ = 0;                         // on that connection
+  std::unique_ptr<ps_client::Link> control_link_;  // for Hello that only asks; null: not connected
+  int hellos_ = 0;                                 // on that connection
   std::vector<std::unique_ptr<ps_client::Link>> lanes_;
   uint64_t lanes_incarnation_ = 0;
   Known known_;
