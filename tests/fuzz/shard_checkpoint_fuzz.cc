@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Core core(*ledger, job, 1);
   const edl::Status loaded = core.Load(edl::Time(), edl::WallTime());
   CHECK(loaded.ok(), "{}", loaded.message());
-  const auto restored = core.Restore(text);
+  const auto restored = core.dispatcher().Restore(text, edl::Time());
   if (restored.ok()) {
     const Dataset& dataset = **restored;
     CheckRanges(*checkpoint, dataset);
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             "complete and yet something to do, or neither");
     }
     const std::string saved = Save(core, dataset.spec().name);
-    const auto again = core.Restore(saved);
+    const auto again = core.dispatcher().Restore(saved, edl::Time());
     CHECK(again.ok(), "{} saved as {}: {}", text, saved, again.status().message());
     CHECK(Save(core, dataset.spec().name) == saved, "{} is saved otherwise the second time", saved);
   } else {
