@@ -17,6 +17,11 @@ TEST(Status, KnowsAFullDisk) {
   EXPECT_EQ(StatusFromErrno(ENOSPC, "writing the ledger").code(), Code::kResourceExhausted);
 }
 
+TEST(Status, SaysWhatTheSystemSaid) {
+  EXPECT_EQ(StatusFromErrno(EIO, "opening status.json").message(),
+            "opening status.json: Input/output error");
+}
+
 TEST(Status, KnowsAPortThatIsTakenAndAHostThatIsFar) {
   EXPECT_EQ(StatusFromErrno(EADDRINUSE, "listening").code(), Code::kAlreadyExists);
   EXPECT_EQ(StatusFromErrno(EHOSTUNREACH, "connecting").code(), Code::kUnavailable);

@@ -78,6 +78,8 @@ TEST(Train, RefusesWhatThisMachineDoesNotHave) {
 
   EXPECT_EQ(fake.Run(With({"--worker_resource_request=memory=900Gi"})), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("900.0 GiB"));
+  EXPECT_EQ(fake.Run(With({"--worker_resource_request=gpu=4"})), kExitFailed);
+  EXPECT_THAT(fake.err(), HasSubstr("asks for 4 of nvidia.com/gpu"));
   EXPECT_EQ(fake.Run(With({"--ps_resource_request=gpu=4"})), kExitOk) << "there is no ps";
   EXPECT_EQ(fake.started.size(), 1);
 }

@@ -127,6 +127,12 @@ TEST(ReplicaRows, ArePrunedAndTheirCountsStay) {
   EXPECT_EQ(master.TryJoin({.replica = Worker(2), .process = "host:1"}).status().code(),
             Code::kFailedPrecondition)
       << "it ended long ago";
+  // One more row, for which nothing is launched.
+  ASSERT_EQ(master.core().Scale(1), Ok());
+  master.Commit();
+  master.Exit(WorkerName(1), Killed());
+  master.LetPass(seconds(1));
+  check();
   master.CrashAndReload();
   check();
   EXPECT_TRUE(master.TakeLaunches().empty());

@@ -18,6 +18,7 @@ TEST(Declaration, RefusesWhatNestsDeepInsteadOfFollowingIt) {
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
   const auto refused = ParseDeclaration(R"({"tables": [{"name": )" + deep + "}]}");
   EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), HasSubstr("levels deep"));
   EXPECT_LT(refused.status().message().size(), 1000U);
 }
 

@@ -231,6 +231,23 @@ TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
   }
 }
 
+TEST_F(LaneCheckpointTest, LeavesTheConsistencyOpenWhenADeclarationIsRefused) {
+  Lanes lanes(1);
+  lanes.Declare();
+  lanes.PutTensor(1);
+  Begin(lanes, 0);
+  Finish(lanes, 0);
+  Lanes restored(1);
+  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  Declaration wrong = *ParseDeclaration(kParameters);
+  wrong.consistency.gradients = 3;
+  ++wrong.tables[0].dim;
+
+  EXPECT_FALSE(restored[0].Declare(wrong).ok());
+
+  restored.Declare();
+}
+
 // Lanes that are cut at different batches are in different rounds.
 TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
   const Consistency rounds{.gradients = 3, .tolerance = 100};

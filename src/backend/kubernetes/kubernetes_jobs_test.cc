@@ -126,6 +126,26 @@ TEST_F(KubernetesJobsTest, GoesOnWithAJobWhoseMasterIsGone) {
             token.fields()["data"]["token"]);
 }
 
+TEST_F(KubernetesJobsTest, DoesNotDeleteTheMasterOfAnotherResume) {
+  ASSERT_EQ(jobs_.Submit(Iris()), Ok());
+  SetPhase("Failed");
+  const kube::Object old = server_.Get(kube::kPods, kMaster).value();
+  // The other one replaces the pod after this one has read it.
+  server_.Remove(kube::kPods, kMaster);
+  const kube::Object other = server_.Put(kube::kPods, kube::Object(kube::kPods, kMaster));
+  ASSERT_NE(other.uid(), old.uid());
+  server_.Inject({.part = "GET /api/v1/namespaces/ml/pods/elasticdl-iris-master",
+                  .times = 2,
+                  .status = 200,
+                  .body = old.fields().dump()});
+
+  EXPECT_FALSE(jobs_.Resume(Iris()).ok());
+
+  const auto left = server_.Get(kube::kPods, kMaster);
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_EQ(left->uid(), other.uid());
+}
+
 TEST_F(KubernetesJobsTest, TellsTheMasterByItsPod) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   SetPhase("Running");

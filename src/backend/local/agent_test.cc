@@ -222,8 +222,21 @@ TEST_P(AgentTest, TellsTheMasterTheProcessIdThatUsersSee) {
 }
 
 TEST_P(AgentTest, GivesUpOnAMasterThatKeepsDying) {
-  job_.options().master_command = Shell("kill -SEGV $$");
+  const std::string word = UniqueWord();
+  const fs::path told = job_.path() / "told";
+  const fs::path go = job_.path() / "go";
+  Signpost signpost(job_.path() / "signpost");
+  // The first master dies when a replica runs, the others at once.
+  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  job_.options().master_command =
+      Shell(fmt::format("[ -e {0} ] && read line < {0} && rm {0}; kill -SEGV $$", go.string()));
   AgentHandle agent = Start();
+  const std::string script =
+      fmt::format("trap 'sleep 0.3; echo > {}; exit' TERM; {}; sleep 1000 & wait; : {}",
+                  told.string(), signpost.Pass("up"), word);
+  ASSERT_EQ(Connect(job_)->Launch({.name = "w-0", .command = Shell(script)}), Ok());
+  ASSERT_EQ(signpost.Await(), "up");
+  std::ofstream(go) << "go\n";
 
   const Result<JobEnd> end = agent.Wait();
 
@@ -231,6 +244,8 @@ TEST_P(AgentTest, GivesUpOnAMasterThatKeepsDying) {
   EXPECT_EQ(end->exit_code, 1);
   EXPECT_THAT(end->reason, HasSubstr("died 10 times in a row"));
   EXPECT_THAT(end->reason, HasSubstr("SIGSEGV"));
+  EXPECT_TRUE(fs::exists(told)) << "the replica did not get time to end";
+  EXPECT_EQ(Processes::With(word).size(), 0);
 }
 
 TEST_P(AgentTest, LetsTheMasterEndInOrderWhenShutDown) {

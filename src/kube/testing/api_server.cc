@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "kube/api_path.h"
 #include "kube/json_fields.h"
 
@@ -203,8 +204,12 @@ int ApiServer::CountRequests(const std::string& part) {
 }
 
 void ApiServer::AwaitRequests(const std::string& part, int count) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const MutexLock lock(mutex_);
-  while (Count(part) < count) changed_.Wait(mutex_);
+  while (Count(part) < count) {
+    CHECK(changed_.WaitUntil(mutex_, deadline), "{} was asked {} times, not {}", part, Count(part),
+          count);
+  }
 }
 
 bool ApiServer::Misbehave(const ServedRequest& request, ServedConnection& connection) {

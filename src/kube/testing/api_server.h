@@ -70,7 +70,7 @@ class ApiServer {
   std::vector<std::string> requests();
   // How often something with this in it was asked.
   int CountRequests(const std::string& part);
-  // Returns when it was asked so often.
+  // Returns when it was asked so often; ends the test program after a minute.
   void AwaitRequests(const std::string& part, int count);
 
  private:
