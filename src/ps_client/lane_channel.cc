@@ -259,9 +259,15 @@ void LaneChannel::GiveUp(Status why) {
   next_attempt_ = Time{};
 }
 
-void LaneChannel::Plan(Time) {
-  if (link_.connected()) link_watch_.Set(link_.fd(), link_.events());
-  if (attempt_ != nullptr) attempt_watch_.Set(attempt_->fd(), attempt_->events());
+Status LaneChannel::Watch() {
+  if (link_.connected()) EDL_RETURN_IF_ERROR(link_watch_.Set(link_.fd(), link_.events()));
+  if (attempt_ == nullptr) return Ok();
+  return attempt_watch_.Set(attempt_->fd(), attempt_->events());
+}
+
+void LaneChannel::Plan(Time now) {
+  // Nobody would be woken for what is not watched.
+  if (const Status watched = Watch(); !watched.ok()) OnFailure(watched, now);
   next_move_ = Time::max();
   if (link_.idle()) return;
   next_move_ = After(progress_at_, options_.timeout);

@@ -85,6 +85,7 @@ class LaneChannel {
   void CheckTimeout(Time now);
   // Fails all requests.
   void GiveUp(Status why);
+  Status Watch();
   void Plan(Time now);
   Duration AttemptLimit() const;
   Duration Backoff();

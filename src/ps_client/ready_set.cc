@@ -9,17 +9,20 @@
 
 namespace edl::ps_client {
 
-void ReadySet::Watch::Set(int fd, short events) {
-  if (fd == fd_ && events == events_) return;
+Status ReadySet::Watch::Set(int fd, short events) {
+  if (fd == fd_ && events == events_) return Ok();
   if (fd != fd_) Clear();
   epoll_event event{};
   event.events = static_cast<uint32_t>(events);
   event.data.u64 = lane_;
   const int what = fd_ < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  const int failed = epoll_ctl(set_.epoll_.get(), what, fd, &event);
-  CHECK(failed == 0, "watching descriptor {}: errno {}", fd, errno);
+  if (epoll_ctl(set_.epoll_.get(), what, fd, &event) != 0) {
+    CHECK(errno == ENOSPC || errno == ENOMEM, "watching descriptor {}: errno {}", fd, errno);
+    return Errno("watching a connection with epoll (the limit is fs.epoll.max_user_watches)");
+  }
   fd_ = fd;
   events_ = events;
+  return Ok();
 }
 
 void ReadySet::Watch::Clear() {

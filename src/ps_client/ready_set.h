@@ -21,7 +21,8 @@ class ReadySet {
     Watch& operator=(const Watch&) = delete;
 
     // Watches this descriptor, and no other. It costs a call only if something changed.
-    void Set(int fd, short events);
+    // ResourceExhausted: the kernel has no room for one more.
+    Status Set(int fd, short events);
     // Call it before the descriptor is closed: a forked child may keep it open.
     void Clear();
 
