@@ -179,8 +179,11 @@ class SlowServer {
   SlowServer()
       : listener_(std::move(*wire::ListenTcp("127.0.0.1", 0))),
         thread_(std::move(*wire::EventLoop::Make())) {
-    thread_.Run(
-        [this] { thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); }); });
+    thread_.Run([this] {
+      const Status watched =
+          thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); });
+      CHECK(watched.ok(), "{}", watched.message());
+    });
   }
   ~SlowServer() {
     thread_.Run([this] {

@@ -219,7 +219,11 @@ Status Server::BeginAccepting() {
     status = made.status();
     if (!made.ok()) return;
     resume_ = *std::move(made);
-    SetAccepting(true);
+    status = door_.loop().Add(tcp_.get(), 0, [this] { AcceptTcp(); });
+    if (status.ok() && unix_.valid()) {
+      status = door_.loop().Add(unix_.get(), 0, [this] { AcceptRing(); });
+    }
+    if (status.ok()) SetAccepting(true);
   });
   return status;
 }
@@ -227,7 +231,8 @@ Status Server::BeginAccepting() {
 Server::~Server() {
   // Nobody comes any more before the lanes end.
   door_.Run([this] {
-    SetAccepting(false);
+    door_.loop().Remove(tcp_.get());
+    if (unix_.valid()) door_.loop().Remove(unix_.get());
     resume_.reset();
     guests_.clear();
     for (const FileDescriptor& ring : rings_) door_.loop().Remove(ring.get());
@@ -247,14 +252,10 @@ Server::~Server() {
 
 void Server::SetAccepting(bool accepting) {
   if (accepting == std::exchange(accepting_, accepting)) return;
-  wire::EventLoop& loop = door_.loop();
-  if (accepting) {
-    loop.Add(tcp_.get(), POLLIN, [this] { AcceptTcp(); });
-    if (unix_.valid()) loop.Add(unix_.get(), POLLIN, [this] { AcceptRing(); });
-  } else {
-    loop.Remove(tcp_.get());
-    if (unix_.valid()) loop.Remove(unix_.get());
-  }
+  // They stay in the loop: it may have no room for them afterwards.
+  const short events = accepting ? POLLIN : 0;
+  door_.loop().Change(tcp_.get(), events);
+  if (unix_.valid()) door_.loop().Change(unix_.get(), events);
 }
 
 void Server::PauseAccepting(const Status& why) {
@@ -287,7 +288,7 @@ void Server::AcceptRing() {
     }
     const auto entry = rings_.insert(rings_.end(), std::move(accepted));
     // Its memory comes with the first byte.
-    door_.loop().Add(entry->get(), POLLIN, [this, entry] {
+    const Status watched = door_.loop().Add(entry->get(), POLLIN, [this, entry] {
       FileDescriptor socket = std::move(*entry);
       door_.loop().Remove(socket.get());
       rings_.erase(entry);
@@ -298,6 +299,9 @@ void Server::AcceptRing() {
         LogRefused(stream.status().message());
       }
     });
+    if (watched.ok()) return;
+    rings_.erase(entry);
+    PauseAccepting(watched);
   });
 }
 
@@ -323,7 +327,10 @@ void Server::Admit(std::unique_ptr<wire::Stream> stream) {
         Greet(guest, frame);
         return wire::Connection::Taken::kYes;
       },
-      [this, number](const Status&) { Forget(number); });
+      [this, number](const Status& why) {
+        if (why.code() == Code::kResourceExhausted) LogRefused(why.message());
+        Forget(number);
+      });
 }
 
 void Server::Forget(uint64_t guest) {

@@ -13,10 +13,11 @@ Result<std::unique_ptr<Timer>> Timer::Make(wire::EventLoop& loop, std::function<
   FileDescriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!fd.valid()) return Errno("making a timer");
   std::unique_ptr<Timer> timer(new Timer(loop, std::move(fd)));
-  loop.Add(timer->fd_.get(), POLLIN, [fd = timer->fd_.get(), on_time = std::move(on_time)] {
-    uint64_t times = 0;
-    if (read(fd, &times, sizeof(times)) > 0) on_time();
-  });
+  EDL_RETURN_IF_ERROR(
+      loop.Add(timer->fd_.get(), POLLIN, [fd = timer->fd_.get(), on_time = std::move(on_time)] {
+        uint64_t times = 0;
+        if (read(fd, &times, sizeof(times)) > 0) on_time();
+      }));
   return timer;
 }
 

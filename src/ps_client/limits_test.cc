@@ -1,8 +1,5 @@
 // Messages that are larger than a frame may be, and more descriptors than the kernel watches.
 
-#include <array>
-#include <cerrno>
-#include <cstddef>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -11,12 +8,9 @@
 #include "ps_client/client.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include "ps/server.h"
+#include "wire/testing/watches.h"
 
 namespace edl::ps_client {
 namespace {
@@ -38,21 +32,6 @@ Parameters SomeParameters() {
   }
   parameters.text += "]}";
   return parameters;
-}
-
-// From now on the kernel has no room for what this thread wants to watch. False: that cannot be
-// had here.
-bool RunOutOfWatches() {
-  std::array<sock_filter, 4> filter = {{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_ctl, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog program{.len = static_cast<unsigned short>(filter.size()),
-                           .filter = filter.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 class LimitsTest : public testing::Test {
@@ -129,7 +108,7 @@ TEST_F(LimitsTest, AConnectionThatCannotBeWatchedIsAnErrorOfTheOperation) {
   bool ran_out = false;
   Status declared;
   std::thread([&] {
-    ran_out = RunOutOfWatches();
+    ran_out = wire::RunOutOfWatches();
     if (ran_out) declared = client->Declare(SomeParameters());
   }).join();
   if (!ran_out) GTEST_SKIP() << "system calls cannot be filtered here";

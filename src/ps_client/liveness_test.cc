@@ -246,8 +246,11 @@ TEST_F(LivenessTest, AServersSuccessorOnThisMachineIsReachedBySharedMemoryAgain)
 class Refuser {
  public:
   Refuser() {
-    thread_.Run(
-        [this] { thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); }); });
+    thread_.Run([this] {
+      const Status watched =
+          thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); });
+      CHECK(watched.ok(), "{}", watched.message());
+    });
   }
   ~Refuser() {
     thread_.Run([this] {

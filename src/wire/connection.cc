@@ -38,10 +38,15 @@ Connection::Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLim
       on_frame_(std::move(on_frame)),
       on_end_(std::move(on_end)),
       armed_(stream_->EventsFor(Stream::Wish::kRead)) {
-  loop_.Add(stream_->fd(), armed_, [this] { OnReady(); });
+  const Status watched = loop_.Add(stream_->fd(), armed_, [this] { OnReady(); });
   // What came before nobody was told of.
-  loop_.Post([this, alive = alive_] {
-    if (*alive && stream_ != nullptr) OnReady();
+  loop_.Post([this, alive = alive_, watched] {
+    if (!*alive || stream_ == nullptr) return;
+    if (watched.ok()) {
+      OnReady();
+    } else {
+      End(watched);
+    }
   });
 }
 

@@ -31,19 +31,23 @@ Result<std::unique_ptr<EventLoop>> EventLoop::Make() {
   if (!epoll.valid()) return Errno("making an event loop");
   FileDescriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!doorbell.valid()) return Errno("making an event loop");
-  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(doorbell)));
+  std::unique_ptr<EventLoop> loop(new EventLoop(std::move(epoll), std::move(doorbell)));
+  EDL_RETURN_IF_ERROR(
+      loop->Add(loop->doorbell_.get(), POLLIN, [to = loop.get()] { to->RunPosted(); }));
+  return loop;
 }
 
 EventLoop::EventLoop(FileDescriptor epoll, FileDescriptor doorbell)
-    : epoll_(std::move(epoll)), doorbell_(std::move(doorbell)) {
-  Add(doorbell_.get(), POLLIN, [this] { RunPosted(); });
-}
+    : epoll_(std::move(epoll)), doorbell_(std::move(doorbell)) {}
 
-void EventLoop::Add(int fd, short events, OnReady on_ready) {
+Status EventLoop::Add(int fd, short events, OnReady on_ready) {
   epoll_event event = EventFor(fd, events);
-  const int failed = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
-  CHECK(failed == 0, "waiting for descriptor {}: errno {}", fd, errno);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    CHECK(errno == ENOSPC || errno == ENOMEM, "waiting for descriptor {}: errno {}", fd, errno);
+    return Errno("watching a descriptor with epoll (the limit is fs.epoll.max_user_watches)");
+  }
   waiting_[fd] = std::make_shared<OnReady>(std::move(on_ready));
+  return Ok();
 }
 
 void EventLoop::Change(int fd, short events) {

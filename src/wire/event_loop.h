@@ -19,13 +19,14 @@ namespace edl::wire {
 // Confined to the thread that runs it, but for Post and Stop, which are thread-safe.
 class EventLoop {
  public:
-  // Fails when the process has no descriptors left.
+  // Fails when there are no descriptors left, or no room to watch one.
   static Result<std::unique_ptr<EventLoop>> Make();
 
   using OnReady = std::function<void()>;
   // Calls `on_ready` whenever the descriptor is ready for `events` (POLLIN, POLLOUT), closed by its
-  // other end or broken. REQUIRES: it is not there yet.
-  void Add(int fd, short events, OnReady on_ready);
+  // other end or broken. ResourceExhausted: the kernel has no room to watch it. REQUIRES: it is not
+  // there yet.
+  Status Add(int fd, short events, OnReady on_ready);
   void Change(int fd, short events);
   // Before it is closed. May be called by its own `on_ready`.
   void Remove(int fd);

@@ -8,6 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "wire/connection.h"
+#include "wire/socket.h"
+#include "wire/testing/watches.h"
+
 namespace edl::wire {
 namespace {
 
@@ -27,9 +31,10 @@ TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
   auto loop = std::move(*EventLoop::Make());
   const Pair pair;
   int calls = 0;
-  loop->Add(pair.near.get(), POLLIN, [&] {
+  const Status watched = loop->Add(pair.near.get(), POLLIN, [&] {
     if (++calls == 3) loop->Stop();
   });
+  ASSERT_EQ(watched, Ok());
   ASSERT_EQ(write(pair.far.get(), "x", 1), 1);
 
   loop->Run();
@@ -40,13 +45,34 @@ TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
 TEST(EventLoop, AllowsOneToRemoveItself) {
   auto loop = std::move(*EventLoop::Make());
   Pair pair;
-  loop->Add(pair.near.get(), POLLIN, [&] {
+  const Status watched = loop->Add(pair.near.get(), POLLIN, [&] {
     loop->Remove(pair.near.get());
     pair.near.Close();
     loop->Stop();
   });
+  ASSERT_EQ(watched, Ok());
   pair.far.Close();
   loop->Run();
+}
+
+TEST(EventLoop, EndsAConnectionThatItHasNoRoomToWatch) {
+  LoopThread thread(std::move(*EventLoop::Make()));
+  Pair pair;
+  std::unique_ptr<Connection> connection;
+  std::promise<Status> ended;
+  bool ran_out = false;
+  thread.Run([&] {
+    ran_out = RunOutOfWatches();
+    if (!ran_out) return;
+    connection = std::make_unique<Connection>(
+        thread.loop(), std::make_unique<SocketStream>(std::move(pair.near)), FrameLimits{},
+        [](const Frame&) { return Connection::Taken::kYes; },
+        [&](const Status& why) { ended.set_value(why); });
+  });
+  if (!ran_out) GTEST_SKIP() << "system calls cannot be filtered here";
+
+  EXPECT_EQ(ended.get_future().get().code(), Code::kResourceExhausted);
+  thread.Run([&] { connection.reset(); });
 }
 
 TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
