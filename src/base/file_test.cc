@@ -1,33 +1,13 @@
 #include "base/file.h"
 
-#include <array>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-namespace {
-
-// What fsync was called for, in order.
-std::vector<std::string>& Synced() {
-  static std::vector<std::string> names;
-  return names;
-}
-
-}  // namespace
-
-// In place of the C library's: remembers the name of the file, and syncs it.
-extern "C" int fsync(int fd) {
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  std::array<char, 4096> name{};
-  if (readlink(link.c_str(), name.data(), name.size() - 1) > 0) Synced().emplace_back(name.data());
-  return static_cast<int>(syscall(SYS_fsync, fd));
-}
+#include "base/testing/synced_files.h"
 
 namespace edl {
 namespace {

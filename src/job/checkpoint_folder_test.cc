@@ -7,10 +7,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/synced_files.h"
+#include "job/manifest.h"
+
 namespace edl::job {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
@@ -58,6 +63,19 @@ TEST_F(CheckpointFolder, IsMadeOnce) {
   const fs::path folder = folder_ / "job" / "version-1.0000000000c0ffee.1";
   EXPECT_EQ(MakeCheckpointFolder(folder), Ok());
   EXPECT_EQ(MakeCheckpointFolder(folder).code(), Code::kAlreadyExists);
+}
+
+TEST_F(CheckpointFolder, IsSyncedWithTheFoldersThatNameIt) {
+  const fs::path job = fs::canonical(folder_) / "job";
+  const fs::path folder = job / "version-1.0000000000c0ffee.1";
+  Synced().clear();
+
+  ASSERT_EQ(MakeCheckpointFolder(folder), Ok());
+  EXPECT_THAT(Synced(), ElementsAre(job.parent_path().string(), job.string()));
+  Synced().clear();
+
+  ASSERT_EQ(WriteManifest(folder, {}), Ok());
+  EXPECT_THAT(Synced(), ElementsAre(HasSubstr("manifest.json"), folder.string(), job.string()));
 }
 
 TEST_F(CheckpointFolder, LosesOnlyWhatItsOwnLedgerForgot) {

@@ -34,6 +34,19 @@ TEST(Dispatcher, GivesWhatThereIsWhenFewerShardsAreLeft) {
   EXPECT_EQ(worker.LeaseMany(5).size(), 2u);
 }
 
+TEST(Dispatcher, ComputesSoManyShuffledIndicesForOneAnswerOnly) {
+  CoreFixture master;
+  DatasetSpec spec = Shards(10);
+  spec.order = Order::kShuffleRecords;
+  spec.batch_size = int64_t{1} << 17;
+  spec.batches_per_shard = 1;
+  spec.size = 10 * spec.batch_size;
+  master.Register(spec);
+  OurClient worker(master, Worker(0));
+
+  EXPECT_EQ(worker.LeaseMany(10).size(), 2u);
+}
+
 TEST(Dispatcher, LeasesTheNextEpochBeforeTheLastIsReported) {
   CoreFixture master;
   master.Register(Shards(1, /*epochs=*/2));

@@ -216,6 +216,18 @@ TEST_F(HandsTest, TellAnExitOfWhatCouldNotBeLaunched) {
   EXPECT_NE(told.event.cause.message.find("no such program"), std::string::npos);
 }
 
+TEST_F(HandsTest, TellAnExitOfWhatHasTooLongAVariable) {
+  job::JobSpec job = WorkersOnly(1);
+  job.envs = {{"LONG", std::string(200'000, 'x')}};
+  Start(job);
+
+  hands_.Do({LaunchOf(Worker(0), 0)});
+
+  const Told::Event told = told_.Await(ReplicaEvent::Kind::kExited, Worker(0));
+  EXPECT_EQ(told.event.cause.kind, ExitCause::Kind::kNotLaunched);
+  EXPECT_NE(told.event.cause.message.find("LONG"), std::string::npos);
+}
+
 TEST_F(HandsTest, TellAnExitAfterAllOutputAndWithItsLastLines) {
   Start(WorkersOnly(1));
   hands_.Do({LaunchOf(Worker(0), 0)});

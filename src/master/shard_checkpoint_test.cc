@@ -43,8 +43,11 @@ TEST(ShardCheckpoint, BringsBackWhatWasNotDoneAndNothingElse) {
 TEST(ShardCheckpoint, RefusesDeeplyNestedTextInsteadOfRunningOutOfStack) {
   CoreFixture master;
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
-  for (const std::string& content :
-       {deep, R"({"version":)" + deep + "}", R"({"version":"v1.0","todo":[)" + deep + "]}"}) {
+  // All else of it is right, so that the list is looked at.
+  std::string in_list = SavedInTheSecondEpoch();
+  const std::string todo = R"("todo":[)";
+  in_list.insert(in_list.find(todo) + todo.size(), deep + ",");
+  for (const std::string& content : {deep, R"({"version":)" + deep + "}", in_list}) {
     EXPECT_EQ(master.core().Restore(content).status().code(), Code::kInvalidArgument);
   }
 }
@@ -87,6 +90,9 @@ TEST(ShardCheckpoint, LeavesTheSameRecordsOfAShuffledDatasetInAnyJob) {
   }
   const std::string saved = *first.core().dispatcher().Save(kData);
   CoreFixture second;
+  DatasetSpec other = spec;
+  other.name = "other";
+  second.Register(other);  // so that the restored one would be shuffled by another seed
 
   for (CoreFixture* master : {&first, &second}) {
     ASSERT_TRUE(master->core().Restore(saved).ok());

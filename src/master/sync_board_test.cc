@@ -182,6 +182,20 @@ TEST_F(SyncBoardTest, KeepsALockOverARestart) {
   EXPECT_TRUE(holder.IsTrue());
 }
 
+TEST_F(SyncBoardTest, WritesNothingForAReplicaThatTookNoPart) {
+  board_.Arrive("init", Worker(0), two_workers_, std::nullopt, Awaited().reply());
+  board_.Flush();
+  ledger_.PutMeta("sync", "as it was");
+
+  board_.ReplicaGone(Worker(7));
+  board_.Flush();
+  EXPECT_EQ((*ledger_.Meta())["sync"], "as it was");
+
+  board_.ReplicaGone(Worker(1));
+  board_.Flush();
+  EXPECT_NE((*ledger_.Meta())["sync"], "as it was");
+}
+
 TEST_F(SyncBoardTest, ForgetsTheOldestBarriersAndEvents) {
   for (size_t step = 0; step < 2 * SyncBoard::kMostKept; ++step) {
     const std::string name = "step-" + std::to_string(step);

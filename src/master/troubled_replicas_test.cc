@@ -28,6 +28,9 @@ class HungWorker : public testing::Test {
     works_->Report(works_->Lease());  // what a shard takes is known now
     shard_ = hung_->Lease();
   }
+  void WorkQuickly(int shards) {
+    for (int i = 0; i < shards; ++i) works_->Report(works_->Lease());
+  }
 
   CoreFixture master_{WorkersOnly(2)};
   std::optional<OurClient> hung_;
@@ -63,7 +66,8 @@ TEST_F(HungWorker, GetsMoreTimeOnceItTurnedOutToBeSlow) {
 }
 
 TEST_F(HungWorker, KeepsShardsThatItGotTogetherWhileItReports) {
-  Start(20);
+  Start(200);
+  WorkQuickly(100);
   const std::vector<LeasedShard> shards = hung_->LeaseMany(5);
   hung_->Report(shard_);
 
@@ -71,6 +75,20 @@ TEST_F(HungWorker, KeepsShardsThatItGotTogetherWhileItReports) {
     master_.LetPass(seconds(200));
     EXPECT_EQ(hung_->Report(shard), Verdict::kAccepted);
   }
+}
+
+TEST_F(HungWorker, GetsNoMoreTimeBecauseOneShardWasSlow) {
+  Start(200);
+  const LeasedShard slow = works_->Lease();
+  master_.LetPass(seconds(290));
+  ASSERT_EQ(works_->Report(slow), Verdict::kAccepted);
+  ASSERT_EQ(hung_->Report(shard_), Verdict::kAccepted);
+  WorkQuickly(100);
+
+  const LeasedShard shard = hung_->Lease();
+  master_.LetPass(Dispatcher::kHangAtLeast + seconds(61));
+
+  EXPECT_EQ(hung_->Report(shard), Verdict::kLost);
 }
 
 TEST_F(HungWorker, IsReplacedIfTheUserWantsThat) {
