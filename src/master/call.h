@@ -1,193 +1,194 @@
 #pragma once
 
-#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <type_traits>
+#include <string>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
 #include "base/status.h"
+#include "master/core.h"
 #include "master/loop.h"
-#include "rpc/status.h"
 
 namespace edl::master {
 
-// One unary call on the loop. It holds no thread while it waits for its answer.
+class Call;
+
+// Decides from the metadata of a call whether the caller may make it.
+using Admit = std::function<Status(const Core&, const grpc::ServerContext&)>;
+
+// The request and the response of one call.
+class CallMessages {
+ public:
+  virtual ~CallMessages() = default;
+  virtual google::protobuf::Message& request() = 0;
+  virtual const google::protobuf::Message& response() = 0;
+  virtual void Handle(Core& core, Call& call) = 0;
+};
+
+// Handles a call. `in` and `out` live until the call has ended.
+template <typename Request, typename Response>
+using Handler = std::function<void(Core& core, Call& call, const Request& in, Response* out)>;
+
+// The methods that a server answers, by their paths: "/elasticdl.v1.Master/Join".
+class Methods {
+ public:
+  struct Method {
+    Admit admit;
+    std::function<std::unique_ptr<CallMessages>()> new_messages;
+  };
+
+  // The methods of one service. All have the same rule of admission.
+  class Service {
+   public:
+    // `name`: "elasticdl.v1.Master".
+    Service(Methods& methods, const std::string& name, Admit admit);
+
+    // For a server stream, the handler keeps the call and writes messages to it.
+    template <typename Request, typename Response>
+    void Add(const std::string& method, Handler<Request, Response> handler) {
+      AddMethod(Described(method, *Request::descriptor(), *Response::descriptor()),
+                [handler = std::move(handler)] {
+                  return std::make_unique<Messages<Request, Response>>(handler);
+                });
+    }
+    // The same of a function, whose types need not be named.
+    template <typename Request, typename Response>
+    void Add(const std::string& method, void (*handler)(Core&, Call&, const Request&, Response*)) {
+      Add(method, Handler<Request, Response>(handler));
+    }
+    // Adds a method that is answered with an empty response.
+    void AddIgnored(const std::string& method);
+
+   private:
+    // CHECKs that the method has these types in the .proto file.
+    const google::protobuf::MethodDescriptor& Described(
+        const std::string& method, const google::protobuf::Descriptor& request,
+        const google::protobuf::Descriptor& response) const;
+    void AddMethod(const google::protobuf::MethodDescriptor& method,
+                   std::function<std::unique_ptr<CallMessages>()> new_messages);
+
+    Methods& methods_;
+    const google::protobuf::ServiceDescriptor& service_;
+    const Admit admit_;
+  };
+
+  // nullptr: the server has no such method.
+  const Method* Find(const std::string& path) const;
+
+ private:
+  template <typename Request, typename Response>
+  class Messages final : public CallMessages {
+   public:
+    explicit Messages(const Handler<Request, Response>& handler) : handler_(handler) {}
+    google::protobuf::Message& request() override { return in_; }
+    const google::protobuf::Message& response() override { return out_; }
+    void Handle(Core& core, Call& call) override { handler_(core, call, in_, &out_); }
+
+   private:
+    const Handler<Request, Response>& handler_;  // of the method, which outlives its calls
+    Request in_;
+    Response out_;
+  };
+
+  std::unordered_map<std::string, Method> methods_;
+};
+
+// One call of any method. It holds no thread while it waits for its answer, and it deletes itself
+// at its end.
+//
+// The caller is admitted by its metadata before any byte of its request is read: somebody without
+// the token cannot make the master buffer a message. A method that is registered with gRPC would be
+// read first, and would take memory in each connection.
 //
 // Confined: call it on the loop.
-class Call {
+class Call final : private Loop::Event {
  public:
+  // Where calls come from. All outlive the calls.
+  struct Source {
+    grpc::AsyncGenericService& service;
+    grpc::ServerCompletionQueue& queue;
+    const Methods& methods;
+  };
+
+  // Waits for a call.
+  static void Await(const Source& source) { new Call(source); }
+
   const grpc::ServerContext& context() const { return context_; }
   // Unique among the calls of this process.
   uint64_t id() const { return id_; }
 
-  // Ends the call. REQUIRES: once.
-  virtual void Answer(const Status& status) = 0;
+  // Ends the call with the handler's response, or with an error. REQUIRES: once, and no write is
+  // under way.
+  void Answer(const Status& status);
 
-  // Called if the caller hangs up before it is answered; it still has to be answered.
+  // Writes one message of a server stream. `on_written` follows, unless the caller has hung up.
+  // REQUIRES: no write is under way.
+  void Write(const google::protobuf::Message& message);
+  void set_on_written(std::function<void()> on_written) { on_written_ = std::move(on_written); }
+  bool writing() const { return writing_; }
+
+  // Ends a server stream whose caller has hung up. REQUIRES: on_hang_up was called, and Answer was
+  // not.
+  void Drop();
+
+  // Called if the caller hangs up before it is answered; the call still has to be ended.
   void set_on_hang_up(std::function<void(Core&)> on_hang_up) {
     on_hang_up_ = std::move(on_hang_up);
   }
   // Called at the very end if the caller hung up: it may not have got its answer.
   void set_on_lost(std::function<void(Core&)> on_lost) { on_lost_ = std::move(on_lost); }
 
- protected:
+ private:
+  enum class State { kAwaited, kReading, kServed, kAnswered, kEnded };
+
+  // gRPC reports that the call is over, whoever ended it.
+  class Over final : public Loop::Event {
+   public:
+    explicit Over(Call& call) : call_(call) {}
+    void On(Core& core, bool) override { call_.OnOver(core); }
+    void* Tag() { return static_cast<Loop::Event*>(this); }
+
+   private:
+    Call& call_;
+  };
+
+  explicit Call(const Source& source);
   ~Call() = default;
 
-  static uint64_t NextId() {
-    static std::atomic<uint64_t> last = 0;  // over all loops of a process
-    return ++last;
-  }
+  void* Tag() { return static_cast<Loop::Event*>(this); }
+  void On(Core& core, bool ok) override;
+  void OnArrived(const Core& core);
+  void OnRead(Core& core, bool ok);
+  void OnWritten(bool ok);
+  void OnOver(Core& core);
+  void Refuse(const Status& status);
+  void End(Core& core);
 
-  grpc::ServerContext context_;
+  const uint64_t id_;
+  const Source source_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_;
+  Over over_event_;
+  grpc::ByteBuffer received_;
+  std::unique_ptr<CallMessages> messages_;
+  std::function<void()> on_written_;
   std::function<void(Core&)> on_hang_up_;
   std::function<void(Core&)> on_lost_;
-
- private:
-  const uint64_t id_ = NextId();
+  State state_ = State::kAwaited;
+  bool writing_ = false;
+  bool over_ = false;
 };
 
 // Answers once what was decided is durable.
 inline void AnswerLater(Core& core, Call& call, const Status& status = Ok()) {
   core.outbox().Add([&call, status] { call.Answer(status); });
 }
-
-// What a service does with a call; `in` and `out` live until it is answered.
-template <typename Request, typename Response>
-using Handler = void (*)(Core& core, Call& call, const Request& in, Response* out);
-
-// How a generated service is asked for the next call of a method.
-template <typename Service, typename Request, typename Response>
-using AskFor = void (Service::*)(grpc::ServerContext*, Request*,
-                                 grpc::ServerAsyncResponseWriter<Response>*, grpc::CompletionQueue*,
-                                 grpc::ServerCompletionQueue*, void*);
-
-// Whether a caller may call at all.
-using Admit = std::function<Status(const Core&, const grpc::ServerContext&)>;
-
-template <typename Service, typename Request, typename Response>
-struct Method {
-  Service& service;
-  AskFor<Service, Request, Response> ask;
-  Handler<Request, Response> handler;
-  const Admit& admit;
-  grpc::ServerCompletionQueue& queue;
-};
-
-// Deletes itself when gRPC is through with it.
-template <typename Service, typename Request, typename Response>
-class UnaryCall final : public Call, private Loop::Event {
- public:
-  using MethodType = Method<Service, Request, Response>;
-
-  // Waits for a call of a method that outlives it.
-  static void Await(const MethodType& method) { new UnaryCall(method); }
-
-  void Answer(const Status& status) override {
-    state_ = State::kAnswered;
-    writer_.Finish(out_, rpc::ToGrpc(status), Tag());
-  }
-
- private:
-  enum class State { kAwaited, kServed, kAnswered, kSent };
-
-  // gRPC's word that the call is over, whoever ended it.
-  class Over final : public Loop::Event {
-   public:
-    explicit Over(UnaryCall& call) : call_(call) {}
-    void On(Core& core, bool) override { call_.OnOver(core); }
-    void* Tag() { return static_cast<Loop::Event*>(this); }
-
-   private:
-    UnaryCall& call_;
-  };
-
-  explicit UnaryCall(const MethodType& method)
-      : method_(method), writer_(&context_), over_event_(*this) {
-    context_.AsyncNotifyWhenDone(over_event_.Tag());
-    (method_.service.*method_.ask)(&context_, &in_, &writer_, &method_.queue, &method_.queue,
-                                   Tag());
-  }
-  ~UnaryCall() = default;
-
-  void* Tag() { return static_cast<Loop::Event*>(this); }
-
-  void On(Core& core, bool ok) override {
-    if (state_ == State::kAnswered) {
-      state_ = State::kSent;
-      if (over_) End(core);
-      return;
-    }
-    if (!ok) {  // the server shuts down
-      delete this;
-      return;
-    }
-    Await(method_);
-    state_ = State::kServed;
-    if (const Status status = method_.admit(core, context_); !status.ok()) {
-      Answer(status);
-    } else {
-      method_.handler(core, *this, in_, &out_);
-    }
-  }
-
-  void OnOver(Core& core) {
-    over_ = true;
-    if (state_ == State::kSent) {
-      End(core);
-    } else if (state_ == State::kServed && on_hang_up_) {
-      const auto on_hang_up = std::move(on_hang_up_);
-      on_hang_up(core);
-    }
-  }
-
-  void End(Core& core) {
-    if (on_lost_ && context_.IsCancelled()) on_lost_(core);
-    delete this;
-  }
-
-  const MethodType& method_;
-  Request in_;
-  Response out_;
-  grpc::ServerAsyncResponseWriter<Response> writer_;
-  Over over_event_;
-  State state_ = State::kAwaited;
-  bool over_ = false;
-};
-
-// The methods of a service, taken off a queue.
-class Methods {
- public:
-  // Before the methods go, the queue has been shut down and drained.
-  Methods(grpc::ServerCompletionQueue& queue, Admit admit)
-      : queue_(queue), admit_(std::move(admit)) {}
-
-  // `ahead`: how many calls are waited for at once.
-  template <typename Service, typename Request, typename Response>
-  void Serve(std::type_identity_t<Service>& service, AskFor<Service, Request, Response> ask,
-             Handler<Request, Response> handler, int ahead = 1) {
-    using MethodType = Method<Service, Request, Response>;
-    auto method = std::make_shared<MethodType>(MethodType{service, ask, handler, admit_, queue_});
-    for (int i = 0; i < ahead; ++i) UnaryCall<Service, Request, Response>::Await(*method);
-    methods_.push_back(std::move(method));
-  }
-
- private:
-  grpc::ServerCompletionQueue& queue_;
-  const Admit admit_;
-  std::vector<std::shared_ptr<const void>> methods_;  // of as many types
-};
-
-// A service of the master's server.
-class Service {
- public:
-  virtual ~Service() = default;
-  virtual grpc::Service& Registered() = 0;
-  // Takes calls off `queue` from now on. REQUIRES: the server runs.
-  virtual void Listen(grpc::ServerCompletionQueue& queue) = 0;
-};
 
 }  // namespace edl::master

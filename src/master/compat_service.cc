@@ -294,99 +294,52 @@ void UpdateClusterVersion(Core& core, Call& call, const pb::UpdateClusterVersion
   call.Answer(Ok());
 }
 
-// What is accepted and of no consequence here.
-template <typename Request, typename Response>
-void Accept(Core&, Call& call, const Request&, Response*) {
-  call.Answer(Ok());
-}
-
-class CompatService final : public Service {
- public:
-  explicit CompatService(Admit admit) : admit_(std::move(admit)) {}
-
-  grpc::Service& Registered() override { return service_; }
-
-  void Listen(grpc::ServerCompletionQueue& queue) override {
-    using Async = pb::Master::AsyncService;
-    methods_.emplace(queue, admit_);
-    methods_->Serve(service_, &Async::Requestget_dataset_task, GetDatasetTask, kAhead);
-    methods_->Serve(service_, &Async::Requestget_task, GetTask, kAhead);
-    methods_->Serve(service_, &Async::Requestreport_dataset_task_result, ReportDatasetTaskResult,
-                    kAhead);
-    methods_->Serve(service_, &Async::Requestreport_task_result, ReportTaskResult, kAhead);
-    methods_->Serve(service_, &Async::Requestreport_dataset_shard_params, ReportDatasetShardParams);
-    methods_->Serve(service_, &Async::Requestreport_training_params, ReportTrainingParams);
-    methods_->Serve(service_, &Async::Requestreset_dataset, ResetDataset);
-    methods_->Serve(service_, &Async::Requestget_dataset_epoch, GetDatasetEpoch);
-    methods_->Serve(service_, &Async::Requestget_shard_checkpoint, GetShardCheckpoint);
-    methods_->Serve(service_, &Async::Requestreport_shard_checkpoint, ReportShardCheckpoint);
-    methods_->Serve(service_, &Async::Requestworker_sync, WorkerSync);
-    methods_->Serve(service_, &Async::Requestwait_worker_sync, WaitWorkerSync);
-    methods_->Serve(service_, &Async::Requestdelete_worker_sync, DeleteWorkerSync);
-    methods_->Serve(service_, &Async::Requestacquire_remote_lock, AcquireRemoteLock);
-    methods_->Serve(service_, &Async::Requestrelease_remote_lock, ReleaseRemoteLock);
-    methods_->Serve(service_, &Async::Requestreport_training_loop_status, ReportTrainingLoopStatus);
-    methods_->Serve(service_, &Async::Requestget_comm_rank, GetCommRank);
-    methods_->Serve(service_, &Async::Requestreset_sync, ResetSync);
-    methods_->Serve(service_, &Async::Requestbarrier_sync, BarrierSync);
-    methods_->Serve(service_, &Async::Requestreport_prestop, ReportPrestop);
-    methods_->Serve(service_, &Async::Requestquery_running_nodes, QueryRunningNodes);
-    methods_->Serve(service_, &Async::Requestquery_training_status, QueryTrainingStatus);
-    methods_->Serve(service_, &Async::Requestreport_global_step, ReportGlobalStep);
-    methods_->Serve(service_, &Async::Requestget_cluster_version, GetClusterVersion);
-    methods_->Serve(service_, &Async::Requestupdate_cluster_version, UpdateClusterVersion);
-    methods_->Serve(service_, &Async::Requestquery_relaunch_ps_pod, Accept);
-    methods_->Serve(service_, &Async::Requestready_for_ps_relaunch, Accept);
-    methods_->Serve(service_, &Async::Requestupdate_critical_worker, Accept);
-    methods_->Serve(service_, &Async::Requestreport_model_metric, Accept);
-    methods_->Serve(service_, &Async::Requestreport_used_resource, Accept);
-    methods_->Serve(service_, &Async::Requestquery_ps_nodes, Accept);
-    methods_->Serve(service_, &Async::Requestinit_remote_lock, Accept);
-    methods_->Serve(service_, &Async::Requestreport_autotune_status, Accept);
-    methods_->Serve(service_, &Async::Requestreport_version, Accept);
-    methods_->Serve(service_, &Async::Requestreport_evaluation_metrics, Accept);
-  }
-
- private:
-  // Each call that is waited for takes some memory, and a fetch is most of what is called.
-  static constexpr int kAhead = 16;
-
-  const Admit admit_;
-  pb::Master::AsyncService service_;
-  std::optional<Methods> methods_;
-};
-
-class TrainLoopService final : public Service {
- public:
-  explicit TrainLoopService(Admit admit) : admit_(std::move(admit)) {}
-
-  grpc::Service& Registered() override { return service_; }
-
-  void Listen(grpc::ServerCompletionQueue& queue) override {
-    using Async = pb::TrainLoopMaster::AsyncService;
-    methods_.emplace(queue, admit_);
-    methods_->Serve(service_, &Async::Requestreport_evaluation_metrics, Accept);
-    methods_->Serve(service_, &Async::Requestreport_version, Accept);
-  }
-
- private:
-  const Admit admit_;
-  pb::TrainLoopMaster::AsyncService service_;
-  std::optional<Methods> methods_;
-};
-
 }  // namespace
 
-std::vector<std::unique_ptr<Service>> NewCompatServices(const job::JobSpec& job,
-                                                        bool on_this_machine) {
+void AddCompatServices(const job::JobSpec& job, bool on_this_machine, Methods& methods) {
   const Admit admit = [admission = std::make_shared<CompatAdmission>(job, on_this_machine)](
                           const Core& core, const grpc::ServerContext& context) {
     return admission->Check(core, context.peer());
   };
-  std::vector<std::unique_ptr<Service>> services;
-  services.push_back(std::make_unique<CompatService>(admit));
-  services.push_back(std::make_unique<TrainLoopService>(admit));
-  return services;
+  Methods::Service service(methods, pb::Master::service_full_name(), admit);
+  service.Add("get_dataset_task", GetDatasetTask);
+  service.Add("get_task", GetTask);
+  service.Add("report_dataset_task_result", ReportDatasetTaskResult);
+  service.Add("report_task_result", ReportTaskResult);
+  service.Add("report_dataset_shard_params", ReportDatasetShardParams);
+  service.Add("report_training_params", ReportTrainingParams);
+  service.Add("reset_dataset", ResetDataset);
+  service.Add("get_dataset_epoch", GetDatasetEpoch);
+  service.Add("get_shard_checkpoint", GetShardCheckpoint);
+  service.Add("report_shard_checkpoint", ReportShardCheckpoint);
+  service.Add("worker_sync", WorkerSync);
+  service.Add("wait_worker_sync", WaitWorkerSync);
+  service.Add("delete_worker_sync", DeleteWorkerSync);
+  service.Add("acquire_remote_lock", AcquireRemoteLock);
+  service.Add("release_remote_lock", ReleaseRemoteLock);
+  service.Add("report_training_loop_status", ReportTrainingLoopStatus);
+  service.Add("get_comm_rank", GetCommRank);
+  service.Add("reset_sync", ResetSync);
+  service.Add("barrier_sync", BarrierSync);
+  service.Add("report_prestop", ReportPrestop);
+  service.Add("query_running_nodes", QueryRunningNodes);
+  service.Add("query_training_status", QueryTrainingStatus);
+  service.Add("report_global_step", ReportGlobalStep);
+  service.Add("get_cluster_version", GetClusterVersion);
+  service.Add("update_cluster_version", UpdateClusterVersion);
+  service.AddIgnored("query_relaunch_ps_pod");
+  service.AddIgnored("ready_for_ps_relaunch");
+  service.AddIgnored("update_critical_worker");
+  service.AddIgnored("report_model_metric");
+  service.AddIgnored("report_used_resource");
+  service.AddIgnored("query_ps_nodes");
+  service.AddIgnored("init_remote_lock");
+  service.AddIgnored("report_autotune_status");
+  service.AddIgnored("report_version");
+  service.AddIgnored("report_evaluation_metrics");
+  Methods::Service train_loop(methods, pb::TrainLoopMaster::service_full_name(), admit);
+  train_loop.AddIgnored("report_evaluation_metrics");
+  train_loop.AddIgnored("report_version");
 }
 
 }  // namespace edl::master

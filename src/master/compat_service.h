@@ -1,16 +1,12 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "job/job_spec.h"
 #include "master/call.h"
 
 namespace edl::master {
 
-// The published wire: proto.Master with the calls of all lines, and proto.TrainLoopMaster. Its
-// clients cannot send a token: CompatAdmission says who may call. `job` outlives the services.
-std::vector<std::unique_ptr<Service>> NewCompatServices(const job::JobSpec& job,
-                                                        bool on_this_machine);
+// Adds the published services: proto.Master with the calls of all lines, and proto.TrainLoopMaster.
+// Their clients cannot send a token: CompatAdmission says who may call. `job` outlives the methods.
+void AddCompatServices(const job::JobSpec& job, bool on_this_machine, Methods& methods);
 
 }  // namespace edl::master

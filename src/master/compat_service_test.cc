@@ -81,7 +81,7 @@ TEST_F(CompatServiceTest, AnswersEveryMethodOfTheService) {
   ASSERT_NE(service, nullptr);
   for (int i = 0; i < service->method_count(); ++i) {
     const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
-    const grpc::Status status = CallWithNothing(channel, path, *NewContext());
+    const grpc::Status status = CallWith("", channel, path, *NewContext());
     EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
   }
 }

@@ -563,7 +563,7 @@ void Core::SaveCounters() {
   saved_counters_ = std::move(text);
 }
 
-Status Core::Commit() {
+Status Core::Commit(size_t most_answers) {
   if (tick_due_) Tick();
   dispatcher_.Flush();
   sessions_.Flush();
@@ -573,7 +573,8 @@ Status Core::Commit() {
   parameters_.Flush();
   SaveCounters();
   EDL_RETURN_IF_ERROR(ledger_.Commit());
-  outbox_.Release();
+  outbox_.OnCommitted();
+  outbox_.Release(most_answers);
   return Ok();
 }
 

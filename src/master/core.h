@@ -83,9 +83,10 @@ class Core {
   // Deadlines, silence, relaunches, the end of the job.
   void Tick();
 
-  // Makes everything decided so far durable, then lets the answers go. After a failure of which
-  // may_commit_again is true, nothing is lost and Commit is to be called again.
-  Status Commit();
+  // Makes everything decided so far durable, then lets at most so many answers go; the outbox keeps
+  // the others. After a failure of which may_commit_again is true, nothing is lost and Commit is to
+  // be called again.
+  Status Commit(size_t most_answers = std::numeric_limits<size_t>::max());
   bool may_commit_again() const { return ledger_.is_full(); }
   // Why nothing is answered for now; empty: it is. Meanwhile time stands still.
   void set_paused(std::string why);

@@ -479,7 +479,9 @@ Duration Dispatcher::HangLimit(bool old_door) const {
 
 void Dispatcher::CheckHangs(Time now) {
   constexpr size_t kMostRemembered = 1024;
-  while (const std::optional<LeaseId> id = hang_checks_.TakeDue(now)) {
+  for (size_t checked = 0; checked < kMostChecksATick; ++checked) {
+    const std::optional<LeaseId> id = hang_checks_.TakeDue(now);
+    if (!id) return;
     const Lease& lease = leases_.at(*id);
     const Session* session = sessions_.Find(lease.row.holder);
     const Duration limit = HangLimit(session != nullptr && session->old_door);
@@ -487,7 +489,7 @@ void Dispatcher::CheckHangs(Time now) {
     // The clock of who waits stands still.
     const bool waits = session == nullptr || calls_of_.contains(lease.row.holder);
     if (waits || busy <= limit) {
-      const Duration left = waits ? Duration(std::chrono::seconds(1)) : limit - busy;
+      const Duration left = waits ? kHangCheck : limit - busy;
       hang_checks_.Set(*id, now + std::min(left + std::chrono::milliseconds(1), kHangCheck));
       continue;
     }
@@ -508,7 +510,9 @@ void Dispatcher::CheckHangs(Time now) {
 }
 
 void Dispatcher::Tick(Time now) {
-  while (const std::optional<uint64_t> call = wait_deadlines_.TakeDue(now)) {
+  for (size_t ended = 0; ended < kMostChecksATick; ++ended) {
+    const std::optional<uint64_t> call = wait_deadlines_.TakeDue(now);
+    if (!call) break;
     EndWait(*call, now).reply(Answer::kWait, {});
   }
   CheckHangs(now);

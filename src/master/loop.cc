@@ -41,8 +41,14 @@ void Loop::TakeEvents(grpc::CompletionQueue& queue, std::chrono::milliseconds wa
   core_.Advance(round_began_, clock_.WallNow());
   // In the past, and not now, which gRPC would round up to the next millisecond.
   const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
-  for (int taken = 0; found; found = ++taken < kMostEvents && next(at_once)) {
-    static_cast<Event*>(tag)->On(core_, ok);
+  int taken = 0;
+  int empty = 0;
+  while (true) {
+    if (found) static_cast<Event*>(tag)->On(core_, ok);
+    taken += found ? 1 : 0;
+    empty = found ? 0 : empty + 1;
+    if (taken == kMostEvents || empty == kEmptyPolls) return;
+    found = next(at_once);
   }
 }
 
@@ -88,7 +94,7 @@ void Loop::NoteRound(Duration took) {
 
 Status Loop::Commit() {
   if (core_.paused() && clock_.Now() < next_commit_) return Ok();
-  Status committed = core_.Commit();
+  Status committed = core_.Commit(kMostAnswers);
   if (committed.ok()) {
     if (core_.paused()) LOG_INFO("there is room on the disk again: the job goes on");
     core_.set_paused("");
@@ -113,11 +119,11 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
   std::chrono::milliseconds wait{0};  // what was posted before does not wait
   while (true) {
     TakeEvents(queue, wait);
-    wait = kTick;
     TakePosted();
     Tick();
     if (outlets_.fence != nullptr) outlets_.fence();
     Status committed = Commit();
+    wait = core_.outbox().releasable() > 0 ? std::chrono::milliseconds(0) : kTick;
     if (committed.ok() && core_.paused()) continue;
     if (committed.ok()) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {
@@ -129,6 +135,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
       ShowView();
       NoteRound(clock_.Now() - round_began_);
       if (!job::IsFinal(core_.state())) continue;
+      core_.outbox().Release(core_.outbox().releasable());
     }
     const MutexLock lock(mutex_);
     ended_ = true;

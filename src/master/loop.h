@@ -26,6 +26,12 @@ class Loop {
   static constexpr std::chrono::milliseconds kScan{500};  // of replicas whose output is read
   // What is taken in before a commit, at most: the first caller is waiting.
   static constexpr int kMostEvents = 1024;
+  // A poll reads one socket, which need not complete an operation: a round ends after so many polls
+  // in a row without an event. With fewer, each call gets a commit of its own under load.
+  static constexpr int kEmptyPolls = 4;
+  // How many answers leave in one round at most. The others leave in the next rounds, so that other
+  // calls are handled in between.
+  static constexpr size_t kMostAnswers = 512;
 
   // What a tag on the queue is: the next thing that happened to a call.
   class Event {

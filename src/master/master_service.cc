@@ -1,5 +1,6 @@
 #include "master/master_service.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -317,183 +318,117 @@ void Stop(Core& core, Call& call, const pb::StopRequest& in, pb::StopResponse*) 
   AnswerLater(core, call, Ok());
 }
 
-// The membership of a job, written to one watcher as it changes. A slow watcher gets the newest
-// state, not each one. Deletes itself when gRPC and the core are through with it.
-class MembershipStream final : private Loop::Event {
- public:
-  struct Source {
-    pb::Master::AsyncService& service;
-    const Admit admit;
-    grpc::ServerCompletionQueue& queue;
-    std::shared_ptr<const pb::Membership> newest = {};  // shared by all streams
-  };
+// The newest membership as a message, shared by all streams.
+using NewestMembership = std::shared_ptr<const pb::Membership>;
 
-  // Waits for a watcher.
-  static void Await(Source& source) { new MembershipStream(source); }
+// The membership of a job, written to one watcher as it changes. A slow watcher gets the newest
+// state, not each one. Deletes itself when the watcher has hung up.
+class MembershipStream final {
+ public:
+  static void Open(Core& core, Call& call, const pb::WatchRequest& in, NewestMembership& newest) {
+    auto stream = std::unique_ptr<MembershipStream>(new MembershipStream(call, in, newest));
+    const Status status = core.our_door().Watch(
+        Incarnation(in.incarnation()), call.id(),
+        [stream = stream.get()](const Membership& membership) { stream->Push(membership); });
+    if (!status.ok()) {
+      call.Answer(status);
+      return;
+    }
+    call.set_on_written([stream = stream.get()] { stream->WriteNext(); });
+    call.set_on_hang_up([stream = stream.release()](Core& core) { stream->OnHangUp(core); });
+  }
 
  private:
-  enum class State { kAwaited, kOpen, kEnded };
+  MembershipStream(Call& call, const pb::WatchRequest& in, NewestMembership& newest)
+      : call_(call), incarnation_(in.incarnation()), newest_(newest) {}
 
-  class Over final : public Loop::Event {
-   public:
-    explicit Over(MembershipStream& stream) : stream_(stream) {}
-    void On(Core& core, bool) override { stream_.OnOver(core); }
-    void* Tag() { return static_cast<Loop::Event*>(this); }
-
-   private:
-    MembershipStream& stream_;
-  };
-
-  explicit MembershipStream(Source& source)
-      : source_(source), writer_(&context_), over_event_(*this) {
-    context_.AsyncNotifyWhenDone(over_event_.Tag());
-    source_.service.RequestWatch(&context_, &in_, &writer_, &source_.queue, &source_.queue, Tag());
-  }
-  ~MembershipStream() = default;
-
-  void* Tag() { return static_cast<Loop::Event*>(this); }
-
-  void On(Core& core, bool ok) override {
-    if (state_ == State::kAwaited) {
-      if (!ok) {  // the server shuts down
-        delete this;
-        return;
-      }
-      Await(source_);
-      Open(core);
+  void OnHangUp(Core& core) {
+    open_ = false;
+    core.our_door().Unwatch(incarnation_, call_.id());
+    if (job::IsFinal(core.state())) {  // the loop has ended, and sends nothing any more
+      End();
       return;
     }
-    busy_ = false;  // a write, or the last word, is through
-    if (ok) WriteNext();
-    DeleteIfThrough();
-  }
-
-  void Open(Core& core) {
-    state_ = State::kOpen;
-    Status status = source_.admit(core, context_);
-    if (status.ok()) status = CheckLedger(core, in_.ledger());
-    if (status.ok()) {
-      // One stream is one watcher, so its address names it.
-      status = core.our_door().Watch(Incarnation(in_.incarnation()), id(),
-                                     [this](const Membership& membership) { Push(membership); });
-    }
-    if (status.ok()) return;
-    state_ = State::kEnded;
-    busy_ = true;
-    writer_.Finish(rpc::ToGrpc(status), Tag());
-  }
-
-  void OnOver(Core& core) {
-    state_ = State::kEnded;
-    core.our_door().Unwatch(Incarnation(in_.incarnation()), id());
-    if (job::IsFinal(core.state())) {  // the loop has ended, and with it what it had to send
-      released_ = true;
-      DeleteIfThrough();
-      return;
-    }
-    // Pushes of this very round are still in the outbox, before this.
-    core.outbox().Add([this] {
-      released_ = true;
-      DeleteIfThrough();
-    });
+    // Pushes of this round are still in the outbox, before this.
+    core.outbox().Add([this] { End(); });
   }
 
   void Push(const Membership& membership) {
-    if (source_.newest == nullptr || source_.newest->number() != membership.number) {
-      source_.newest = std::make_shared<const pb::Membership>(ToProto(membership));
+    if (newest_ == nullptr || newest_->number() != membership.number) {
+      newest_ = std::make_shared<const pb::Membership>(ToProto(membership));
     }
-    next_ = source_.newest;
+    next_ = newest_;
     WriteNext();
   }
 
   void WriteNext() {
-    if (busy_ || next_ == nullptr || state_ != State::kOpen) return;
-    busy_ = true;
-    writer_.Write(*next_, Tag());
-    next_ = nullptr;  // gRPC has a copy
+    if (!open_ || next_ == nullptr || call_.writing()) return;
+    call_.Write(*std::exchange(next_, nullptr));
   }
 
-  void DeleteIfThrough() {
-    if (released_ && !busy_) delete this;
+  void End() {
+    call_.Drop();
+    delete this;
   }
 
-  uint64_t id() const { return reinterpret_cast<uintptr_t>(this); }
-
-  Source& source_;
-  grpc::ServerContext context_;
-  pb::WatchRequest in_;
-  grpc::ServerAsyncWriter<pb::Membership> writer_;
-  Over over_event_;
-  std::shared_ptr<const pb::Membership> next_;  // null: nothing to write
-  State state_ = State::kAwaited;
-  bool busy_ = false;      // a tag of ours is with gRPC
-  bool released_ = false;  // gRPC has ended the call, and the core has let go of it
+  Call& call_;
+  const Incarnation incarnation_;
+  NewestMembership& newest_;
+  NewestMembership next_;  // null: nothing to write
+  bool open_ = true;
 };
 
-class MasterService final : public Service {
- public:
-  explicit MasterService(std::string token) : expected_("Bearer " + std::move(token)) {}
-
-  grpc::Service& Registered() override { return service_; }
-
-  void Listen(grpc::ServerCompletionQueue& queue) override {
-    using Async = pb::Master::AsyncService;
-    const Admit admit = [this](const Core&, const grpc::ServerContext& context) {
-      return Admitted(context);
-    };
-    watchers_.emplace(MembershipStream::Source{service_, admit, queue});
-    MembershipStream::Await(*watchers_);
-    methods_.emplace(queue, admit);
-    methods_->Serve(service_, &Async::RequestJoin, OfThisLedger<Join>::Handle);
-    methods_->Serve(service_, &Async::RequestLeave, OfThisLedger<Leave>::Handle);
-    methods_->Serve(service_, &Async::RequestBeat, OfThisLedger<Beat>::Handle);
-    methods_->Serve(service_, &Async::RequestExchange, OfThisLedger<Exchange>::Handle, kAhead);
-    methods_->Serve(service_, &Async::RequestRegisterDataset, RegisterDataset);
-    methods_->Serve(service_, &Async::RequestResetDataset, ResetDataset);
-    methods_->Serve(service_, &Async::RequestGetDataset, GetDataset);
-    methods_->Serve(service_, &Async::RequestSaveShards, SaveShards);
-    methods_->Serve(service_, &Async::RequestRestoreShards, RestoreShards);
-    methods_->Serve(service_, &Async::RequestArrive, OfThisLedger<Arrive>::Handle);
-    methods_->Serve(service_, &Async::RequestPace, OfThisLedger<Pace>::Handle);
-    methods_->Serve(service_, &Async::RequestAwaitEvent, AwaitEvent);
-    methods_->Serve(service_, &Async::RequestNotify, Notify);
-    methods_->Serve(service_, &Async::RequestDeleteSync, DeleteSync);
-    methods_->Serve(service_, &Async::RequestAcquireLock, OfThisLedger<AcquireLock>::Handle);
-    methods_->Serve(service_, &Async::RequestReleaseLock, OfThisLedger<ReleaseLock>::Handle);
-    methods_->Serve(service_, &Async::RequestFinish, OfThisLedger<Finish>::Handle);
-    methods_->Serve(service_, &Async::RequestReportMetrics, OfThisLedger<ReportMetrics>::Handle);
-    methods_->Serve(service_, &Async::RequestGetJob, GetJob);
-    methods_->Serve(service_, &Async::RequestGetLedger, GetLedger);
-    methods_->Serve(service_, &Async::RequestScale, Scale);
-    methods_->Serve(service_, &Async::RequestStop, Stop);
+// Whether a call has the token, in constant time.
+Status CheckToken(const grpc::ServerContext& context, const std::string& expected) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("authorization");
+  if (found == metadata.end()) {
+    return Unauthenticated("the call has no token; ELASTICDL_TOKEN_FILE names the job's");
   }
-
- private:
-  // Each call that is waited for takes some memory, and Exchange is most of what is called.
-  static constexpr int kAhead = 64;
-
-  Status Admitted(const grpc::ServerContext& context) const {
-    const auto& metadata = context.client_metadata();
-    auto found = metadata.find("authorization");
-    if (found == metadata.end()) {
-      return Unauthenticated("the call has no token; ELASTICDL_TOKEN_FILE names the job's");
-    }
-    if (!SameSecret({found->second.data(), found->second.size()}, expected_)) {
-      return Unauthenticated("the call's token is not this job's");
-    }
-    return Ok();
+  if (!SameSecret({found->second.data(), found->second.size()}, expected)) {
+    return Unauthenticated("the call's token is not this job's");
   }
-
-  const std::string expected_;
-  pb::Master::AsyncService service_;
-  std::optional<MembershipStream::Source> watchers_;
-  std::optional<Methods> methods_;
-};
+  return Ok();
+}
 
 }  // namespace
 
-std::unique_ptr<Service> NewMasterService(std::string token) {
-  return std::make_unique<MasterService>(std::move(token));
+void AddMasterService(const std::string& token, Methods& methods) {
+  Methods::Service service(methods, pb::Master::service_full_name(),
+                           [expected = "Bearer " + token](const Core&, const auto& context) {
+                             return CheckToken(context, expected);
+                           });
+  service.Add<pb::WatchRequest, pb::Membership>(
+      "Watch", [newest = std::make_shared<NewestMembership>()](
+                   Core& core, Call& call, const pb::WatchRequest& in, pb::Membership*) {
+        if (const Status status = CheckLedger(core, in.ledger()); !status.ok()) {
+          call.Answer(status);
+          return;
+        }
+        MembershipStream::Open(core, call, in, *newest);
+      });
+  service.Add("Join", OfThisLedger<Join>::Handle);
+  service.Add("Leave", OfThisLedger<Leave>::Handle);
+  service.Add("Beat", OfThisLedger<Beat>::Handle);
+  service.Add("Exchange", OfThisLedger<Exchange>::Handle);
+  service.Add("RegisterDataset", RegisterDataset);
+  service.Add("ResetDataset", ResetDataset);
+  service.Add("GetDataset", GetDataset);
+  service.Add("SaveShards", SaveShards);
+  service.Add("RestoreShards", RestoreShards);
+  service.Add("Arrive", OfThisLedger<Arrive>::Handle);
+  service.Add("Pace", OfThisLedger<Pace>::Handle);
+  service.Add("AwaitEvent", AwaitEvent);
+  service.Add("Notify", Notify);
+  service.Add("DeleteSync", DeleteSync);
+  service.Add("AcquireLock", OfThisLedger<AcquireLock>::Handle);
+  service.Add("ReleaseLock", OfThisLedger<ReleaseLock>::Handle);
+  service.Add("Finish", OfThisLedger<Finish>::Handle);
+  service.Add("ReportMetrics", OfThisLedger<ReportMetrics>::Handle);
+  service.Add("GetJob", GetJob);
+  service.Add("GetLedger", GetLedger);
+  service.Add("Scale", Scale);
+  service.Add("Stop", Stop);
 }
 
 }  // namespace edl::master

@@ -169,20 +169,42 @@ TEST_F(MasterServiceTest, ShowsTheMembershipAndEachChangeToAWatcher) {
   });
 }
 
-TEST_F(MasterServiceTest, RefusesARequestThatIsTooLong) {
+TEST_F(MasterServiceTest, ChecksTheTokenBeforeItReadsTheRequest) {
   WorkerProcess worker(master_, 0);
   pb::RestoreShardsRequest request;
   request.set_content(std::string(size_t{17} << 20, ' '));
   pb::RestoreShardsResponse response;
 
-  // Before the token is looked at.
+  // A request that was read would be found to be too long.
   EXPECT_EQ(worker.stub()
                 .RestoreShards(NewContext(seconds(60), "wrong").get(), request, &response)
                 .error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(MasterServiceTest, RefusesARequestThatIsTooLong) {
+  WorkerProcess worker(master_, 0);
+  pb::RestoreShardsRequest request;
+  request.set_content(std::string(size_t{17} << 20, ' '));
+  pb::RestoreShardsResponse response;
+  EXPECT_EQ(worker.stub().RestoreShards(NewContext().get(), request, &response).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
+
   request.set_content("{}");
   EXPECT_EQ(worker.stub().RestoreShards(NewContext().get(), request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(MasterServiceTest, RefusesWhatItCannotParseAndMethodsThatItDoesNotHave) {
+  const auto channel = master_.Connect();
+  const std::string service = "/" + std::string(pb::Master::service_full_name());
+
+  const grpc::Status garbled = CallWith("\xff\xff", channel, service + "/Join", *NewContext());
+  EXPECT_EQ(garbled.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(garbled.error_message().find("JoinRequest"), std::string::npos);
+  const grpc::Status unknown = CallWith("", channel, service + "/Dance", *NewContext());
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_NE(unknown.error_message().find("Dance"), std::string::npos);
 }
 
 TEST_F(MasterServiceTest, RefusesCallsAndStreamsWithoutTheToken) {
@@ -219,7 +241,7 @@ TEST_F(MasterServiceTest, AnswersEveryMethodOfTheService) {
   ASSERT_NE(service, nullptr);
   for (int i = 0; i < service->method_count(); ++i) {
     const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
-    const grpc::Status status = CallWithNothing(channel, path, *NewContext(seconds(60), "other"));
+    const grpc::Status status = CallWith("", channel, path, *NewContext(seconds(60), "other"));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << path;
   }
 }

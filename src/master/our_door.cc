@@ -277,7 +277,7 @@ std::optional<std::string> OurDoor::WhyLost(const Session& session, Time& next) 
   // A call after the stream's end means that the process is there and makes it anew.
   // If it was silent before its connection broke, its machine is gone: there is nobody to wait for.
   constexpr std::chrono::milliseconds kSilentBefore{2000};
-  constexpr std::chrono::milliseconds kRejoinAfterSilence{500};
+  constexpr std::chrono::milliseconds kRejoinAfterSilence{250};
   const bool vanished = session.disconnected_at - session.heard_at >= kSilentBefore;
   const Time rejoin = std::max(session.heard_at, session.disconnected_at) +
                       (vanished ? kRejoinAfterSilence : kRejoin);
@@ -303,12 +303,16 @@ void OurDoor::Lose(const Session& session, const std::string& why) {
 }
 
 void OurDoor::Tick() {
-  while (const std::optional<Incarnation> incarnation = silence_checks_.TakeDue(parts_.now)) {
+  size_t lost = 0;
+  while (lost < kMostLossesATick) {
+    const std::optional<Incarnation> incarnation = silence_checks_.TakeDue(parts_.now);
+    if (!incarnation) return;
     const Session* session = parts_.sessions.Find(*incarnation);
     if (session == nullptr) continue;
     Time next;
     if (const std::optional<std::string> why = WhyLost(*session, next)) {
       Lose(*session, *why);
+      ++lost;
     } else {
       silence_checks_.Set(*incarnation, std::max(next, parts_.now + std::chrono::milliseconds(1)));
     }

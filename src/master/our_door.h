@@ -119,6 +119,8 @@ class OurDoor {
 
  private:
   static constexpr size_t kPushesAtOnce = 256;
+  // Each loss moves all leases of a session. The next tick goes on with the others.
+  static constexpr size_t kMostLossesATick = 256;
 
   struct Stream {
     uint64_t id = 0;

@@ -306,9 +306,9 @@ TEST(OurDoorMembers, LoseTheirLeasesSoonerIfTheyWereSilentBefore) {
   master.LetPass(seconds(3));  // what the kernel takes to break the connection
 
   door.Unwatch(worker.incarnation(), 1);
-  master.LetPass(milliseconds(400));
-  EXPECT_EQ(master.Data().leases, 1);
   master.LetPass(milliseconds(200));
+  EXPECT_EQ(master.Data().leases, 1);
+  master.LetPass(milliseconds(100));
 
   EXPECT_EQ(master.Data().leases, 0);
 }

@@ -1,5 +1,7 @@
 // Ten thousand workers at one core. Nothing here measures time; what was quadratic takes minutes
 // and is caught by the tests' time limit.
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,6 +46,19 @@ class ThousandsOfWorkers : public testing::Test {
                                         .wait = std::chrono::hours(1)},
                                        answer.reply());
     return answer;
+  }
+
+  // Lets time pass until `count` is the number of workers, for a minute at most. Returns by how much
+  // one tick raised it at most.
+  int64_t MostInATick(const std::function<int64_t()>& count) {
+    int64_t most = 0;
+    int64_t before = count();
+    for (int ticks = 0; ticks < 1200 && before < kWorkers; ++ticks) {
+      master_.LetPass(std::chrono::milliseconds(50));
+      most = std::max(most, count() - before);
+      before = count();
+    }
+    return most;
   }
 
   CoreFixture master_{WorkersOnly(kWorkers)};
@@ -104,6 +119,64 @@ TEST_F(ThousandsOfWorkers, AreShownAndWatchEachOther) {
   EXPECT_GE(pushed, kWorkers - 100);
   EXPECT_LE(pushed, kWorkers);
   EXPECT_EQ(listed, 0u);
+}
+
+// One round must not be long, whatever happens at once: all other callers wait for its end.
+TEST_F(ThousandsOfWorkers, AreLostAtOnceOverSeveralTicks) {
+  master_.Register(Shards(kWorkers));
+  for (const Incarnation session : sessions_) Ask(session, 1, {});
+  master_.Commit();
+  ASSERT_EQ(master_.Data().leases, kWorkers);
+
+  // Nobody sends a heartbeat any more.
+  const Dispatcher& dispatcher = master_.core().dispatcher();
+  const int64_t most = MostInATick(
+      [&] { return kWorkers - dispatcher.LeasesOf(*dispatcher.Find(kData)); });
+
+  EXPECT_EQ(master_.Data().leases, 0);
+  EXPECT_EQ(most, 256);
+}
+
+TEST_F(ThousandsOfWorkers, WhoseCallsAreDueAtOnceAreAnsweredOverSeveralTicks) {
+  std::vector<Later<ExchangeReply>> held;
+  master_.Register(Shards(1));
+  for (const Incarnation session : sessions_) {
+    Later<ExchangeReply> answer;
+    master_.core().our_door().Exchange({.call = master_.NextCall(),
+                                        .incarnation = session,
+                                        .number = 1,
+                                        .dataset = kData,
+                                        .lease_at_most = 1,
+                                        .wait = std::chrono::seconds(5)},
+                                       answer.reply());
+    held.push_back(answer);
+  }
+  master_.Commit();
+  const auto answered = [&] {
+    return std::count_if(held.begin(), held.end(), [](const auto& a) { return a.answered(); });
+  };
+  ASSERT_EQ(answered(), 1);  // the one with the shard
+
+  const int64_t most = MostInATick(answered);
+
+  EXPECT_EQ(answered(), kWorkers);
+  EXPECT_EQ(most, 1024);
+}
+
+TEST_F(ThousandsOfWorkers, GetTheirAnswersInSlicesAndInOrder) {
+  std::vector<size_t> left;
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    master_.core().outbox().Add([&left, i] { left.push_back(i); });
+  }
+  ASSERT_EQ(master_.core().Commit(512), Ok());
+  EXPECT_EQ(left.size(), 512u);
+  EXPECT_EQ(master_.core().outbox().releasable(), sessions_.size() - 512);
+  master_.core().outbox().Add([&left] { left.push_back(kWorkers); });
+
+  master_.Commit();
+
+  ASSERT_EQ(left.size(), sessions_.size() + 1);
+  EXPECT_TRUE(std::is_sorted(left.begin(), left.end()));
 }
 
 TEST_F(ThousandsOfWorkers, MeetAtABarrier) {

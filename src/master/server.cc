@@ -15,13 +15,15 @@
 namespace edl::master {
 namespace {
 
-// What a caller may send. The longest request is a shard checkpoint; anybody may send one before
-// its token is looked at.
+// What an admitted caller may send: the longest request is a shard checkpoint.
 constexpr int kMostRequestBytes = 16 << 20;
 constexpr int kMostAnswerBytes = 256 << 20;  // as the published clients allow
-// Of all connections together, for what is received and not yet decided upon.
-constexpr size_t kMostBufferBytes = size_t{384} << 20;
+// What gRPC may take for all connections and their calls. Beyond it gRPC closes connections, so it
+// has room for 30,000 workers: each has a connection and two calls, which take 35 KiB.
+constexpr size_t kMostGrpcBytes = size_t{1} << 30;
 constexpr int kMostCallsPerConnection = 256;
+// How many calls gRPC can hand over before the loop asks for more. Each takes some memory.
+constexpr int kAwaitedCalls = 128;
 
 }  // namespace
 
@@ -31,8 +33,8 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::unique_ptr<Server> server(new Server(core));
   const bool on_this_machine = address.starts_with("127.");
-  server->services_ = NewCompatServices(job, on_this_machine);
-  server->services_.push_back(NewMasterService(token));
+  AddCompatServices(job, on_this_machine, server->methods_);
+  AddMasterService(token, server->methods_);
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -44,9 +46,9 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
   builder.SetMaxSendMessageSize(kMostAnswerBytes);
-  builder.SetResourceQuota(grpc::ResourceQuota("master").Resize(kMostBufferBytes));
+  builder.SetResourceQuota(grpc::ResourceQuota("master").Resize(kMostGrpcBytes));
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &server->port_);
-  for (const auto& service : server->services_) builder.RegisterService(&service->Registered());
+  builder.RegisterAsyncGenericService(&server->service_);
   server->queue_ = builder.AddCompletionQueue();
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || server->port_ == 0) {
@@ -56,7 +58,9 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   if (!on_this_machine && WatchPeersOf(server->port_) == 0) {
     LOG_WARNING("the sockets on {} are not found: machines that vanish are noticed late", address);
   }
-  for (const auto& service : server->services_) service->Listen(*server->queue_);
+  for (int i = 0; i < kAwaitedCalls; ++i) {
+    Call::Await({server->service_, *server->queue_, server->methods_});
+  }
   return server;
 }
 

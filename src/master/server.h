@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <string>
-#include <vector>
+
+#include <grpcpp/generic/async_generic_service.h>
 
 #include "base/status.h"
 #include "job/job_spec.h"
+#include "master/call.h"
 
 namespace grpc {
 class CompletionQueue;
@@ -16,7 +18,6 @@ class ServerCompletionQueue;
 namespace edl::master {
 
 class Core;
-class Service;
 
 // The master's gRPC server with both doors. Its calls wait on its queue for the loop.
 class Server {
@@ -37,7 +38,8 @@ class Server {
   explicit Server(Core& core);
 
   Core& core_;
-  std::vector<std::unique_ptr<Service>> services_;
+  Methods methods_;
+  grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;

@@ -1,5 +1,6 @@
 """Bad input gets one clear line, a code that is not 0, and no half-started job."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Callable, Optional
 
+import grpc
 import pytest
 from harness import BINARY, Job, processes_with, wait_for
 from test_kills import check_all_done, logger
@@ -154,3 +156,37 @@ def test_a_missing_mount_or_claim_is_named(tmp_path: Path) -> None:
         done = run(tmp_path / "home", *TRAIN, "--job_command=true", f"--volume={volume}")
         assert done.returncode != 0 and word in done.stderr
         assert not processes_with(str(tmp_path / "home"))
+
+
+def resident_most_mb(pid: int) -> int:
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+                if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 1024
+
+
+def test_callers_without_the_token_take_no_memory(start: Callable) -> None:
+    job = start("flooded", "exec sleep 600", "--num_workers=1")
+    pid = wait_for("the master", job.master_pid)
+    address = wait_for("its address", lambda: (job.folder / "master.addr").exists() and
+                       (job.folder / "master.addr").read_text().strip())
+    before = resident_most_mb(pid)
+    # A field that the request does not have, of 15 MB: within the limit of a request.
+    size = 15_000_000
+    request = b"\xa2\x06" + bytes([size & 127 | 128, size >> 7 & 127 | 128,
+                                   size >> 14 & 127 | 128, size >> 21]) + bytes(size)
+
+    def call(_) -> grpc.StatusCode:
+        options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel(address, options) as channel:
+            exchange = channel.unary_unary("/elasticdl.v1.Master/Exchange")
+            try:
+                exchange(request, metadata=[("authorization", "Bearer wrong")], timeout=60)
+            except grpc.RpcError as error:
+                return error.code()
+        return grpc.StatusCode.OK
+
+    with concurrent.futures.ThreadPoolExecutor(40) as callers:
+        codes = set(callers.map(call, range(80)))
+
+    assert codes == {grpc.StatusCode.UNAUTHENTICATED}
+    assert resident_most_mb(pid) - before < 60

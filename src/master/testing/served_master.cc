@@ -101,15 +101,15 @@ void ServedMaster::AwaitWaiting(size_t calls) {
   } while (waiting != calls);
 }
 
-grpc::Status CallWithNothing(const std::shared_ptr<grpc::Channel>& channel,
-                             const std::string& method, grpc::ClientContext& context) {
+grpc::Status CallWith(const std::string& request, const std::shared_ptr<grpc::Channel>& channel,
+                      const std::string& method, grpc::ClientContext& context) {
   grpc::GenericStub stub(channel);
-  const grpc::Slice nothing;
-  const grpc::ByteBuffer request(&nothing, 1);
+  const grpc::Slice bytes(request);
+  const grpc::ByteBuffer message(&bytes, 1);
   grpc::ByteBuffer response;
   grpc::Status status;
   grpc::CompletionQueue queue;
-  const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  const auto call = stub.PrepareUnaryCall(&context, method, message, &queue);
   call->StartCall();
   call->Finish(&response, &status, &status);
   void* tag = nullptr;

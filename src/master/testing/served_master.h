@@ -56,9 +56,9 @@ class ServedMaster {
   std::thread thread_;
 };
 
-// What a call of "/package.Service/Method" with an empty message comes to.
-grpc::Status CallWithNothing(const std::shared_ptr<grpc::Channel>& channel,
-                             const std::string& method, grpc::ClientContext& context);
+// What a call of "/package.Service/Method" with these bytes as its message returns.
+grpc::Status CallWith(const std::string& request, const std::shared_ptr<grpc::Channel>& channel,
+                      const std::string& method, grpc::ClientContext& context);
 
 // A context with the token, and a deadline after which a test has failed.
 std::unique_ptr<grpc::ClientContext> NewContext(
