@@ -70,19 +70,22 @@ TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
   EXPECT_EQ(task.shard().end(), 10);
 }
 
-TEST_F(CompatServiceTest, AnswersEveryMethodOfTheService) {
+TEST_F(CompatServiceTest, AnswersEveryMethodOfItsServices) {
   // A method that nobody waits for would hold its callers for ever.
   job::JobSpec closed = WorkersOnly(1);
   closed.old_door = false;
   const ServedMaster refusing(closed);
   const auto channel = refusing.Connect();
-  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
-      pb::Master::service_full_name());
-  ASSERT_NE(service, nullptr);
-  for (int i = 0; i < service->method_count(); ++i) {
-    const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
-    const grpc::Status status = CallWith("", channel, path, *NewContext());
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
+  for (const char* name :
+       {pb::Master::service_full_name(), pb::TrainLoopMaster::service_full_name()}) {
+    const auto* service =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    ASSERT_NE(service, nullptr);
+    for (int i = 0; i < service->method_count(); ++i) {
+      const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
+      const grpc::Status status = CallWith("", channel, path, *NewContext());
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
+    }
   }
 }
 

@@ -295,6 +295,26 @@ TEST(OurDoorMembers, LoseTheirLeasesSoonAfterTheirConnection) {
   EXPECT_EQ(master.Data().leases, 0);
 }
 
+TEST(OurDoorMembers, HearOfOthersAfterTheCommit) {
+  CoreFixture master(WorkersOnly(2));
+  master.StartReplicas();
+  OurClient worker(master, Worker(0));
+  int64_t told = 0;
+  ASSERT_EQ(
+      master.core().our_door().Watch(
+          worker.incarnation(), 1, [&](const Membership& membership) { told = membership.count; }),
+      Ok());
+  ASSERT_EQ(told, 2);
+
+  master.core().OnReplicaEvent(
+      {.name = NameOf(Worker(1)), .kind = job::ReplicaEvent::Kind::kExited, .cause = Killed()}, {});
+  master.core().Tick();
+  EXPECT_EQ(told, 2);
+  master.Commit();
+
+  EXPECT_EQ(told, 1);
+}
+
 TEST(OurDoorMembers, LoseTheirLeasesSoonerIfTheyWereSilentBefore) {
   CoreFixture master;
   master.Register(Shards(1));

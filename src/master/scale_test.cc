@@ -1,6 +1,7 @@
-// Ten thousand workers at one core. Nothing here measures time; what was quadratic takes minutes
-// and is caught by the tests' time limit.
+// Thousands of workers at one core: what they see, and how the master's CPU time grows with their
+// number.
 #include <algorithm>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,15 +18,15 @@ constexpr int kWorkers = 3'000;
 class ThousandsOfWorkers : public testing::Test {
  protected:
   // In a few rounds, as a loop takes many events in at a time.
-  ThousandsOfWorkers() {
+  explicit ThousandsOfWorkers(int workers = kWorkers) : master_(WorkersOnly(workers)) {
     master_.Synced();
-    for (int64_t id = 0; id < kWorkers; ++id) {
+    for (int64_t id = 0; id < workers; ++id) {
       master_.core().OnReplicaEvent(
           {.name = NameOf(Worker(id)), .kind = job::ReplicaEvent::Kind::kRunning}, {});
     }
     master_.Commit();
-    std::vector<Later<JoinReply>> joined(kWorkers);
-    for (int64_t id = 0; id < kWorkers; ++id) {
+    std::vector<Later<JoinReply>> joined(static_cast<size_t>(workers));
+    for (int64_t id = 0; id < workers; ++id) {
       master_.core().our_door().Join({.replica = Worker(id)},
                                      joined[static_cast<size_t>(id)].reply());
     }
@@ -48,8 +49,8 @@ class ThousandsOfWorkers : public testing::Test {
     return answer;
   }
 
-  // Lets time pass until `count` is the number of workers, for a minute at most. Returns by how much
-  // one tick raised it at most.
+  // Lets time pass until `count` is the number of workers, for a minute at most. Returns by how
+  // much one tick raised it at most.
   int64_t MostInATick(const std::function<int64_t()>& count) {
     int64_t most = 0;
     int64_t before = count();
@@ -61,7 +62,7 @@ class ThousandsOfWorkers : public testing::Test {
     return most;
   }
 
-  CoreFixture master_{WorkersOnly(kWorkers)};
+  CoreFixture master_;
   std::vector<Incarnation> sessions_;
 };
 
@@ -130,8 +131,8 @@ TEST_F(ThousandsOfWorkers, AreLostAtOnceOverSeveralTicks) {
 
   // Nobody sends a heartbeat any more.
   const Dispatcher& dispatcher = master_.core().dispatcher();
-  const int64_t most = MostInATick(
-      [&] { return kWorkers - dispatcher.LeasesOf(*dispatcher.Find(kData)); });
+  const int64_t most =
+      MostInATick([&] { return kWorkers - dispatcher.LeasesOf(*dispatcher.Find(kData)); });
 
   EXPECT_EQ(master_.Data().leases, 0);
   EXPECT_EQ(most, 256);
@@ -200,6 +201,144 @@ TEST_F(ThousandsOfWorkers, KeepPace) {
     master_.Commit();
     for (const Later<bool>& answer : paced) ASSERT_TRUE(answer.answered());
   }
+}
+
+// CPU time of this thread: what else the machine does is not counted.
+double CpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// A number of workers whose cost can be compared with that of another number.
+class Workers : public ThousandsOfWorkers {
+ public:
+  explicit Workers(int workers) : ThousandsOfWorkers(workers) {}
+  void TestBody() override {}
+
+  void Leave() {
+    for (size_t id = 0; id < sessions_.size(); ++id) {
+      master_.core().OnReplicaEvent({.name = NameOf(Worker(static_cast<int64_t>(id))),
+                                     .kind = job::ReplicaEvent::Kind::kExited,
+                                     .cause = Killed()},
+                                    {});
+    }
+    master_.Commit();
+  }
+  // One trains the last shard, and the others wait for the end.
+  void WaitForTheEnd() {
+    master_.Register(Shards(1));
+    for (const Incarnation session : sessions_) Ask(session, 1, {});
+    master_.Commit();
+  }
+  void Lease() {
+    master_.Register(Shards(static_cast<int64_t>(sessions_.size())));
+    for (const Incarnation session : sessions_) Ask(session, 1, {});
+    master_.Commit();
+  }
+  void Look() {
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(master_.core().View().replicas.empty());
+  }
+  void Watch() {
+    for (const Incarnation session : sessions_) {
+      EXPECT_EQ(master_.core().our_door().Watch(session, 1, [](const Membership&) {}), Ok());
+    }
+  }
+  void MeetAtABarrier() {
+    for (const Incarnation session : sessions_) {
+      master_.core().our_door().Arrive(session, "start", std::chrono::hours(1),
+                                       Later<bool>().reply());
+    }
+    master_.Commit();
+  }
+  void KeepPace() {
+    for (const Incarnation session : sessions_) {
+      master_.core().our_door().Pace(session, 1, 0, std::chrono::hours(1), Later<bool>().reply());
+    }
+    master_.Commit();
+  }
+  void Rest() {
+    for (int i = 0; i < 5'000; ++i) master_.core().Tick();
+  }
+};
+
+constexpr int kFew = 300;
+constexpr int kTimesAsMany = 8;
+
+// What `measured` costs after `before`.
+double CostOf(int workers, const std::function<void(Workers&)>& before,
+              const std::function<void(Workers&)>& measured) {
+  Workers all(workers);
+  before(all);
+  const double began = CpuSeconds();
+  measured(all);
+  return CpuSeconds() - began;
+}
+
+// Eight times as many workers may cost `times` as much. What is linear costs 8 to 10 times as much,
+// what is quadratic 45 to 65 times, in each attempt.
+void ExpectGrowth(double times, const std::function<double(int workers)>& cost) {
+  double growth = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    growth = cost(kFew * kTimesAsMany) / cost(kFew);
+    if (growth < times) return;
+  }
+  ADD_FAILURE() << kTimesAsMany << " times as many workers cost " << growth << " times as much";
+}
+
+constexpr double kLinear = 16;
+constexpr double kConstant = 3;
+
+TEST(CostOfWorkers, IsLinearWhenTheyStart) {
+  ExpectGrowth(kLinear, [](int workers) {
+    const double began = CpuSeconds();
+    const Workers all(workers);
+    return CpuSeconds() - began;
+  });
+}
+
+TEST(CostOfWorkers, IsLinearWhenTheyLeave) {
+  ExpectGrowth(kLinear,
+               [](int workers) { return CostOf(workers, &Workers::Lease, &Workers::Leave); });
+}
+
+TEST(CostOfWorkers, IsLinearWhenTheyWaitForTheEnd) {
+  ExpectGrowth(kLinear, [](int workers) {
+    return CostOf(
+        workers, [](Workers&) {}, &Workers::WaitForTheEnd);
+  });
+}
+
+TEST(CostOfWorkers, IsLinearWhenTheyAreShown) {
+  ExpectGrowth(kLinear,
+               [](int workers) { return CostOf(workers, &Workers::Lease, &Workers::Look); });
+}
+
+TEST(CostOfWorkers, IsLinearWhenTheyWatchEachOther) {
+  ExpectGrowth(kLinear, [](int workers) {
+    return CostOf(
+        workers, [](Workers&) {}, &Workers::Watch);
+  });
+}
+
+TEST(CostOfWorkers, IsLinearWhenTheyMeetAtABarrier) {
+  ExpectGrowth(kLinear, [](int workers) {
+    return CostOf(
+        workers, [](Workers&) {}, &Workers::MeetAtABarrier);
+  });
+}
+
+TEST(CostOfWorkers, IsLinearWhenTheyKeepPace) {
+  ExpectGrowth(kLinear, [](int workers) {
+    return CostOf(
+        workers, [](Workers&) {}, &Workers::KeepPace);
+  });
+}
+
+// The loop ticks every 50 ms.
+TEST(CostOfWorkers, IsConstantWhenNothingHappens) {
+  ExpectGrowth(kConstant,
+               [](int workers) { return CostOf(workers, &Workers::Lease, &Workers::Rest); });
 }
 
 }  // namespace
