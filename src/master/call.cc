@@ -78,7 +78,7 @@ void Methods::Service::AddIgnored(const std::string& method) {
 void Methods::Service::AddMethod(const google::protobuf::MethodDescriptor& method,
                                  std::function<std::unique_ptr<CallMessages>()> new_messages) {
   methods_.methods_["/" + service_.full_name() + "/" + method.name()] = {admit_,
-                                                                        std::move(new_messages)};
+                                                                         std::move(new_messages)};
 }
 
 Call::Call(const Source& source)
@@ -133,9 +133,8 @@ void Call::OnRead(Core& core, bool ok) {
     Refuse(Cancelled("the caller hung up before its request had arrived"));
     return;
   }
-  const grpc::Status parsed =
-      grpc::SerializationTraits<google::protobuf::Message>::Deserialize(&received_,
-                                                                       &messages_->request());
+  const grpc::Status parsed = grpc::SerializationTraits<google::protobuf::Message>::Deserialize(
+      &received_, &messages_->request());
   received_.Clear();
   if (!parsed.ok()) {
     Refuse(InvalidArgument("the request of {} cannot be parsed as a {}", context_.method(),
@@ -172,8 +171,8 @@ void Call::Answer(const Status& status) {
     return;
   }
   state_ = State::kAnswered;
-  stream_.WriteAndFinish(Serialized(messages_->response()), grpc::WriteOptions(),
-                         grpc::Status::OK, Tag());
+  stream_.WriteAndFinish(Serialized(messages_->response()), grpc::WriteOptions(), grpc::Status::OK,
+                         Tag());
 }
 
 void Call::Write(const google::protobuf::Message& message) {
