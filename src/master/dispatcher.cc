@@ -80,7 +80,7 @@ void Dispatcher::AddLease(const LeaseRow& row, Time now) {
   Queue& queue = QueueOf(*FindById(row.dataset));
   queue.leases.insert(row.lease);
   queue.participants.AddLease(row.holder, replica);
-  hang_checks_.Set(row.lease, now + kHangCheck);
+  hang_checks_.SetAtLatest(row.holder, now + kHangCheck);
 }
 
 Lease Dispatcher::RemoveLease(LeaseId id) {
@@ -94,7 +94,6 @@ Lease Dispatcher::RemoveLease(LeaseId id) {
   queue.leases.erase(id);
   queue.suspects.erase(id);
   queue.participants.RemoveLease(lease.row.holder, lease.replica);
-  hang_checks_.Remove(id);
   return lease;
 }
 
@@ -478,35 +477,47 @@ Duration Dispatcher::HangLimit(bool old_door) const {
 }
 
 void Dispatcher::CheckHangs(Time now) {
-  constexpr size_t kMostRemembered = 1024;
   for (size_t checked = 0; checked < kMostChecksATick; ++checked) {
-    const std::optional<LeaseId> id = hang_checks_.TakeDue(now);
-    if (!id) return;
-    const Lease& lease = leases_.at(*id);
-    const Session* session = sessions_.Find(lease.row.holder);
+    const std::optional<Incarnation> holder = hang_checks_.TakeDue(now);
+    if (!holder) return;
+    const auto held = held_.find(*holder);
+    if (held == held_.end() || held->second.empty()) continue;
+    const Session* session = sessions_.Find(*holder);
     const Duration limit = HangLimit(session != nullptr && session->old_door);
-    const Duration busy = now - BusySince(lease, session);
+    Duration next = kHangCheck;
     // The clock of who waits stands still.
-    const bool waits = session == nullptr || calls_of_.contains(lease.row.holder);
-    if (waits || busy <= limit) {
-      const Duration left = waits ? kHangCheck : limit - busy;
-      hang_checks_.Set(*id, now + std::min(left + std::chrono::milliseconds(1), kHangCheck));
-      continue;
+    if (session != nullptr && !calls_of_.contains(*holder)) {
+      const std::set<LeaseId> leases = held->second;
+      for (const LeaseId id : leases) {
+        const Duration left = limit - (now - BusySince(leases_.at(id), session));
+        if (left >= Duration::zero()) {
+          next = std::min<Duration>(next, left + std::chrono::milliseconds(1));
+        } else {
+          ReclaimHung(id, limit, now);
+        }
+      }
     }
-    std::string reason = fmt::format(
-        "shard {} of epoch {} of '{}' was held for {} s without a report (limit {} s) and went to "
-        "another worker",
-        lease.row.key.ordinal, lease.row.key.epoch, FindById(lease.row.dataset)->spec().name,
-        std::chrono::duration_cast<std::chrono::seconds>(busy).count(),
-        std::chrono::duration_cast<std::chrono::seconds>(limit).count());
-    LOG_WARNING("{} {}: {}", job::NameOf(lease.replica.role), lease.replica.id, reason);
-    hung_.emplace_back(lease.replica, std::move(reason));
-    if (reclaimed_as_hung_.size() >= kMostRemembered) {
-      reclaimed_as_hung_.erase(reclaimed_as_hung_.begin());
-    }
-    reclaimed_as_hung_[*id] = lease.since;
-    GiveBack(*id, now);
+    hang_checks_.SetAtLatest(*holder, now + next);
   }
+}
+
+void Dispatcher::ReclaimHung(LeaseId id, Duration limit, Time now) {
+  constexpr size_t kMostRemembered = 1024;
+  const Lease& lease = leases_.at(id);
+  const Duration busy = now - BusySince(lease, sessions_.Find(lease.row.holder));
+  std::string reason = fmt::format(
+      "shard {} of epoch {} of '{}' was held for {} s without a report (limit {} s) and went to "
+      "another worker",
+      lease.row.key.ordinal, lease.row.key.epoch, FindById(lease.row.dataset)->spec().name,
+      std::chrono::duration_cast<std::chrono::seconds>(busy).count(),
+      std::chrono::duration_cast<std::chrono::seconds>(limit).count());
+  LOG_WARNING("{} {}: {}", job::NameOf(lease.replica.role), lease.replica.id, reason);
+  hung_.emplace_back(lease.replica, std::move(reason));
+  if (reclaimed_as_hung_.size() >= kMostRemembered) {
+    reclaimed_as_hung_.erase(reclaimed_as_hung_.begin());
+  }
+  reclaimed_as_hung_[id] = lease.since;
+  GiveBack(id, now);
 }
 
 void Dispatcher::Tick(Time now) {

@@ -201,8 +201,9 @@ class Dispatcher {
   static Time BusySince(const Lease& lease, const Session* session);
   Duration HangLimit(bool old_door) const;
   void CheckHangs(Time now);
+  void ReclaimHung(LeaseId id, Duration limit, Time now);
 
-  // At least this often a lease's clock is looked at: the limit moves.
+  // How often the leases of a session are checked at least: the limit moves.
   static constexpr Duration kHangCheck = std::chrono::seconds(60);
   // The next tick goes on with the others: thousands of calls and leases may be due at once.
   static constexpr size_t kMostChecksATick = 1024;
@@ -221,7 +222,7 @@ class Dispatcher {
   std::map<uint64_t, Place> by_call_;
   std::map<Incarnation, std::set<uint64_t>> calls_of_;
   Deadlines<uint64_t> wait_deadlines_;
-  Deadlines<LeaseId> hang_checks_;
+  Deadlines<Incarnation> hang_checks_;  // of sessions that hold leases
   std::set<ReplicaRef> progressed_;
   std::set<DatasetId> chief_used_;
   ShardTimes shard_times_;
