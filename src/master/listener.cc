@@ -20,8 +20,8 @@ namespace {
 constexpr int kIdleSeconds = 1;
 constexpr int kProbeEverySeconds = 1;
 // Since the last answer of the peer's kernel, to a probe or to data. Two probes in a row have to be
-// lost: of thousands that are sent each second, single ones are.
-constexpr int kUnansweredMs = 3000;
+// lost: of thousands that are sent each second, single ones are. The kernel compares once a second.
+constexpr int kUnansweredMs = 2500;
 
 bool ListensOn(int fd, int port) {
   int listens = 0;

@@ -77,7 +77,7 @@ TEST(WatchPeersOf, LetsTheKernelNoticeMachinesThatVanish) {
   EXPECT_EQ(connection.watched(), 1);
   EXPECT_EQ(Option(connection.accepted(), SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_EQ(Option(connection.accepted(), IPPROTO_TCP, TCP_KEEPIDLE), 1);
-  EXPECT_EQ(Option(connection.accepted(), IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+  EXPECT_EQ(Option(connection.accepted(), IPPROTO_TCP, TCP_USER_TIMEOUT), 2500);
 }
 
 TEST(WatchPeersOf, HoldsForTheConnectionsOfTheServer) {
@@ -95,7 +95,7 @@ TEST(WatchPeersOf, HoldsForTheConnectionsOfTheServer) {
     if (PortOf(fd) != master.port()) continue;
     ++accepted;
     EXPECT_EQ(Option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-    EXPECT_EQ(Option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+    EXPECT_EQ(Option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 2500);
   }
   EXPECT_GE(accepted, 1);
 }
