@@ -85,7 +85,7 @@ void Dispatcher::AddLease(const LeaseRow& row, Time now) {
 
 Lease Dispatcher::RemoveLease(LeaseId id) {
   const auto place = leases_.find(id);
-  Lease lease = std::move(place->second);
+  const Lease lease = place->second;
   leases_.erase(place);
   held_[lease.row.holder].erase(id);
   if (--leases_of_[lease.replica] == 0) leases_of_.erase(lease.replica);

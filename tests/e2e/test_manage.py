@@ -80,6 +80,32 @@ def test_resume_obeys_the_number_of_workers(start: Callable, tmp_path: Path) -> 
     assert len(lives) == 4, lives  # three, and the one
 
 
+def test_a_master_waits_for_the_lock_of_its_ledger(start: Callable, tmp_path: Path) -> None:
+    job = start("locked", logger(tmp_path / "log", 6000, 1, 500), "--num_workers=3")
+    wait_for("progress", lambda: job.records_done() >= 500)
+    agent = int((job.folder / "agent.lock").read_text())
+    os.kill(agent, signal.SIGSTOP)  # so that nobody is faster to lock the ledger
+    try:
+        os.kill(job.master_pid(), signal.SIGKILL)
+        other = sqlite3.connect(job.folder / "ledger.sqlite", isolation_level=None)
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        wait_for("the lock", lambda: locks(other), 10)
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    log = job.folder / "logs" / "master.log"
+    wait_for("the master to meet the lock",
+             lambda: "another process uses it" in log.read_text(), 20)
+    other.close()
+    check_all_done(job, 6000, 1)
+    assert job.status()["master_starts"] == 2  # it waited, and was not started again and again
+
+
+def locks(connection: sqlite3.Connection) -> bool:
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("BEGIN EXCLUSIVE")
+    return connection.in_transaction
+
+
 @pytest.mark.parametrize("damage", ["empty", "missing", "wal"])
 def test_a_damaged_ledger_is_not_resumed_silently(
     start: Callable, tmp_path: Path, damage: str
