@@ -242,7 +242,7 @@ Status ServerHands::Restore(const master::RestoreServers& restore, Long& run) co
       questions.push_back({.to = lane, .meta = wire::Encode(message)});
     }
   }
-  const Status restored = AskLong(wire::MessageType::kRestore, questions, run).status();
+  Status restored = AskLong(wire::MessageType::kRestore, questions, run).status();
   if (restored.code() == Code::kNotFound) {
     return Unavailable("{}; the master sees the file: is the volume mounted there?",
                        restored.message());

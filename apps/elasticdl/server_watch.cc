@@ -63,7 +63,7 @@ Status Finish(const std::vector<Link*>& links, std::vector<Request>& requests, D
       for (Link* const link : woken) link->Woken();
     }
   };
-  const Status moved = move();
+  Status moved = move();
   if (!moved.ok()) {
     for (Link* const link : links) link->GiveUp(moved);
     return moved;

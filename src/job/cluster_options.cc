@@ -120,7 +120,7 @@ std::string ClusterOptions::PriorityClassOf(Role role, int index, int count) con
     const auto found = priority_classes.find(of);
     return found == priority_classes.end() ? std::string() : found->second;
   };
-  const std::string own = given(role);
+  std::string own = given(role);
   if (!own.empty() || (role != Role::kMaster && role != Role::kPs)) return own;
   if (high_fraction.has_value()) return std::string(kHigh);
   // Which of two classes is higher only the cluster knows, but for those that we bring: then the

@@ -271,7 +271,7 @@ Status KubernetesJobs::DeletePodsOf(const std::string& job, Which which) {
   EDL_ASSIGN_OR_RETURN(const kube::ObjectList pods,
                        client_.List(kube::kPods, name_space_, selector));
   if (pods.items.empty()) return Ok();
-  const Status deleted = client_.DeleteMany(kube::kPods, name_space_, selector);
+  Status deleted = client_.DeleteMany(kube::kPods, name_space_, selector);
   if (deleted.code() != Code::kPermissionDenied) return deleted;
   for (const kube::Object& pod : pods.items) {
     EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
