@@ -53,7 +53,8 @@ std::vector<std::string> ProgramWords(const std::string& command) {
 bool Succeeds(const Platform& platform, const job::JobSpec& job, std::vector<std::string> command) {
   Program program;
   program.command = std::move(command);
-  for (const auto& [name, value] : job.envs) program.environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : job.envs)
+    program.environment.push_back(fmt::format("{}={}", name, value));
   const Result<ProgramEnd> end = platform.run(std::move(program));
   return end.ok() && end->code == 0;
 }

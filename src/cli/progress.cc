@@ -145,6 +145,7 @@ std::string ProgressLine(const job::JobView& view, double records_per_second, si
   if (!replicas.empty()) parts.push_back({replicas, "", 1});
   const auto line = [&] {
     std::vector<std::string> texts;
+    texts.reserve(parts.size());
     for (const Part& part : parts) texts.push_back(part.text);
     return fmt::format("{}", fmt::join(texts, " | "));
   };
