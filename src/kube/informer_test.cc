@@ -207,7 +207,8 @@ TEST_F(InformerTest, TellsTheEndOfOneWhoseNameAnotherTook) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("added a", "synced", "deleted a", "added a"));
+  EXPECT_THAT(told_,
+              ElementsAre("added a", "synced", "trouble OUT_OF_RANGE", "deleted a", "added a"));
   EXPECT_THAT(informer_->List(), SizeIs(1));
 }
 

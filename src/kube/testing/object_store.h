@@ -68,8 +68,12 @@ class ObjectStore {
   // Forgets all versions before this one: lists and watches cannot go on from them.
   void Compact() { compacted_ = version_; }
   bool forgotten(int64_t version) const { return version < compacted_; }
-  // Nobody will hear of the last change.
-  void HideLastChange() { changes_.pop_back(); }
+  // Removes the last change from the history. A watch cannot start from a version before it: a real
+  // server never leaves a change out of a watch that it accepts.
+  void HideLastChange() {
+    changes_.pop_back();
+    Compact();
+  }
 
  private:
   using Objects = std::map<ObjectKey, nlohmann::json>;
