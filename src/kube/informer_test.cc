@@ -180,6 +180,23 @@ TEST_F(InformerTest, ListsAgainWhenTheVersionIsForgotten) {
   EXPECT_THAT(told_, ElementsAre("synced", "added first", "trouble OUT_OF_RANGE", "deleted first"));
 }
 
+// An API server that was away for a minute comes back without the versions from before. What
+// happened meanwhile is news at once, not after another wait of the outage's length.
+TEST_F(InformerTest, ListsAtOnceWhenAServerComesBackWithoutTheVersion) {
+  OnceWatching([this] {
+    server_.Inject({.kind = Fault::Kind::kBreak, .part = kWatches, .times = 4});
+    server_.BreakWatches();
+    server_.RemoveUnseen(kPods, Key("first"));
+  });
+  then_["deleted first"] = [this] { Stop(); };
+
+  Run();
+
+  EXPECT_EQ(told_.back(), "deleted first");
+  EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(400), milliseconds(800), milliseconds(1600),
+                                         milliseconds(3200), milliseconds(6400)));
+}
+
 TEST_F(InformerTest, ListsAgainWhenAServerIsBehind) {
   const std::string behind =
       R"({"kind":"Status","code":504,"reason":"Timeout","message":"Too large resource version"})";

@@ -39,6 +39,7 @@ bool Reflector::List(const std::stop_token& stop) {
     return false;
   }
   version_ = list->resource_version;
+  listed_at_ = timing_.clock.Now();
   listener_.on_list(std::move(*list));
   return true;
 }
@@ -82,8 +83,10 @@ Reflector::Next Reflector::AfterFailure(const Status& failure, Duration lasted) 
     case Code::kResourceExhausted:
       return Next::kWatchLater;
     case Code::kOutOfRange:
-      // A server that keeps versions only for a moment is not to be asked without a pause.
-      return lasted >= options_.short_watch ? Next::kList : Next::kListLater;
+      // The server answers, so the backoff of an outage before it does not apply: the list follows
+      // at once. Only a server that expires the version of a list within a moment gets a pause.
+      return timing_.clock.Now() - listed_at_ >= options_.short_watch ? Next::kList
+                                                                      : Next::kListLater;
     default:
       return Next::kListLater;
   }
