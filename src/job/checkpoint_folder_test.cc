@@ -42,7 +42,7 @@ class CheckpointFolder : public testing::Test {
   ~CheckpointFolder() override { fs::remove_all(folder_); }
 
   std::string Make(uint64_t ledger, int64_t save) const {
-    const std::string name = CheckpointName{.version = 7, .ledger = ledger, .save = save}.ToText();
+    std::string name = CheckpointName{.version = 7, .ledger = ledger, .save = save}.ToText();
     fs::create_directories(folder_ / name);
     std::ofstream(folder_ / name / "part-0000-of-0001") << "parameters";
     return name;

@@ -448,7 +448,7 @@ TEST_F(LaneCheckpointTest, SavesBlocksBeforeRows) {
   lanes.Open(kLease);
   lanes.Push(kLease, 0, Some(random_));
   Begin(lanes, 0);
-  EXPECT_EQ(lanes[0].BlockBytesToSave(), 40000U * 2 * sizeof(float));
+  EXPECT_EQ(lanes[0].BlockBytesToSave(), size_t{40'000} * 2 * sizeof(float));
   while (lanes[0].BlockBytesToSave() > 0) ASSERT_TRUE(lanes[0].SaveSome([] { return true; }));
   Finish(lanes, 0);
 }

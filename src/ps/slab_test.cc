@@ -35,6 +35,7 @@ TEST(Pages, ThatCannotBeHadAreAnError) {
 TEST(Pages, LieSideBySideInFewMappings) {
   const size_t before = Mappings();
   std::vector<Pages> many;
+  many.reserve(500);
   for (int i = 0; i < 500; ++i) many.push_back(*Pages::Make(Pages::kLarge));
   EXPECT_LT(Mappings() - before, 100U);
 }

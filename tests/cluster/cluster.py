@@ -82,6 +82,21 @@ class Namespace:
         self.cluster.run("kubectl", "delete", "namespace", self.name, "--wait=false")
 
 
+def kubelet_of(node: str) -> int:
+    """The process of a node's kubelet, by its id on this machine."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) == b"kubelet" and any(
+                word.decode(errors="replace").endswith(f"={node}") for word in words):
+            found.append(int(entry.name))
+    (kubelet,) = found
+    return kubelet
+
+
 def pod(name: str, command: Union[str, List[str], None] = None, image: str = "busybox:1",
         node: Optional[str] = None, cpu: str = "10m", **spec: object) -> Dict:
     """A pod that runs once. `command` is a shell's, or a list."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from cluster import ROOT, nightly, wait_for
+from cluster import ROOT, kubelet_of, nightly, wait_for
 from images import MASTER
 
 sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tests/e2e/programs"), str(ROOT)]
@@ -69,21 +69,6 @@ def test_counts_are_right_whatever_the_cluster_takes(job):
     assert view["datasets"][0]["records_done"] == SIZE * EPOCHS
     assert view["master_starts"] == 2 and view["relaunches"] >= 3
     check_counts(job.out / "checkpoints" / "test" / view["checkpoint"])
-
-
-def kubelet_of(node):
-    """The process of a node's kubelet, by its id on this machine."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if os.path.basename(words[0]) == b"kubelet" and any(
-                word.decode(errors="replace").endswith(f"={node}") for word in words):
-            found.append(int(entry.name))
-    (kubelet,) = found
-    return kubelet
 
 
 @nightly

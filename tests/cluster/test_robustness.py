@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from cluster import ROOT, nightly, wait_for
+from cluster import ROOT, kubelet_of, nightly, wait_for
 from images import ESTIMATOR
 from test_jobs import claim_of_a_disk
 
@@ -20,19 +20,29 @@ def sidecar(role, command, **more):
         {f"{role}_pod_patch": {"spec": {"containers": {"sidecar": container}}}})
 
 
+def is_unready(pod):
+    return any(condition["type"] == "Ready" and condition["status"] == "False"
+               for condition in pod["status"].get("conditions", []))
+
+
 def test_a_sidecar_that_is_not_ready_costs_no_worker_and_does_not_outlive_it(job):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1}
-    job.submit(2000, 2000, "--num_workers=2", sidecar("worker", "sleep 1000", readinessProbe=probe))
+    job.submit(6000, 2000, "--num_workers=2", sidecar("worker", "sleep 1000", readinessProbe=probe))
     job.wait_for_workers({"worker-0", "worker-1"})
     wait_for("the pods to be unready", lambda: all(
-        condition["status"] == "False" for name, pod in job.pods().items() if "worker" in name
-        for condition in pod["status"]["conditions"] if condition["type"] == "Ready"))
+        is_unready(pod) for name, pod in job.pods().items() if "worker" in name))
     job.wait_for_records(200)
+    assert job.status()["relaunches"] == 0
 
-    view = job.assert_all_done(2000)
+    # A sidecar that never ends by itself ends with its worker, while the job runs.
+    os.kill(job.processes("test-edljob-worker-1", "record_logger")[0], signal.SIGKILL)
+    wait_for("the pod of the killed worker to go",
+             lambda: "test-edljob-worker-1" not in job.pods(), 40)
+    assert job.status()["state"] == "running"
 
-    assert view["relaunches"] == 0
-    # A sidecar that never ends by itself ends with its pod.
+    view = job.assert_all_done(6000)
+
+    assert view["relaunches"] == 1
     wait_for("the workers' pods to go", lambda: set(job.shown()) == {"master"}, 30)
 
 
@@ -129,12 +139,26 @@ def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
     before = {name: pod["metadata"]["uid"] for name, pod in job.pods().items()}
 
     cluster("api-kill")
-    time.sleep(50)  # so long that the control plane takes both nodes for lost
-    cluster("api-start")
+    # A kubelet that is late is what makes the control plane mark its node as lost afterwards.
+    kubelets = [kubelet_of(node) for node in ("n1", "n2")]
+    for kubelet in kubelets:
+        os.kill(kubelet, signal.SIGSTOP)
+    try:
+        time.sleep(20)  # the outage
+        cluster("api-start")
+        wait_for("the control plane to mark the pods of both nodes", lambda: all(
+            is_unready(pod) for name, pod in job.pods().items() if name in before), 90)
+        # The log cannot be read while the kubelet is stopped. The master's longest backoff is 30 s.
+        time.sleep(35)
+    finally:
+        for kubelet in kubelets:
+            os.kill(kubelet, signal.SIGCONT)
 
     wait_for("the status to be written again",
              lambda: job.cli("status", job.name, check=False).returncode == 0, 60)
     job.wait_for_records(2000, 90)
+    log = job.namespace.kubectl("logs", "elasticdl-test-master")
+    assert log.count("the cluster has lost contact with its node") == len(before) - 1, log
     assert {name: pod["metadata"]["uid"] for name, pod in job.pods().items()} == before
     assert job.status()["relaunches"] == 0
 

@@ -131,10 +131,10 @@ Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {
   return served;
 }
 
-void KubernetesJobs::Undo(const std::vector<Made>& made) {
-  for (auto one = made.rbegin(); one != made.rend(); ++one) {
-    const Status gone =
-        client_.Delete(one->resource, one->object.key(), {.uid = one->object.uid()});
+void KubernetesJobs::Undo(std::vector<Made> made) {
+  std::reverse(made.begin(), made.end());
+  for (const Made& one : made) {
+    const Status gone = client_.Delete(one.resource, one.object.key(), {.uid = one.object.uid()});
     if (!gone.ok()) LOG_WARNING("{}", gone.message());
   }
 }
@@ -157,7 +157,7 @@ Status KubernetesJobs::Submit(const Submission& given) {
   }
   if (submitted.ok()) submitted = LaunchMaster(maker);
   if (submitted.ok()) return Ok();
-  Undo(made);
+  Undo(std::move(made));
   if (submitted.code() == Code::kAlreadyExists) {
     return AlreadyExists("there is a job {} in namespace {}", job, name_space_);
   }

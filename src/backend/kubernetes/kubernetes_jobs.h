@@ -60,7 +60,7 @@ class KubernetesJobs final : public ClusterJobs {
 
   Status LaunchMaster(const PodMaker& maker);
   // Deletes what a submission made a moment ago, and nothing else.
-  void Undo(const std::vector<Made>& made);
+  void Undo(std::vector<Made> made);
   // The replicas' pods of a job, whoever owns them.
   Status DeletePodsOf(const std::string& job, Which which);
   // Nothing of the last master's life is left.

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -187,8 +188,9 @@ TEST_P(AgentTest, WaitsForTheMastersPortWhileReplicasRun) {
   kill(std::stoi(first.substr(first.rfind(' ') + 1)), SIGKILL);
 
   const std::string port = first.substr(0, first.find(' '));
-  for (const std::string number : {"2", "3", "4"}) {
-    EXPECT_THAT(signpost.Await(), StartsWith(port + " " + number)) << "the same port";
+  for (const int number : {2, 3, 4}) {
+    EXPECT_THAT(signpost.Await(), StartsWith(fmt::format("{} {}", port, number)))
+        << "the same port";
   }
   EventRecorder events;
   const auto backend = Connect(job_);
