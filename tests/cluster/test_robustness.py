@@ -27,7 +27,8 @@ def is_unready(pod):
 
 def test_a_sidecar_that_is_not_ready_costs_no_worker_and_does_not_outlive_it(job):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1}
-    job.submit(6000, 2000, "--num_workers=2", sidecar("worker", "sleep 1000", readinessProbe=probe))
+    job.submit(30000, 2000, "--num_workers=2",
+               sidecar("worker", "sleep 1000", readinessProbe=probe))
     job.wait_for_workers({"worker-0", "worker-1"})
     wait_for("the pods to be unready", lambda: all(
         is_unready(pod) for name, pod in job.pods().items() if "worker" in name))
@@ -40,7 +41,7 @@ def test_a_sidecar_that_is_not_ready_costs_no_worker_and_does_not_outlive_it(job
              lambda: "test-edljob-worker-1" not in job.pods(), 40)
     assert job.status()["state"] == "running"
 
-    view = job.assert_all_done(6000)
+    view = job.assert_all_done(30000)
 
     assert view["relaunches"] == 1
     wait_for("the workers' pods to go", lambda: set(job.shown()) == {"master"}, 30)
