@@ -8,6 +8,7 @@
 
 #include "apps/elasticdl/master.h"
 #include "backend/kubernetes/kubernetes_jobs.h"
+#include "backend/kubernetes/replica_warning.h"
 #include "base/log.h"
 #include "job/view_size.h"
 #include "kube/config.h"
@@ -129,18 +130,9 @@ void ClusterMaster::Obey(std::function<void(std::string)> stop, std::function<vo
 }
 
 void ClusterMaster::Note(const job::ReplicaEvent& event) {
-  using Kind = job::ReplicaEvent::Kind;
-  // A container that is being created is no trouble.
-  const bool starts =
-      event.reason.starts_with("ContainerCreating") || event.reason.starts_with("PodInitializing");
-  if (event.kind == Kind::kPending && !event.reason.empty() && !starts) {
-    recorder_.Record(pod_, kube::EventType::kWarning, "ReplicaWaits",
-                     event.name + ": " + event.reason);
-  } else if (event.kind == Kind::kExited &&
-             event.cause.kind == job::ExitCause::Kind::kNotLaunched) {
-    recorder_.Record(pod_, kube::EventType::kWarning, "ReplicaNotLaunched",
-                     event.name + ": " + event.cause.message);
-  }
+  const auto warning = backend::kubernetes::WarningOf(event);
+  if (!warning.has_value()) return;
+  recorder_.Record(pod_, kube::EventType::kWarning, warning->reason, warning->note);
 }
 
 void ClusterMaster::Show(const job::JobView& view) {

@@ -131,6 +131,34 @@ TEST(StopOnCluster, EndsWhatAMasterLeftBehind) {
   EXPECT_EQ(fake.cluster->left_behind, 0);
 }
 
+TEST(StopOnCluster, NamesForceForAJobThatDoesNotEnd) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  fake.set_clock_step(std::chrono::seconds(25));
+
+  EXPECT_EQ(fake.Run({"stop", "iris", "--backend=kubernetes"}), kExitFailed) << fake.out();
+
+  EXPECT_THAT(fake.err(), HasSubstr("kubectl delete pod elasticdl-iris-master"));
+  EXPECT_THAT(fake.err(), HasSubstr("--force --grace-period=0 where its node is lost"));
+}
+
+TEST(StatusOnCluster, EndsWhenTheTokenOfItsUserIsRevoked) {
+  FakePlatform fake;
+  fake.cluster.emplace();
+  ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
+  int searches = 0;
+  fake.cluster->on_find = [&searches] {
+    constexpr int kMost = 10;  // one that goes on is ended too, and says something else
+    if (++searches > kMost) return NotFound("it went on");
+    return searches > 2 ? Unauthenticated("the token is revoked") : Ok();
+  };
+
+  EXPECT_EQ(fake.Run({"status", "iris", "-f", "--backend=kubernetes"}), kExitFailed) << fake.out();
+
+  EXPECT_THAT(fake.err(), HasSubstr("the token is revoked"));
+}
+
 TEST(StatusOnCluster, SaysWhyAJobWasInterrupted) {
   FakePlatform fake;
   fake.cluster.emplace();

@@ -15,6 +15,9 @@ namespace edl::master {
 // Confined: call it on the master's loop.
 class OldDoor {
  public:
+  // Versions of clusters beyond so many replace all earlier ones.
+  static constexpr size_t kMostVersions = 65536;
+
   static constexpr const char* kTrainingData = "_EDL_DEFAULT_TRAINING_DATA";
   static constexpr const char* kEvaluationData = "_EDL_DEFAULT_EVALUATION_DATA";
 
@@ -48,7 +51,6 @@ class OldDoor {
   // Callers that claim to be replicas which the master did not launch: somebody started them by
   // hand, and they are few.
   static constexpr size_t kMostUnknown = 1024;
-  static constexpr size_t kMostVersions = 65536;
 
   // ResourceExhausted: too many unknown ones.
   Result<Session*> SessionOf(ReplicaRef replica);

@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "master/testing/core_fixture.h"
@@ -55,6 +56,22 @@ TEST(OldDoor, AnswersTheEndOfDataOnlyWhenItHasEnded) {
 
   EXPECT_TRUE(IsEndOfData(held));
   EXPECT_TRUE(IsEndOfData(master.Fetch(Worker(0))));
+}
+
+// Programs choose the keys.
+TEST(OldDoor, KeepsNoMoreVersionsThanItsLimit) {
+  CoreFixture master;
+  OldDoor& api = master.core().old_door();
+  api.SetClusterVersion("first", 7);
+  for (size_t i = 0; i + 1 < OldDoor::kMostVersions; ++i)
+    api.SetClusterVersion(fmt::format("{}", i), 1);
+  api.SetClusterVersion("first", 8);
+  ASSERT_EQ(api.ClusterVersion("first"), 8) << "a key that is known takes no more memory";
+
+  api.SetClusterVersion("one too many", 9);
+
+  EXPECT_EQ(api.ClusterVersion("first"), 0);
+  EXPECT_EQ(api.ClusterVersion("one too many"), 9);
 }
 
 TEST(OldDoor, NumbersTasksByLease) {

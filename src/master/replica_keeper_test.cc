@@ -51,6 +51,24 @@ TEST(ReplicaKeeper, LaunchesPsAndChiefBeforeWorkersAndEvaluator) {
   EXPECT_EQ(roles, (std::vector<Role>{Role::kPs, Role::kChief, Role::kWorker, Role::kEvaluator}));
 }
 
+// Ids of workers beyond the limit are ids of chiefs.
+TEST(ReplicaKeeper, FailsTheJobWhenItsIdsAreUsedUp) {
+  CoreFixture master(WorkersOnly(1));
+  master.StartReplicas();
+  const ReplicaRef last = Worker(ReplicaKeeper::kMostLaunches - 1);
+  master.ledger().Put(
+      ReplicaRow{.name = NameOf(last), .replica = last, .state = ReplicaState::kRunning});
+  master.Commit();
+  master.CrashAndReload();
+  master.TakeLaunches();
+
+  master.Exit(NameOf(last), Killed());
+  master.Exit(WorkerName(0), Killed());  // the rest of the job
+
+  EXPECT_TRUE(master.TakeLaunches().empty());
+  EXPECT_EQ(master.state(), job::JobState::kFailed);
+}
+
 TEST(ReplicaKeeper, RefillsAKilledSlotAtOnceWithItsIndexAndANewId) {
   CoreFixture master(WorkersOnly(4));
   master.StartReplicas();

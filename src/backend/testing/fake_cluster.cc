@@ -35,6 +35,7 @@ class FakeCluster::Jobs final : public ClusterJobs {
   }
 
   Result<ClusterJob> Find(const std::string& job) override {
+    EDL_RETURN_IF_ERROR(cluster_.on_find());
     const auto found = cluster_.jobs.find(job);
     if (found == cluster_.jobs.end()) return NotFound("there is no job {}", job);
     return ClusterJob{.name = job,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -25,6 +26,8 @@ class FakeCluster {
   std::string trouble;          // why they do not
   int left_behind = 0;          // pods of a job whose master does not run
   std::set<std::string> ended;  // jobs whose master's pod has ended
+  // Answers a search for a job instead of the cluster, unless it returns Ok.
+  std::function<Status()> on_find = [] { return Ok(); };
 
  private:
   class Jobs;

@@ -38,6 +38,8 @@ class FakePlatform {
   ~FakePlatform();
 
   Platform& platform() { return platform_; }
+  // Each reading of the clock takes so long from now on.
+  void set_clock_step(Duration step) { clock_.step = step; }
   JobStore store() const { return JobStore(home_); }
   const std::filesystem::path& home() const { return home_; }
 
@@ -74,13 +76,24 @@ class FakePlatform {
 
  private:
   class Job;
+  // Real time, and `step` more with each reading.
+  class SteppedClock final : public Clock {
+   public:
+    Time Now() const override { return system_.Now() + (passed_ += step); }
+    WallTime WallNow() const override { return system_.WallNow(); }
+    Duration step = Duration::zero();
+
+   private:
+    SystemClock system_;
+    mutable Duration passed_ = Duration::zero();
+  };
 
   FileDescriptor signals_;  // where signals are written to
   Job* job_ = nullptr;      // started last
   std::filesystem::path home_;
   std::ostringstream out_;
   std::ostringstream err_;
-  SystemClock clock_;
+  SteppedClock clock_;
   std::map<std::string, bool> running_;  // by folder
   Platform platform_;
 };
