@@ -49,9 +49,13 @@ class Connected {
     watched_ = WatchPeersOf(PortOf(listener_));
     EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
     const uid_t self = geteuid();
-    if (client != self) EXPECT_EQ(seteuid(client), 0);
+    if (client != self) {
+      EXPECT_EQ(seteuid(client), 0);
+    }
     client_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (client != self) EXPECT_EQ(seteuid(self), 0);
+    if (client != self) {
+      EXPECT_EQ(seteuid(self), 0);
+    }
     EXPECT_EQ(connect(client_, reinterpret_cast<sockaddr*>(&address), size), 0);
     accepted_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   }
