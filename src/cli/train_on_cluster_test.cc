@@ -149,7 +149,7 @@ TEST(StatusOnCluster, EndsWhenTheTokenOfItsUserIsRevoked) {
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
   int searches = 0;
   fake.cluster->on_find = [&searches] {
-    constexpr int kMost = 10;  // one that goes on is ended too, and says something else
+    constexpr int kMost = 10;  // ends a `status -f` that does not end by itself, with another error
     if (++searches > kMost) return NotFound("it went on");
     return searches > 2 ? Unauthenticated("the token is revoked") : Ok();
   };

@@ -23,8 +23,8 @@ struct Scope {
 // sees every state that lasts, though not every state in between, and some of them twice.
 //   a watch that ended, or whose connection broke or fell silent    watches on from where it was
 //   410 Expired, "too large resource version", any other refusal    lists again
-// After a failure it waits, longer each time. It does not wait before the list that follows 410. A
-// list is always of the most recent state.
+// After a failure it waits, longer each time. It does not wait before the list that follows 410,
+// unless the last list is less than `short_watch` old. A list is always of the most recent state.
 //
 // Confined to the thread that runs it.
 class Reflector {

@@ -15,7 +15,7 @@ namespace edl::master {
 // Confined: call it on the master's loop.
 class OldDoor {
  public:
-  // Versions of clusters beyond so many replace all earlier ones.
+  // Limit of stored cluster versions. A new key beyond it removes all others.
   static constexpr size_t kMostVersions = 65536;
 
   static constexpr const char* kTrainingData = "_EDL_DEFAULT_TRAINING_DATA";

@@ -58,13 +58,14 @@ TEST(OldDoor, AnswersTheEndOfDataOnlyWhenItHasEnded) {
   EXPECT_TRUE(IsEndOfData(master.Fetch(Worker(0))));
 }
 
-// Programs choose the keys.
+// Programs choose the keys, so their number needs a limit.
 TEST(OldDoor, KeepsNoMoreVersionsThanItsLimit) {
   CoreFixture master;
   OldDoor& api = master.core().old_door();
   api.SetClusterVersion("first", 7);
-  for (size_t i = 0; i + 1 < OldDoor::kMostVersions; ++i)
+  for (size_t i = 0; i + 1 < OldDoor::kMostVersions; ++i) {
     api.SetClusterVersion(fmt::format("{}", i), 1);
+  }
   api.SetClusterVersion("first", 8);
   ASSERT_EQ(api.ClusterVersion("first"), 8) << "a key that is known takes no more memory";
 
