@@ -1,7 +1,7 @@
-// Loads a running master's Exchange call, for benchmarks/dispatch.py: C connections, each with one
-// call in flight that reports the shards of the last answer and leases up to S more. With --rate,
-// calls start by the clock whether or not earlier ones were answered (open loop), and latency
-// counts from when a call should have started. Prints "shards_per_s p50_ms p99_ms".
+// Loads a running master's ReportAndLease call, for benchmarks/dispatch.py: C connections, each
+// with one call in flight that reports the shards of the last answer and leases up to S more. With
+// --rate, calls start by the clock whether or not earlier ones were answered (open loop), and
+// latency counts from when a call should have started. Prints "shards_per_s p50_ms p99_ms".
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -78,7 +78,7 @@ class Client {
   }
 
   // Starts the next call, which should have started at `due`.
-  void Exchange(Clock::time_point due) {
+  void ReportAndLease(Clock::time_point due) {
     due_ = due;
     context_.emplace();
     Authorize(*context_, options_);
@@ -93,13 +93,13 @@ class Client {
       request_.add_reports()->set_lease(shard.lease());
     }
     response_.Clear();
-    reader_ = stub_->AsyncExchange(&*context_, request_, &queue_);
+    reader_ = stub_->AsyncReportAndLease(&*context_, request_, &queue_);
     reader_->Finish(&response_, &status_, this);
   }
 
   // Called when the call is off the queue; returns how many shards were leased.
   int Finish() {
-    if (!status_.ok()) Die("Exchange", status_);
+    if (!status_.ok()) Die("ReportAndLease", status_);
     return response_.shards_size();
   }
 
@@ -120,10 +120,10 @@ class Client {
   grpc::CompletionQueue& queue_;
   std::unique_ptr<pb::Master::Stub> stub_;
   std::optional<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::ExchangeResponse>> reader_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::ReportAndLeaseResponse>> reader_;
   grpc::Status status_;
-  pb::ExchangeRequest request_;
-  pb::ExchangeResponse response_;
+  pb::ReportAndLeaseRequest request_;
+  pb::ReportAndLeaseResponse response_;
   uint64_t incarnation_ = 0;
   uint64_t number_ = 0;
   Clock::time_point due_;
@@ -178,13 +178,13 @@ void ClosedLoop(const Options& options, Clients& clients, grpc::CompletionQueue&
   Tally tally;
   const auto begin = Clock::now();
   const auto end = begin + Seconds(options.seconds);
-  for (auto& client : clients) client->Exchange(Clock::now());
+  for (auto& client : clients) client->ReportAndLease(Clock::now());
   for (size_t open = clients.size(); open > 0;) {
     Client* client = Next(queue);
     tally.Count(*client);
     const auto now = Clock::now();
     if (now < end) {
-      client->Exchange(now);
+      client->ReportAndLease(now);
     } else {
       --open;
     }
@@ -202,7 +202,7 @@ void OpenLoop(const Options& options, Clients& clients, grpc::CompletionQueue& q
   for (long call = 0; call < count || idle.size() < clients.size();) {
     const auto due = begin + Seconds(static_cast<double>(call) / calls_per_s);
     if (call < count && !idle.empty() && Clock::now() >= due) {
-      idle.front()->Exchange(due);
+      idle.front()->ReportAndLease(due);
       idle.pop_front();
       ++call;
       continue;
@@ -217,7 +217,7 @@ void OpenLoop(const Options& options, Clients& clients, grpc::CompletionQueue& q
 
 // Leases so many shards and keeps them: for the size of a master with many open leases.
 void Hold(Client& client, grpc::CompletionQueue& queue) {
-  client.Exchange(Clock::now());
+  client.ReportAndLease(Clock::now());
   std::printf("%d 0 0\n", Next(queue)->Finish());
   std::fflush(stdout);
   std::getchar();  // until the caller has looked

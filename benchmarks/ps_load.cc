@@ -169,7 +169,7 @@ nlohmann::json Measure(size_t depth, const Start& start, const Wait& wait, const
 
 int Run(const FlagValues& flags) {
   Load load(flags);
-  ClientOptions options{.caller = "ps_load", .patience = std::chrono::seconds(10)};
+  ClientOptions options{.caller = "ps_load", .timeout = std::chrono::seconds(10)};
   const std::string ports = flags.String("ports") + ",";
   for (size_t at = 0, end = 0; (end = ports.find(',', at)) != std::string::npos; at = end + 1) {
     options.servers.push_back(

@@ -2,7 +2,7 @@
 over the loss of a tenth of them and comes to the end of the data.
 
 The workers are connections of benchmarks/scale_load.cc, which speaks the job's API: Join, Watch,
-heartbeats, Exchange. Each holds ten shards.
+heartbeats, ReportAndLease. Each holds ten shards.
 """
 
 import os

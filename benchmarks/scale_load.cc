@@ -117,7 +117,7 @@ class Stream final : public Event {
 // One worker.
 class Client {
  public:
-  using Answered = std::function<void(Client&, const pb::ExchangeResponse&)>;
+  using Answered = std::function<void(Client&, const pb::ReportAndLeaseResponse&)>;
 
   Client(const Options& options, int number, grpc::CompletionQueue& queue)
       : options_(options), number_(number), queue_(queue) {}
@@ -135,7 +135,7 @@ class Client {
         [&](auto* context) { return stub_->AsyncJoin(context, request, &queue_); },
         [this, joined = std::move(joined)](const pb::JoinResponse& response) {
           incarnation_ = response.incarnation();
-          beat_ms_ = response.beat_ms();
+          heartbeat_ms_ = response.heartbeat_ms();
           stream_ = std::make_unique<Stream>(options_, *stub_, queue_, incarnation_);
           joined();
         });
@@ -154,21 +154,21 @@ class Client {
         [done = std::move(done)](const auto&) { done(); });
   }
 
-  void Beat(std::function<void()> answered) {
-    pb::BeatRequest request;
+  void Heartbeat(std::function<void()> answered) {
+    pb::HeartbeatRequest request;
     request.set_incarnation(incarnation_);
-    new Call<pb::BeatResponse>(
-        options_, "Beat",
-        [&](auto* context) { return stub_->AsyncBeat(context, request, &queue_); },
-        [this, answered = std::move(answered)](const pb::BeatResponse& response) {
-          if (response.beat_ms() > 0) beat_ms_ = response.beat_ms();
+    new Call<pb::HeartbeatResponse>(
+        options_, "Heartbeat",
+        [&](auto* context) { return stub_->AsyncHeartbeat(context, request, &queue_); },
+        [this, answered = std::move(answered)](const pb::HeartbeatResponse& response) {
+          if (response.heartbeat_ms() > 0) heartbeat_ms_ = response.heartbeat_ms();
           answered();
         });
   }
 
-  void Exchange(const char* dataset, uint32_t at_most, uint32_t wait_ms,
-                std::vector<uint64_t> reports, Answered answered) {
-    pb::ExchangeRequest request;
+  void ReportAndLease(const char* dataset, uint32_t at_most, uint32_t wait_ms,
+                      std::vector<uint64_t> reports, Answered answered) {
+    pb::ReportAndLeaseRequest request;
     request.set_incarnation(incarnation_);
     request.set_number(++call_);
     open_.insert(call_);
@@ -177,16 +177,16 @@ class Client {
     request.set_lease_at_most(at_most);
     request.set_wait_ms(wait_ms);
     for (const uint64_t lease : reports) request.add_reports()->set_lease(lease);
-    new Call<pb::ExchangeResponse>(
-        options_, "Exchange",
-        [&](auto* context) { return stub_->AsyncExchange(context, request, &queue_); },
+    new Call<pb::ReportAndLeaseResponse>(
+        options_, "ReportAndLease",
+        [&](auto* context) { return stub_->AsyncReportAndLease(context, request, &queue_); },
         [this, number = call_, answered = std::move(answered)](const auto& response) {
           open_.erase(number);
           answered(*this, response);
         });
   }
 
-  int beat_ms() const { return beat_ms_; }
+  int heartbeat_ms() const { return heartbeat_ms_; }
   std::vector<uint64_t>& held() { return held_; }
 
  private:
@@ -196,7 +196,7 @@ class Client {
   std::unique_ptr<pb::Master::Stub> stub_;
   std::unique_ptr<Stream> stream_;
   uint64_t incarnation_ = 0;
-  int beat_ms_ = 1000;
+  int heartbeat_ms_ = 1000;
   uint64_t call_ = 0;
   std::set<uint64_t> open_;
   std::vector<uint64_t> held_;
@@ -256,7 +256,7 @@ class Load {
 
   // Takes events and sends heartbeats.
   void Drive(std::chrono::milliseconds wait) {
-    SendBeats();
+    SendHeartbeats();
     void* tag = nullptr;
     bool ok = false;
     gpr_timespec until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -279,17 +279,17 @@ class Load {
     return static_cast<bool>(std::getline(std::cin, line));
   }
 
-  void SendBeats() {
+  void SendHeartbeats() {
     const auto now = Clock::now();
-    while (!beats_.empty() && beats_.top().at <= now) {
-      Client* client = beats_.top().client;
-      beats_.pop();
-      client->Beat([this, client] { BeatLater(*client); });
+    while (!heartbeats_.empty() && heartbeats_.top().at <= now) {
+      Client* client = heartbeats_.top().client;
+      heartbeats_.pop();
+      client->Heartbeat([this, client] { HeartbeatLater(*client); });
     }
   }
 
-  void BeatLater(Client& client) {
-    beats_.push({Clock::now() + std::chrono::milliseconds(client.beat_ms()), &client});
+  void HeartbeatLater(Client& client) {
+    heartbeats_.push({Clock::now() + std::chrono::milliseconds(client.heartbeat_ms()), &client});
   }
 
   void Join() {
@@ -300,7 +300,7 @@ class Load {
       Client* client = clients_.back().get();
       client->Join([this, client, &joined] {
         ++joined;
-        BeatLater(*client);
+        HeartbeatLater(*client);
       });
       DriveUntil([&] { return clients_.size() - joined < kAtOnce; });
     }
@@ -312,11 +312,13 @@ class Load {
     long held = 0;
     for (auto& client : clients_) {
       ++open;
-      client->Exchange(kHeld, shards, 60'000, {}, [&](Client& answered, const auto& response) {
-        --open;
-        for (const pb::Shard& shard : response.shards()) answered.held().push_back(shard.lease());
-        held += response.shards_size();
-      });
+      client->ReportAndLease(kHeld, shards, 60'000, {},
+                             [&](Client& answered, const auto& response) {
+                               --open;
+                               for (const pb::Shard& shard : response.shards())
+                                 answered.held().push_back(shard.lease());
+                               held += response.shards_size();
+                             });
       DriveUntil([&] { return open < 256; });
     }
     DriveUntil([&] { return open == 0; });
@@ -346,23 +348,24 @@ class Load {
       idle.pop_front();
       ++call;
       ++open;
-      client->Exchange(kFlow, kShards, 1000, std::exchange(leases[client], {}),
-                       [&, due](Client& answered, const auto& response) {
-                         --open;
-                         shards += response.shards_size();
-                         const std::chrono::duration<double, std::milli> took = Clock::now() - due;
-                         latencies.push_back(took.count());
-                         for (const pb::Shard& shard : response.shards()) {
-                           leases[&answered].push_back(shard.lease());
-                         }
-                         idle.push_back(&answered);
-                       });
+      client->ReportAndLease(kFlow, kShards, 1000, std::exchange(leases[client], {}),
+                             [&, due](Client& answered, const auto& response) {
+                               --open;
+                               shards += response.shards_size();
+                               const std::chrono::duration<double, std::milli> took =
+                                   Clock::now() - due;
+                               latencies.push_back(took.count());
+                               for (const pb::Shard& shard : response.shards()) {
+                                 leases[&answered].push_back(shard.lease());
+                               }
+                               idle.push_back(&answered);
+                             });
     }
     const double took = std::chrono::duration<double>(Clock::now() - begin).count();
     for (auto& [client, held] : leases) {
       if (held.empty()) continue;
       ++open;
-      client->Exchange(kFlow, 0, 0, std::move(held), [&](Client&, const auto&) { --open; });
+      client->ReportAndLease(kFlow, 0, 0, std::move(held), [&](Client&, const auto&) { --open; });
     }
     DriveUntil([&] { return open == 0; });
     std::sort(latencies.begin(), latencies.end());
@@ -379,18 +382,20 @@ class Load {
 
   // Asks for what others lose, until that has come.
   void AskForLost(Client& client, long count) {
-    client.Exchange(kHeld, 2, 600'000, {}, [this, count](Client& answered, const auto& response) {
-      for (const pb::Shard& shard : response.shards()) answered.held().push_back(shard.lease());
-      regained_ += response.shards_size();
-      if (regained_ < count) AskForLost(answered, count);
-    });
+    client.ReportAndLease(kHeld, 2, 600'000, {},
+                          [this, count](Client& answered, const auto& response) {
+                            for (const pb::Shard& shard : response.shards())
+                              answered.held().push_back(shard.lease());
+                            regained_ += response.shards_size();
+                            if (regained_ < count) AskForLost(answered, count);
+                          });
   }
 
   void WaitFor(long count) {
     for (auto& client : clients_) AskForLost(*client, count);
     // The answers to heartbeats that were sent after them say that the master has them.
     size_t answered = 0;
-    for (auto& client : clients_) client->Beat([&] { ++answered; });
+    for (auto& client : clients_) client->Heartbeat([&] { ++answered; });
     DriveUntil([&] { return answered == clients_.size(); });
     Say("waiting");
     DriveUntil([&] { return regained_ >= count; });
@@ -405,23 +410,23 @@ class Load {
   }
 
   void Finish(Client& client, size_t& finished) {
-    client.Exchange(kHeld, 1, 60'000, std::exchange(client.held(), {}),
-                    [this, &finished](Client& answered, const auto& response) {
-                      if (response.answer() == pb::ExchangeResponse::FINISHED) {
-                        ++finished;
-                        return;
-                      }
-                      for (const pb::Shard& shard : response.shards()) {
-                        answered.held().push_back(shard.lease());
-                      }
-                      Finish(answered, finished);
-                    });
+    client.ReportAndLease(kHeld, 1, 60'000, std::exchange(client.held(), {}),
+                          [this, &finished](Client& answered, const auto& response) {
+                            if (response.answer() == pb::ReportAndLeaseResponse::FINISHED) {
+                              ++finished;
+                              return;
+                            }
+                            for (const pb::Shard& shard : response.shards()) {
+                              answered.held().push_back(shard.lease());
+                            }
+                            Finish(answered, finished);
+                          });
   }
 
   const Options& options_;
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::priority_queue<Due> beats_;
+  std::priority_queue<Due> heartbeats_;
   int registered_ = 0;
   long regained_ = 0;
 };

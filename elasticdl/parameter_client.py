@@ -48,7 +48,7 @@ _TensorGradient = tuple[int, Floats, float]
 
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
-# Of a client's own batches. No master gives it, and none can outdate it.
+# The lease of a client's own batches. No master gives it out, and none can outdate it.
 OWN_LEASE = 2**64 - 1
 
 
@@ -315,7 +315,7 @@ class ParameterClient:
 
     def __init__(self, servers: str | Iterable[str], *, token: str | None = None,
                  token_file: str | os.PathLike[str] | None = None, transport: str = "auto",
-                 patience: float = 600.0, caller: str | None = None,
+                 timeout: float = 600.0, caller: str | None = None,
                  consistency: Mapping[str, Any] | None = None, managed: bool = False) -> None:
         """Connects, and waits for servers that are not there yet.
 
@@ -323,7 +323,7 @@ class ParameterClient:
         token, token_file: what the servers were given by --token_file, or the file.
         transport: "tcp", "shm" (shared memory), or "auto": shared memory with the servers of this
             machine that can be reached so, TCP with all others.
-        patience: calls fail when a server brings nothing for so many seconds, whether it is away,
+        timeout: calls fail when a server brings nothing for so many seconds, whether it is away,
             hangs or keeps a request waiting. math.inf: they wait as long as it takes.
         caller: who this is, in messages of the server.
         consistency: of `declare`, where it is not given there.
@@ -331,8 +331,8 @@ class ParameterClient:
             server that was started anew is an error with code ABORTED, once in each thread, before
             its untrained rows are read.
         """
-        if math.isnan(patience) or patience < 0:
-            raise ValueError(f"patience is {patience}; it must be at least 0 seconds")
+        if math.isnan(timeout) or timeout < 0:
+            raise ValueError(f"timeout is {timeout}; it must be at least 0 seconds")
         if transport not in ("auto", "tcp", "shm"):
             raise ValueError(f'transport is {transport!r}; it is "auto", "tcp" or "shm"')
         if token is not None and token_file is not None:
@@ -344,7 +344,7 @@ class ParameterClient:
             servers = servers.split(",")
         self._native = _native.Client(
             [_address(server) for server in servers], token or "",
-            caller or f"process {os.getpid()}", transport, float(patience), managed)
+            caller or f"process {os.getpid()}", transport, float(timeout), managed)
         # Also at the end of the program: no thread is left behind.
         self._closing = weakref.finalize(self, self._native.close)
         self._consistency = dict(consistency or {})

@@ -40,7 +40,7 @@ def job_client(**options: Any) -> ParameterClient:
     if not servers:
         raise RuntimeError("this process is no replica of a job with parameter servers: start it "
                            "with `elasticdl train --ps_program=elasticdl --num_ps_pods=N ...`")
-    options.setdefault("patience", math.inf)
+    options.setdefault("timeout", math.inf)
     options.setdefault("managed", True)
     options.setdefault("consistency", json.loads(os.environ.get("ELASTICDL_CONSISTENCY", "{}")))
     return ParameterClient(servers, token_file=os.environ.get("ELASTICDL_TOKEN_FILE"), **options)
@@ -59,24 +59,24 @@ class ShardTrainer:
 
     def __init__(self, client: ParameterClient, dataset: str, *, size: int, batch_size: int,
                  epochs: int = 1, batches_per_shard: int = 0, shuffle_records: bool = False,
-                 shuffle_shards: bool = False, in_flight: int = 1, max_ahead: int | None = None,
+                 shuffle_shards: bool = False, in_flight: int = 1, max_staleness: int | None = None,
                  master: Any = None) -> None:
         """client: a `ParameterClient` that has declared its parameters.
         dataset, size, batch_size, epochs, batches_per_shard, shuffle_...: what is trained, as the
             first worker registers it; the others get that.
         in_flight: how many pushes may be on their way while the next batch is computed.
-        max_ahead: a worker that has trained so many batches more than the slowest waits for it;
-            0: none does; unless said, the job's --max_ahead.
+        max_staleness: a worker that has trained so many batches more than the slowest waits for it;
+            0: none does; unless said, the job's --max_staleness.
         """
         if in_flight < 1:
             raise ValueError(f"in_flight is {in_flight}; it must be at least 1")
-        if max_ahead is None:
-            max_ahead = int(os.environ.get("ELASTICDL_MAX_AHEAD", "0"))
-        if max_ahead < 0:
-            raise ValueError(f"max_ahead is {max_ahead}; it must be at least 0")
+        if max_staleness is None:
+            max_staleness = int(os.environ.get("ELASTICDL_MAX_STALENESS", "0"))
+        if max_staleness < 0:
+            raise ValueError(f"max_staleness is {max_staleness}; it must be at least 0")
         self._client = client
         self._in_flight = in_flight
-        self._max_ahead = max_ahead
+        self._max_staleness = max_staleness
         self._trained = 0
         self._is_awaited = False  # others wait for this one
         self._ps_epoch = 0  # of the job's parameter servers, as the master told it last
@@ -94,7 +94,7 @@ class ShardTrainer:
         held: dict[int, Shard] = {}
         pause = _SHORTEST_REOPEN_S
         while True:
-            answered = self._exchange(reports)
+            answered = self._report_and_lease(reports)
             self._ps_epoch = max(self._ps_epoch, answered.ps_epoch)
             for report in reports:
                 if report.lease not in answered.reopen:
@@ -125,14 +125,14 @@ class ShardTrainer:
         # otherwise the report is about a lease that is over, and has no effect.
         return Report(shard.lease, ShardOutcome.GIVEN_BACK)
 
-    def _exchange(self, reports: Iterable[Report]) -> Any:
+    def _report_and_lease(self, reports: Iterable[Report]) -> Any:
         if self._is_awaited:  # who has to wait here is no longer awaited
-            return self._master.exchange(reports, self._spec.name, wait_s=0)
-        return self._master.exchange(reports, self._spec.name)
+            return self._master.report_and_lease(reports, self._spec.name, wait_s=0)
+        return self._master.report_and_lease(reports, self._spec.name)
 
-    def _keep_pace(self) -> None:
-        if self._max_ahead:
-            self._master.pace(self._trained, self._max_ahead)
+    def _wait_for_slowest(self) -> None:
+        if self._max_staleness:
+            self._master.report_progress(self._trained, self._max_staleness)
             self._is_awaited = True
         self._trained += 1
 
@@ -176,7 +176,7 @@ class ShardTrainer:
                 outcome = waiting.popleft().result().outcome
                 if outcome not in _DONE:
                     break
-            self._keep_pace()
+            self._wait_for_slowest()
             begin = batch * self._spec.batch_size
             gradients = train(records[begin:begin + self._spec.batch_size])
             waiting.append(self._client.push_async(**gradients, at=(shard.lease, key, batch)))

@@ -21,7 +21,7 @@ namespace {
 
 using namespace backend::kubernetes;
 
-constexpr std::chrono::minutes kPatience{3};
+constexpr std::chrono::minutes kTimeout{3};
 constexpr std::chrono::seconds kPause{2};
 
 std::string Variable(const char* name) {
@@ -48,7 +48,7 @@ class Cleanup final : public ClusterCleanup {
   }
 
   Status DeleteReplicas() override {
-    const Time deadline = clock_.Now() + kPatience;
+    const Time deadline = clock_.Now() + kTimeout;
     while (true) {
       Status done = DeleteOnce();
       if (done.ok() || clock_.Now() >= deadline) return done;

@@ -69,7 +69,7 @@ ClusterMaster::ClusterMaster(const job::JobSpec& job, const job::ClusterOptions&
       lease_(connection_, kube::RealTiming(boot_clock_),
              {.key = pod_.key(), .identity = pod_.uid()}),
       recorder_(connection_, timing_, {.component = "elasticdl-master", .instance = pod_.name()}) {
-  board_ = std::make_unique<backend::kubernetes::StatusBoard>(connection_, timing_, pod_.key());
+  board_ = std::make_unique<backend::kubernetes::StatusPublisher>(connection_, timing_, pod_.key());
   const bool never = options.restart_policy == "Never";
   backend_ = std::make_unique<KubernetesBackend>(
       connection_, timing_, maker_,

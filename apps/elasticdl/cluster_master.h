@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "backend/kubernetes/kubernetes_backend.h"
-#include "backend/kubernetes/status_board.h"
+#include "backend/kubernetes/status_publisher.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "job/cluster_options.h"
@@ -60,7 +60,7 @@ class ClusterMaster {
   const backend::kubernetes::PodMaker maker_;
   kube::LeaseHolder lease_;
   kube::EventRecorder recorder_;
-  std::unique_ptr<backend::kubernetes::StatusBoard> board_;
+  std::unique_ptr<backend::kubernetes::StatusPublisher> board_;
   std::unique_ptr<backend::kubernetes::KubernetesBackend> backend_;
   std::jthread lease_keeper_;
   std::jthread recorder_thread_;

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "apps/elasticdl/cluster_master.h"
-#include "apps/elasticdl/server_hands.h"
+#include "apps/elasticdl/ps_controller.h"
 #include "backend/local/agent.h"
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
@@ -33,9 +33,9 @@
 #include "job/job_spec.h"
 #include "job/train_flags.h"
 #include "master/core.h"
-#include "master/hands.h"
 #include "master/ledger.h"
 #include "master/loop.h"
+#include "master/replica_launcher.h"
 #include "master/server.h"
 #include "master/status_writer.h"
 #include "master/submission.h"
@@ -199,7 +199,7 @@ class Master {
     EDL_RETURN_IF_ERROR(core.Commit());
 
     const std::string address = (cluster_ != nullptr ? "0.0.0.0:" : "127.0.0.1:") + setting_.port;
-    master::Hands hands(
+    master::ReplicaLauncher launcher(
         backend, setting_.job,
         {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
          .token_file = setting_.token_file.string(),
@@ -211,7 +211,8 @@ class Master {
         [this](const job::JobView& view, bool durable) { Show(view, durable); });
     master::Loop loop(
         core, clock_,
-        {.commands = [&](std::vector<master::Command> commands) { hands.Do(std::move(commands)); },
+        {.commands =
+             [&](std::vector<master::Command> commands) { launcher.Do(std::move(commands)); },
          .server_commands =
              [&](std::vector<master::ServerCommand> commands) {
                if (servers_ != nullptr) servers_->Do(std::move(commands));
@@ -225,7 +226,7 @@ class Master {
                            }),
          .fence = cluster_ == nullptr ? nullptr
                                       : std::function<void()>([&] { cluster_->AwaitLedger(); }),
-         .scan = [&](std::vector<std::string> replicas) { hands.Scan(std::move(replicas)); }});
+         .scan = [&](std::vector<std::string> replicas) { launcher.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          master::Server::Start(address, setting_.token, setting_.job, core));
     if (setting_.job.own_ps) {
@@ -234,9 +235,9 @@ class Master {
             "gradients are applied one by one, and none is refused as stale: synchronous rounds "
             "need --use_async=false and --grads_to_wait of 2 or more");
       }
-      servers_ = MakeServerHands(loop, backend);
+      servers_ = MakePsController(loop, backend);
     }
-    hands.Start(
+    launcher.Start(
         [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
           OnEvent(event);
           loop.Post([event, last_lines = std::move(last_lines)](master::Core& core) {
@@ -284,7 +285,7 @@ class Master {
 
   // Published clients are known by their hosts, which the backend has to tell first; a call that
   // comes sooner waits in the server's queue.
-  static constexpr std::chrono::seconds kSyncPatience{10};
+  static constexpr std::chrono::seconds kSyncTimeout{10};
 
   // Folders that parameter servers may save to and restore from.
   std::vector<std::string> CheckpointRoots() const {
@@ -297,12 +298,12 @@ class Master {
     return roots;
   }
 
-  std::unique_ptr<ServerHands> MakeServerHands(master::Loop& loop, backend::Backend& backend) {
+  std::unique_ptr<PsController> MakePsController(master::Loop& loop, backend::Backend& backend) {
     const std::filesystem::path given = setting_.job.checkpoint_dir;
-    ServerHands::Answers answers;
-    answers.greeted = [&loop](uint64_t number, const Result<master::Greeting>& greeting) {
-      loop.Post([number, greeting](master::Core& core) {
-        core.parameters().OnGreeted(number, greeting, core.now());
+    PsController::Answers answers;
+    answers.probed = [&loop](uint64_t number, const Result<master::ProbeReply>& reply) {
+      loop.Post([number, reply](master::Core& core) {
+        core.parameters().OnProbed(number, reply, core.now());
         core.Tick();
       });
     };
@@ -325,11 +326,11 @@ class Master {
         core.parameters().OnAlive(index, incarnation, core.now());
       });
     };
-    return std::make_unique<ServerHands>(
-        ServerHands::Options{.servers = setting_.job.num_ps,
-                             .token = setting_.token,
-                             .folder = given.empty() ? setting_.folder / "checkpoints"
-                                                     : given / setting_.job.job_name},
+    return std::make_unique<PsController>(
+        PsController::Options{.servers = setting_.job.num_ps,
+                              .token = setting_.token,
+                              .folder = given.empty() ? setting_.folder / "checkpoints"
+                                                      : given / setting_.job.job_name},
         [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); },
         std::move(answers), clock_);
   }
@@ -337,9 +338,9 @@ class Master {
   // The locks of a master that is gone may live on at a file server for a minute or two.
   Result<master::Ledger> OpenLedger() {
     constexpr std::chrono::seconds kPause{2};
-    const Duration patience = cluster_ != nullptr ? Duration(std::chrono::minutes(5))
-                                                  : Duration(std::chrono::seconds(10));
-    const Time deadline = clock_.Now() + patience;
+    const Duration timeout = cluster_ != nullptr ? Duration(std::chrono::minutes(5))
+                                                 : Duration(std::chrono::seconds(10));
+    const Time deadline = clock_.Now() + timeout;
     while (true) {
       Result<master::Ledger> ledger = master::OpenLedger(setting_.folder, setting_.job);
       if (ledger.status().code() != Code::kUnavailable || clock_.Now() >= deadline) return ledger;
@@ -378,7 +379,7 @@ class Master {
             if (!scaled.ok()) LOG_WARNING("{} workers: {}", workers, scaled.message());
           });
         });
-    const auto deadline = std::chrono::steady_clock::now() + kSyncPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kSyncTimeout;
     const MutexLock lock(mutex_);
     while (!synced_) {
       if (!changed_.WaitUntil(mutex_, deadline)) break;
@@ -389,7 +390,7 @@ class Master {
   const Setting& setting_;
   const Clock& clock_;
   std::unique_ptr<ClusterMaster> cluster_;  // null: this machine
-  std::unique_ptr<ServerHands> servers_;    // null: parameters are not our business
+  std::unique_ptr<PsController> servers_;   // null: parameters are not our business
   Mutex mutex_;
   CondVar changed_;
   bool synced_ GUARDED_BY(mutex_) = false;

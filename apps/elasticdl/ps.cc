@@ -33,10 +33,10 @@ constexpr int kFailed = 1;
 constexpr int kBadFlags = 2;
 constexpr std::string_view kRootFlag = "checkpoint_root";
 // For what is under way when the process is told to end. Storage that does not answer has no more.
-constexpr std::chrono::seconds kEndPatience{5};
+constexpr std::chrono::seconds kEndTimeout{5};
 // Connections to the HTTP port, each with a thread while its request is read and answered.
 constexpr size_t kMostRequests = 64;
-constexpr std::chrono::seconds kRequestPatience{5};
+constexpr std::chrono::seconds kRequestTimeout{5};
 
 FlagTable PsFlags() {
   const auto lanes = std::to_string(std::clamp(UsableCpus(), 1U, 16U));
@@ -250,8 +250,8 @@ class Metrics {
  private:
   Metrics(ps::Server& server, const std::string& token) {
     http_.new_task_queue = [] { return new ThreadPerConnection; };  // NOLINT: it takes it over
-    http_.set_read_timeout(kRequestPatience);
-    http_.set_write_timeout(kRequestPatience);
+    http_.set_read_timeout(kRequestTimeout);
+    http_.set_write_timeout(kRequestTimeout);
     http_.set_keep_alive_max_count(1);
     http_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
@@ -357,10 +357,10 @@ int RunPs(int argc, char** argv) {
   int signal = 0;
   sigwait(&signals, &signal);
   if (!options->managed || signal != SIGTERM) {
-    EndWithin(kEndPatience, 0);
+    EndWithin(kEndTimeout, 0);
     return 0;
   }
-  EndWithin(std::chrono::seconds(flags->Int("leave_secs")) + kEndPatience, kFailed);
+  EndWithin(std::chrono::seconds(flags->Int("leave_secs")) + kEndTimeout, kFailed);
   LeaveJob(**server, signals, std::chrono::seconds(flags->Int("leave_secs")));
   metrics.reset();
   EndBySignal(SIGTERM);

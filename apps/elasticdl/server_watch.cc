@@ -17,9 +17,9 @@ using ps_client::Request;
 
 constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr std::chrono::seconds kDial{1};
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kTimeout{5};
 // For servers that nobody has let serve: a lane that is being restored has no time to answer.
-constexpr std::chrono::milliseconds kPatienceBefore{500};
+constexpr std::chrono::milliseconds kTimeoutBefore{500};
 constexpr int kPollMs = 100;
 // A server closes a connection that says Hello 64 times and never for which lane it is.
 constexpr int kMostHellos = 60;
@@ -27,22 +27,22 @@ constexpr int kMostHellos = 60;
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // Waits for the answer to the Hello with which a connection begins.
-Result<wire::Welcome> AwaitWelcome(Link& link, Duration patience, const Clock& clock,
+Result<wire::Welcome> AwaitWelcome(Link& link, Duration timeout, const Clock& clock,
                                    const std::atomic<bool>& stop) {
   const Time begin = clock.Now();
   while (true) {
     EDL_RETURN_IF_ERROR(link.Pump());
     if (link.idle()) return link.welcome();
     if (stop) return Cancelled("the master ends");
-    if (clock.Now() - begin > patience) return DeadlineExceeded("no answer");
+    if (clock.Now() - begin > timeout) return DeadlineExceeded("no answer");
     pollfd waiting{.fd = link.fd(), .events = link.events(), .revents = 0};
     poll(&waiting, 1, kPollMs);
-    link.Woken();
+    link.OnReady();
   }
 }
 
 // Moves all links until every request is done, and gives up those that are not.
-Status Finish(const std::vector<Link*>& links, std::vector<Request>& requests, Duration patience,
+Status Finish(const std::vector<Link*>& links, std::vector<Request>& requests, Duration timeout,
               const Clock& clock, const std::atomic<bool>& stop) {
   const Time begin = clock.Now();
   const auto move = [&]() -> Status {
@@ -58,9 +58,9 @@ Status Finish(const std::vector<Link*>& links, std::vector<Request>& requests, D
       }
       if (waiting.empty()) return Ok();
       if (stop) return Cancelled("the master ends");
-      if (clock.Now() - begin > patience) return DeadlineExceeded("no answer");
+      if (clock.Now() - begin > timeout) return DeadlineExceeded("no answer");
       poll(waiting.data(), waiting.size(), kPollMs);
-      for (Link* const link : woken) link->Woken();
+      for (Link* const link : woken) link->OnReady();
     }
   };
   Status moved = move();
@@ -94,9 +94,9 @@ ServerWatch::~ServerWatch() {
   thread_.join();
 }
 
-void ServerWatch::Greet(uint64_t number) {
+void ServerWatch::Probe(uint64_t number) {
   const MutexLock lock(mutex_);
-  greetings_.push_back(number);
+  probes_.push_back(number);
   changed_.NotifyAll();
 }
 
@@ -113,38 +113,37 @@ void ServerWatch::Run() {
     Round();
     const auto next = std::chrono::steady_clock::now() + kLookEvery;
     const MutexLock lock(mutex_);
-    while (!stop_ && greetings_.empty() && serve_number_ == seen &&
-           changed_.WaitUntil(mutex_, next)) {
+    while (!stop_ && probes_.empty() && serve_number_ == seen && changed_.WaitUntil(mutex_, next)) {
     }
     seen = serve_number_;
   }
 }
 
 void ServerWatch::Round() {
-  std::deque<uint64_t> greetings;
+  std::deque<uint64_t> probes;
   Serving serve;
   uint64_t number = 0;
   {
     const MutexLock lock(mutex_);
-    std::swap(greetings, greetings_);
+    std::swap(probes, probes_);
     serve = serve_;
     number = serve_number_;
   }
   progressed_ = false;
-  // Whoever greets wants to know who has the address now. A kept connection may lead to a server
+  // Whoever probes wants to know who has the address now. A kept connection may lead to a server
   // that was given up and still answers.
-  if (!greetings.empty()) control_link_.reset();
+  if (!probes.empty()) control_link_.reset();
   const Result<wire::Welcome> welcome = AskWho();
-  for (const uint64_t greeting : greetings) {
+  for (const uint64_t reply : probes) {
     if (welcome.ok()) {
-      answers_.greeted(greeting, master::Greeting{welcome->incarnation, welcome->lanes});
+      answers_.probed(reply, master::ProbeReply{welcome->incarnation, welcome->lanes});
     } else {
-      answers_.greeted(greeting, welcome.status());
+      answers_.probed(reply, welcome.status());
     }
   }
   if (welcome.ok()) {
     answers_.alive(index_, welcome->incarnation);
-    Look(*welcome, serve, number);
+    JobSnapshot(*welcome, serve, number);
   } else {
     lanes_.clear();
   }
@@ -167,7 +166,7 @@ Result<wire::Welcome> ServerWatch::AskWho() {
     requests[0].meta = hello;
     control_link_->Send(requests[0]);
     ++hellos_;
-    EDL_RETURN_IF_ERROR(Finish({control_link_.get()}, requests, kPatience, clock_, stop_));
+    EDL_RETURN_IF_ERROR(Finish({control_link_.get()}, requests, kTimeout, clock_, stop_));
     wire::Welcome welcome;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(requests[0].answer), welcome));
     return welcome;
@@ -179,7 +178,7 @@ Result<wire::Welcome> ServerWatch::AskWho() {
     control_link_ = std::make_unique<Link>(to);
     hellos_ = 1;
     const Status connected = control_link_->Connect(kDial);
-    welcome = connected.ok() ? AwaitWelcome(*control_link_, kPatience, clock_, stop_)
+    welcome = connected.ok() ? AwaitWelcome(*control_link_, kTimeout, clock_, stop_)
                              : Result<wire::Welcome>(connected);
   }
   if (!welcome.ok()) {
@@ -199,7 +198,7 @@ Result<wire::Welcome> ServerWatch::AskWho() {
 }
 
 // Tells the server what it may do, if it does not know yet, and hears how it is.
-void ServerWatch::Look(const wire::Welcome& welcome, const Serving& serve, uint64_t number) {
+void ServerWatch::JobSnapshot(const wire::Welcome& welcome, const Serving& serve, uint64_t number) {
   if (serve != nullptr &&
       serve->incarnations.at(static_cast<size_t>(index_)) != welcome.incarnation) {
     // Another life is the master's business first.
@@ -217,8 +216,8 @@ void ServerWatch::Look(const wire::Welcome& welcome, const Serving& serve, uint6
       EDL_RETURN_IF_ERROR(TellServe(*serve, number));
     }
     EDL_ASSIGN_OR_RETURN(const job::ServerView view,
-                         AskState(welcome.incarnation, serve == nullptr ? Duration(kPatienceBefore)
-                                                                        : Duration(kPatience)));
+                         AskState(welcome.incarnation, serve == nullptr ? Duration(kTimeoutBefore)
+                                                                        : Duration(kTimeout)));
     answers_.state(view);
     return Ok();
   }();
@@ -235,14 +234,14 @@ Status ServerWatch::TellServe(const master::ServeAll& serve, uint64_t number) {
                                                     .floor = serve.floor,
                                                     .covered = serve.covered.ToJson(),
                                                     .released = serve.released.at(index)});
-  EDL_RETURN_IF_ERROR(AskLanes(wire::MessageType::kServe, meta, kPatience).status());
+  EDL_RETURN_IF_ERROR(AskLanes(wire::MessageType::kServe, meta, kTimeout).status());
   known_.serve_told = number;
   return Ok();
 }
 
-Result<job::ServerView> ServerWatch::AskState(uint64_t incarnation, Duration patience) {
+Result<job::ServerView> ServerWatch::AskState(uint64_t incarnation, Duration timeout) {
   EDL_ASSIGN_OR_RETURN(const std::vector<std::string> answers,
-                       AskLanes(wire::MessageType::kState, {}, patience));
+                       AskLanes(wire::MessageType::kState, {}, timeout));
   job::ServerView view{.index = index_, .incarnation = incarnation};
   uint64_t pulled = 0;
   uint64_t pushed = 0;
@@ -288,7 +287,7 @@ Status ServerWatch::ConnectLanes(const wire::Welcome& welcome) {
 }
 
 Result<std::vector<std::string>> ServerWatch::AskLanes(wire::MessageType type,
-                                                       const std::string& meta, Duration patience) {
+                                                       const std::string& meta, Duration timeout) {
   std::vector<Link*> links;
   std::vector<Request> requests(lanes_.size());
   for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -297,7 +296,7 @@ Result<std::vector<std::string>> ServerWatch::AskLanes(wire::MessageType type,
     lanes_[i]->Send(requests[i]);
     links.push_back(lanes_[i].get());
   }
-  EDL_RETURN_IF_ERROR(Finish(links, requests, patience, clock_, stop_));
+  EDL_RETURN_IF_ERROR(Finish(links, requests, timeout, clock_, stop_));
   std::vector<std::string> answers;
   for (Request& request : requests) {
     // The life that is meant, or nothing of it counts.

@@ -30,7 +30,7 @@ namespace edl::apps {
 class ServerWatch {
  public:
   struct Answers {
-    std::function<void(uint64_t number, Result<master::Greeting>)> greeted;
+    std::function<void(uint64_t number, Result<master::ProbeReply>)> probed;
     std::function<void(const job::ServerView&)> state;
     std::function<void(int index, uint64_t incarnation)> alive;
     // After each round, answered or not. `progressed`: since the last one the server has saved or
@@ -46,7 +46,7 @@ class ServerWatch {
   ServerWatch& operator=(const ServerWatch&) = delete;
 
   // Asks who it is as soon as it can; `number` is answered.
-  void Greet(uint64_t number);
+  void Probe(uint64_t number);
   // What the server is told from now on. `number` rises.
   void Serve(std::shared_ptr<const master::ServeAll> serve, uint64_t number);
 
@@ -66,13 +66,13 @@ class ServerWatch {
   void Round();
   // Who answers at the server's address. It has to be this server of this job.
   Result<wire::Welcome> AskWho();
-  void Look(const wire::Welcome& welcome, const Serving& serve, uint64_t number);
+  void JobSnapshot(const wire::Welcome& welcome, const Serving& serve, uint64_t number);
   Status TellServe(const master::ServeAll& serve, uint64_t number);
-  Result<job::ServerView> AskState(uint64_t incarnation, Duration patience);
+  Result<job::ServerView> AskState(uint64_t incarnation, Duration timeout);
   // Asks all lanes on connections that are kept, and makes them where there are none.
   Status ConnectLanes(const wire::Welcome& welcome);
   Result<std::vector<std::string>> AskLanes(wire::MessageType type, const std::string& meta,
-                                            Duration patience);
+                                            Duration timeout);
 
   const int index_;
   const int servers_;
@@ -82,7 +82,7 @@ class ServerWatch {
 
   Mutex mutex_;
   CondVar changed_;
-  std::deque<uint64_t> greetings_ GUARDED_BY(mutex_);
+  std::deque<uint64_t> probes_ GUARDED_BY(mutex_);
   Serving serve_ GUARDED_BY(mutex_);
   uint64_t serve_number_ GUARDED_BY(mutex_) = 0;
   std::atomic<bool> stop_ = false;

@@ -40,9 +40,9 @@ pid_t Start(const std::filesystem::path& program, const std::vector<std::string>
   _exit(kCannotStart);
 }
 
-// Waits until `child` has ended, or for `patience`. Reaps whatever else ends: as the first process
+// Waits until `child` has ended, or for `timeout`. Reaps whatever else ends: as the first process
 // of a container this one inherits it.
-std::optional<int> Await(pid_t child, std::optional<Duration> patience, bool& told_to_end) {
+std::optional<int> Await(pid_t child, std::optional<Duration> timeout, bool& told_to_end) {
   const sigset_t heard = Heard();
   while (true) {
     int status = 0;
@@ -52,8 +52,8 @@ std::optional<int> Await(pid_t child, std::optional<Duration> patience, bool& to
     }
     siginfo_t signal{};
     int taken = 0;
-    if (patience.has_value()) {
-      const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(*patience);
+    if (timeout.has_value()) {
+      const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(*timeout);
       const timespec most{.tv_sec = nanoseconds.count() / 1'000'000'000,
                           .tv_nsec = nanoseconds.count() % 1'000'000'000};
       taken = sigtimedwait(&heard, &signal, &most);

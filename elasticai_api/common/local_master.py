@@ -19,7 +19,7 @@ from elasticai_api.common.shard import (
 )
 from elasticai_api.util.log_utils import default_logger as logger
 
-_ATTEMPTS = 3  # a shard whose records fail this often is set aside
+_ATTEMPTS = 3  # a shard whose records fail this often is quarantined
 
 # (epoch, ordinal) of a shard.
 _Place = Tuple[int, int]
@@ -76,7 +76,7 @@ class LocalDataset:
             self._failures[place] = self._failures.get(place, 0) + 1
             if self._failures[place] >= _ATTEMPTS:
                 logger.error(
-                    "records %d to %d of %r failed %d times and are set aside: %s",
+                    "records %d to %d of %r failed %d times and are quarantined: %s",
                     shard.start, shard.end, self.spec.name, _ATTEMPTS, report.error,
                 )
                 return
@@ -282,7 +282,7 @@ class LocalMasterClient(PublishedCalls):
     def arrive(self, name: str, timeout_s: Optional[float] = None) -> bool:
         return True
 
-    def pace(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
+    def report_progress(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
         return True
 
     def rest(self) -> None:

@@ -81,7 +81,7 @@ class MasterClient(PublishedCalls):
         unknown_since: Optional[float] = None
         while not stale():
             asked = time.monotonic()
-            got = self._session.exchange((), dataset, at_most, _HOLD_S)
+            got = self._session.report_and_lease((), dataset, at_most, _HOLD_S)
             if got.answer == Answer.SHARDS:
                 return got.shards
             if got.answer == Answer.FINISHED:
@@ -95,22 +95,22 @@ class MasterClient(PublishedCalls):
                     time.sleep(0.1)
             else:
                 raise MasterError(
-                    f"Exchange: the master at {self._address} answered {got.answer} to a call "
-                    f"for shards of {dataset!r}, which this client does not understand"
+                    f"ReportAndLease: the master at {self._address} answered {got.answer} to a "
+                    f"call for shards of {dataset!r}, which this client does not understand"
                 )
         return []
 
-    def exchange(
+    def report_and_lease(
         self, reports: Iterable[Report], dataset: str, at_most: int = 1, wait_s: float = _HOLD_S
     ) -> Any:
         """Reports, and leases the next shards, in one call: a `session.Answered`."""
-        return self._session.exchange(reports, dataset, at_most, wait_s)
+        return self._session.report_and_lease(reports, dataset, at_most, wait_s)
 
     def report(self, reports: Iterable[Report]) -> Set[int]:
         """Reports shards, durably once it returns. The leases that were no longer ours: those
         are not counted, and others have got them."""
         reports = list(reports)
-        return self._session.exchange(reports).lost if reports else set()
+        return self._session.report_and_lease(reports).lost if reports else set()
 
     def holds(self, lease: int) -> bool:
         """Whether that lease is still this process's, as far as it knows."""
@@ -141,15 +141,15 @@ class MasterClient(PublishedCalls):
         """Whether all running workers arrived at barrier `name` in time."""
         return self._held("Arrive", "ready", timeout_s, incarnation=None, name=name)
 
-    def pace(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
+    def report_progress(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
         """Whether this process, which has trained `batches`, is in time at most `ahead` before the
         slowest of those who call this."""
-        return self._held("Pace", "ready", timeout_s, incarnation=None, batches=batches,
+        return self._held("ReportProgress", "ready", timeout_s, incarnation=None, batches=batches,
                           ahead=ahead)
 
     def rest(self) -> None:
-        """Nobody has to `pace` with this process until it calls that again."""
-        self._session.call("Pace", incarnation=None, rests=True)
+        """Nobody has to `report_progress` with this process until it calls that again."""
+        self._session.call("ReportProgress", incarnation=None, rests=True)
 
     def await_event(self, name: str, timeout_s: Optional[float] = None) -> bool:
         """Whether somebody notified `name` in time."""

@@ -67,12 +67,12 @@ def method(name: str) -> Method:
 
 
 class Answer:
-    """ExchangeResponse.Answer."""
+    """ReportAndLeaseResponse.Answer."""
 
     NOTHING, SHARDS, WAIT, FINISHED, UNKNOWN_DATASET, _, RETRY = range(7)
 
 
 class Verdict:
-    """ExchangeResponse.Verdict."""
+    """ReportAndLeaseResponse.Verdict."""
 
     ACCEPTED, LOST, REOPEN = range(3)

@@ -8,7 +8,7 @@ import time
 from typing import Any, Iterable, List, Optional, Sequence, Set
 
 from elasticai_api.common import messages
-from elasticai_api.common.connection import Connection, JoinAgain, Patience, Unreachable
+from elasticai_api.common.connection import Connection, JoinAgain, Timeout, Unreachable
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.identity import Identity
 from elasticai_api.common.shard import Report, Shard
@@ -21,9 +21,9 @@ _MUTE_S = 30.0  # without any answer for so long the connection is made anew
 
 @dataclasses.dataclass
 class Answered:
-    """What an Exchange brought. `lost` are the reported leases that were no longer ours; `reopen`
-    those that still are: parameter servers may have lost what was pushed of them. `ps_epoch` is the
-    current epoch of the job's own parameter servers, 0 where there are none."""
+    """The result of a ReportAndLease call. `lost`: reported leases that were no longer ours.
+    `reopen`: reported leases that still are, because parameter servers may have lost what was
+    pushed. `ps_epoch`: the current epoch of the job's own parameter servers, 0 without any."""
 
     answer: int
     shards: List[Shard]
@@ -34,7 +34,7 @@ class Answered:
 
 @dataclasses.dataclass
 class _Call:
-    """An Exchange under way, and how many Joins were sent before it."""
+    """A ReportAndLease under way, and how many Joins were sent before it."""
 
     ledger: int
     incarnation: int
@@ -68,7 +68,7 @@ class Session:
         self._reporting: Set[int] = set()
         self._last_number = 0
         self._unanswered: Set[int] = set()
-        self._beat_s = 1.0
+        self._heartbeat_s = 1.0
         self._last_sent = time.monotonic()
         self._threads: List[threading.Thread] = []
         self._watch_call: Optional[Any] = None
@@ -86,7 +86,7 @@ class Session:
         """Calls until there is an answer. A field `incarnation=None` is filled in.
 
         MasterError: the master refused."""
-        patience = Patience(name, self._connection.closed)
+        timeout = Timeout(name, self._connection.closed)
         while True:
             joins = self._ensure_joined()
             if "incarnation" in fields:
@@ -98,9 +98,9 @@ class Session:
                     name, messages.method(name).request(**fields), timeout_s
                 )
             except Unreachable as error:
-                patience.pause(error)
+                timeout.pause(error)
             except JoinAgain as error:
-                patience.pause(error)
+                timeout.pause(error)
                 self._rejoin(joins)
 
     def tell(self, name: str, timeout_s: float, /, **fields: Any) -> None:
@@ -114,33 +114,33 @@ class Session:
         except (Unreachable, JoinAgain, MasterError) as error:
             logger.debug("%s: %s", name, error)
 
-    def exchange(
+    def report_and_lease(
         self, reports: Iterable[Report], dataset: str = "", at_most: int = 0, wait_s: float = 0.0
     ) -> Answered:
         """Reports, and leases up to `at_most` shards of `dataset`, held up to `wait_s`."""
         self._ensure_joined()
         reports = list(reports)
         call = self._begin(reports)
-        patience = Patience("Exchange", self._connection.closed)
+        timeout = Timeout("ReportAndLease", self._connection.closed)
         counted: Set[int] = set()  # by an answer that asked to try the rest again
         try:
             while True:
                 if reports and not call.reports and not at_most:
                     return self._conclude(call, reports, None, counted)
                 joins = self._joins_sent
-                request = self._exchange_request(call, dataset, at_most, wait_s)
+                request = self._report_and_lease_request(call, dataset, at_most, wait_s)
                 try:
                     self._last_sent = time.monotonic()
-                    response = self._connection.attempt("Exchange", request, wait_s + CALL_S)
+                    response = self._connection.attempt("ReportAndLease", request, wait_s + CALL_S)
                     if response.answer != messages.Answer.RETRY:
                         return self._conclude(call, reports, response, counted)
                     counted |= self._accepted(call, response)
-                    patience.pause("it asked to try again")
+                    timeout.pause("it asked to try again")
                     call = self._begin_again(call, reports)
                 except Unreachable as error:
-                    patience.pause(error)
+                    timeout.pause(error)
                 except JoinAgain as error:
-                    patience.pause(error)
+                    timeout.pause(error)
                     self._rejoin(joins)
                 if not self._is_current(call):
                     call = self._begin_again(call, reports)
@@ -166,7 +166,7 @@ class Session:
             return self._membership
 
     def close(self) -> None:
-        """Leaves the job, with a second's patience; open leases go back to the master."""
+        """Leaves the job, with a second's timeout; open leases go back to the master."""
         self._connection.closed.set()
         watch = self._watch_call
         if watch is not None:
@@ -208,11 +208,13 @@ class Session:
                 self._unanswered.discard(call.number)
             self._reporting.difference_update(r.lease for r in call.reports)
 
-    def _exchange_request(self, call: _Call, dataset: str, at_most: int, wait_s: float) -> Any:
+    def _report_and_lease_request(
+        self, call: _Call, dataset: str, at_most: int, wait_s: float
+    ) -> Any:
         with self._lock:
             received = min(self._unanswered, default=self._last_number + 1) - 1
         report = messages.message("ShardReport")
-        return messages.method("Exchange").request(
+        return messages.method("ReportAndLease").request(
             incarnation=call.incarnation,
             ledger=call.ledger,
             number=call.number,
@@ -245,7 +247,8 @@ class Session:
         verdicts = list(response.verdicts) if response is not None else []
         if response is not None and len(verdicts) != len(call.reports):
             raise MasterError(
-                f"Exchange: {len(call.reports)} reports were answered by {len(verdicts)} verdicts"
+                f"ReportAndLease: {len(call.reports)} reports were answered by {len(verdicts)} "
+                "verdicts"
             )
         shards = [_shard(s) for s in response.shards] if response is not None else []
         with self._lock:
@@ -287,7 +290,7 @@ class Session:
 
     def _rejoin(self, seen: int) -> None:
         """Returns once a Join sent after the first `seen` is answered: another thread's will do."""
-        patience = Patience("Join", self._connection.closed)
+        timeout = Timeout("Join", self._connection.closed)
         known = True
         while True:
             with self._join_lock:
@@ -300,7 +303,7 @@ class Session:
                     reason: object = error
                 except JoinAgain as error:
                     reason, known = error, False
-            patience.pause(reason)
+            timeout.pause(reason)
 
     def _join(self, incarnation: int) -> None:
         with self._lock:
@@ -331,8 +334,8 @@ class Session:
                 self._ledger = response.ledger
                 self._last_number = 0
                 self._unanswered = set()
-            if response.beat_ms:
-                self._beat_s = response.beat_ms / 1000
+            if response.heartbeat_ms:
+                self._heartbeat_s = response.heartbeat_ms / 1000
         if new_life and self._watch_call is not None:
             self._watch_call.cancel()  # it watches for the life that ended
         if lost:
@@ -347,26 +350,27 @@ class Session:
         with self._lock:
             if self._threads:
                 return
-            for target, name in ((self._keep_beating, "beat"), (self._keep_watching, "watch")):
+            for target, name in ((self._keep_sending_heartbeats, "heartbeat"),
+                                 (self._keep_watching, "watch")):
                 thread = threading.Thread(target=target, name=f"elasticai-{name}", daemon=True)
                 self._threads.append(thread)
         for thread in self._threads:
             thread.start()
 
-    def _keep_beating(self) -> None:
+    def _keep_sending_heartbeats(self) -> None:
         closed = self._connection.closed
-        while not closed.wait(max(0.01, self._last_sent + self._beat_s - time.monotonic())):
-            if time.monotonic() - self._last_sent < self._beat_s:
+        while not closed.wait(max(0.01, self._last_sent + self._heartbeat_s - time.monotonic())):
+            if time.monotonic() - self._last_sent < self._heartbeat_s:
                 continue
             self._last_sent = time.monotonic()
             joins = self._joins_sent
-            request = messages.method("Beat").request(
+            request = messages.method("Heartbeat").request(
                 incarnation=self._incarnation, ledger=self._ledger
             )
             try:
-                response = self._connection.attempt("Beat", request, CALL_S)
-                if response.beat_ms:
-                    self._beat_s = response.beat_ms / 1000
+                response = self._connection.attempt("Heartbeat", request, CALL_S)
+                if response.heartbeat_ms:
+                    self._heartbeat_s = response.heartbeat_ms / 1000
             except Unreachable:
                 if time.monotonic() - self._connection.last_answer > _MUTE_S:
                     self._connection.reset()
@@ -377,7 +381,7 @@ class Session:
 
     def _keep_watching(self) -> None:
         closed = self._connection.closed
-        patience = Patience("Watch", closed)
+        timeout = Timeout("Watch", closed)
         while not closed.is_set():
             joins = self._joins_sent
             join_again = False
@@ -386,7 +390,7 @@ class Session:
                     incarnation=self._incarnation, ledger=self._ledger
                 )
                 for membership in self._connection.stream("Watch", request, self._watching):
-                    patience = Patience("Watch", closed)
+                    timeout = Timeout("Watch", closed)
                     with self._membership_changed:
                         self._membership = membership
                         self._membership_changed.notify_all()
@@ -400,7 +404,7 @@ class Session:
                 if not closed.is_set():
                     logger.error("%s", error)
             try:
-                patience.pause(reason)
+                timeout.pause(reason)
             except MasterError:
                 return
             # A master that knows this incarnation needs no Join, which would cross the answers

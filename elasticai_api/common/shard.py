@@ -62,7 +62,7 @@ class Report:
     lease: int
     outcome: Outcome = Outcome.DONE
     error: str = ""
-    # Of the parameter servers, when the shard was opened there; 0: it was not.
+    # The epoch of the parameter servers when the shard was opened there. 0: it was not.
     ps_epoch: int = 0
 
 

@@ -64,7 +64,7 @@ class _Thread:
 
 
 class DataShardService:
-    """Hands out shards of a dataset and reports those that are trained. Thread-safe.
+    """Gives out shards of a dataset and reports those that are trained. Thread-safe.
 
     Takes the parameters of `build_data_shard_service`, positionally in their published order, with
     `master_client` as keyword or first, as in older programs.
@@ -149,7 +149,7 @@ class DataShardService:
             batch_size: the records in it; by default the service's batch size. A last batch that
                 was shorter is counted right all the same: no more is counted than was fetched.
             err_msg: the batch failed. Its shards are reported as failed, which hands them out
-                again a few times before they are set aside.
+                again a few times before they are quarantined.
             task_ids: count in these shards only (Shard.lease).
 
         Returns whether a shard was completed, and durably so: it will not be trained again.

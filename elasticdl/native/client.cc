@@ -56,7 +56,7 @@ T DoInterruptibly(std::atomic<bool>& stop, const std::function<Result<T>()>& act
 }
 
 ClientOptions OptionsOf(const std::vector<Client::Server>& servers, std::string token,
-                        std::string caller, const std::string& transport, double patience_seconds,
+                        std::string caller, const std::string& transport, double timeout_seconds,
                         bool follows_restarts) {
   using Transport = ClientOptions::Transport;
   // Infinity, too: the client takes whatever is longer than a century for that.
@@ -67,8 +67,8 @@ ClientOptions OptionsOf(const std::vector<Client::Server>& servers, std::string 
       .transport = transport == "tcp"   ? Transport::kTcp
                    : transport == "shm" ? Transport::kSharedMemory
                                         : Transport::kAuto,
-      .patience = std::chrono::duration_cast<Duration>(
-          std::chrono::duration<double>(std::min(patience_seconds, kLongestSeconds))),
+      .timeout = std::chrono::duration_cast<Duration>(
+          std::chrono::duration<double>(std::min(timeout_seconds, kLongestSeconds))),
       .follows_restarts = follows_restarts};
   for (const auto& [host, port] : servers) options.servers.push_back({.host = host, .port = port});
   return options;
@@ -193,9 +193,9 @@ std::tuple<int, uint64_t, bool> PendingPush::Result() {
 }
 
 Client::Client(std::vector<Server> servers, std::string token, std::string caller,
-               const std::string& transport, double patience_seconds, bool follows_restarts)
+               const std::string& transport, double timeout_seconds, bool follows_restarts)
     : arrays_(std::make_shared<std::atomic<int64_t>>(0)),
-      options_(OptionsOf(servers, std::move(token), std::move(caller), transport, patience_seconds,
+      options_(OptionsOf(servers, std::move(token), std::move(caller), transport, timeout_seconds,
                          follows_restarts)) {
   ClientOptions options = options_;
   options.stop = &stop_;
@@ -369,7 +369,7 @@ std::pair<nb::list, PulledVersions> Client::PullTensors(const std::vector<Tensor
 std::pair<uint64_t, uint64_t> Client::Open(uint64_t lease, const Shard& shard,
                                            uint64_t at_least_epoch) {
   process_.Check();
-  // Of this call and of the thread.
+  // Shared by this call and the thread.
   const auto opened = std::make_shared<ps_client::Client::Opened>();
   Wait(thread_->Start(
       [lease, key = KeyOf(shard), at_least_epoch](ps_client::Client& client) {

@@ -35,7 +35,7 @@ class PulledVersions {
  public:
   explicit PulledVersions(ps_client::Versions versions) : versions_(std::move(versions)) {}
 
-  // Of parameters that came by two pulls: the older version of each lane.
+  // The older version of each lane, for parameters that came by two pulls.
   PulledVersions Oldest(const PulledVersions& other) const;
   const ps_client::Versions& versions() const { return versions_; }
 
@@ -126,7 +126,7 @@ class Client {
   using Server = std::pair<std::string, uint16_t>;
   // Connects. "auto", "tcp" or "shm".
   Client(std::vector<Server> servers, std::string token, std::string caller,
-         const std::string& transport, double patience_seconds, bool follows_restarts);
+         const std::string& transport, double timeout_seconds, bool follows_restarts);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -33,7 +33,7 @@ NB_MODULE(_native, module) {
       .def(nb::init<std::vector<Client::Server>, std::string, std::string, const std::string&,
                     double, bool>(),
            nb::arg("servers"), nb::arg("token"), nb::arg("caller"), nb::arg("transport"),
-           nb::arg("patience"), nb::arg("follows_restarts"))
+           nb::arg("timeout"), nb::arg("follows_restarts"))
       .def("declare", &Client::Declare, nb::arg("text"), nb::arg("dims"), nb::arg("tensors"))
       .def("put", &Client::Put, nb::arg("values").noconvert())
       .def("pull", &Client::Pull, nb::arg("tables").noconvert(), nb::arg("create"))

@@ -108,7 +108,7 @@ class ClusterJobs {
   virtual Result<int> CountRunningPods(const std::string& job) = 0;
   // Names of the job's pods, the master's first.
   virtual Result<std::vector<std::string>> Pods(const std::string& job) = 0;
-  // Hands a pod's output on; with `follow` until it has ended.
+  // Passes a pod's output on; with `follow` until it has ended.
   virtual Status ReadLog(const std::string& pod, bool follow, const OnText& on_text) = 0;
   // Oldest first.
   virtual Result<std::vector<ClusterEvent>> Events(const std::string& job) = 0;

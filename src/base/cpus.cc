@@ -41,7 +41,7 @@ unsigned WithinFile(unsigned cpus, const std::filesystem::path& file) {
   return quota == "max" ? cpus : AtMost(cpus, std::atof(quota.c_str()), period);
 }
 
-// Of version 1: quota and period lie in two files.
+// The limit of cgroup version 1, where quota and period are in two files.
 unsigned WithinVersion1(unsigned cpus, const std::filesystem::path& folder) {
   const Result<std::string> quota = ReadFile(folder / "cpu.cfs_quota_us");
   const Result<std::string> period = ReadFile(folder / "cpu.cfs_period_us");

@@ -219,10 +219,10 @@ const FlagSpec* FlagTable::FindLetter(char letter) const {
 Result<const FlagSpec*> FlagTable::Resolve(std::string_view name) const {
   if (const FlagSpec* exact = Find(name)) return exact;
   if (name.empty()) return InvalidArgument("'--' is followed by no flag's name");
-  for (const bool newcomer : {false, true}) {
+  for (const bool not_in_original : {false, true}) {
     std::vector<const FlagSpec*> fits;
     for (const FlagSpec& spec : specs_) {
-      if (spec.newcomer != newcomer || spec.hidden) continue;
+      if (spec.not_in_original != not_in_original || spec.hidden) continue;
       const auto fit = [&](const std::string& full) { return full.starts_with(name); };
       if (fit(spec.name) || std::any_of(spec.aliases.begin(), spec.aliases.end(), fit)) {
         fits.push_back(&spec);

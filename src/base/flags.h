@@ -43,7 +43,7 @@ struct FlagSpec {
   bool upper_case = false;       // the value is upper-cased before it is checked
   // An abbreviation that also fits a flag without this mark means that one. For flags that came
   // later than the scripts which abbreviate.
-  bool newcomer = false;
+  bool not_in_original = false;
   bool hidden = false;  // not in help, documentation or completion
   // What may be shown of a value that holds secrets; empty: all of it.
   std::function<std::string(std::string_view)> redact = {};

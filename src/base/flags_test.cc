@@ -21,7 +21,7 @@ const FlagTable& Table() {
       {.name = "task_manager", .type = FlagType::kBool, .default_value = "true"},
       {.name = "level", .default_value = "INFO", .choices = {"DEBUG", "INFO"}, .upper_case = true},
       {.name = "max_step", .type = FlagType::kInt, .default_value = "0"},
-      {.name = "max_bad", .type = FlagType::kInt, .default_value = "0", .newcomer = true},
+      {.name = "max_bad", .type = FlagType::kInt, .default_value = "0", .not_in_original = true},
       {.name = "follow", .type = FlagType::kSwitch, .default_value = "false", .letter = 'f'},
       {.name = "where", .default_value = "here", .environment = "WHERE"},
       {.name = "secret", .redact = [](std::string_view) { return std::string("***"); }},

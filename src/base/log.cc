@@ -55,7 +55,7 @@ void WriteLog(LogLevel level, const char* file, int line, const char* function,
                   fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis,
                   kLevelNames.at(static_cast<size_t>(level)), slash != nullptr ? slash + 1 : file,
                   line, function, OneLine(message));
-  // A log that cannot be written has nowhere to complain.
+  // A log that cannot be written has nowhere to report it.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 

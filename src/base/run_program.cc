@@ -59,9 +59,9 @@ class Listener {
   Listener(const Program& program, pid_t child, ProgramEnd& end)
       : program_(program), child_(child), end_(end) {}
 
-  void Listen(const FileDescriptor& output, const FileDescriptor& complaints) {
+  void Listen(const FileDescriptor& output, const FileDescriptor& stderr_text) {
     std::array<pollfd, 3> watched = {pollfd{output.get(), POLLIN, 0},
-                                     pollfd{complaints.get(), POLLIN, 0},
+                                     pollfd{stderr_text.get(), POLLIN, 0},
                                      pollfd{program_.signals, POLLIN, 0}};
     while (watched[0].fd >= 0 || watched[1].fd >= 0) {
       const int ready = poll(watched.data(), watched.size(), MillisLeft());
@@ -71,14 +71,14 @@ class Listener {
       }
       if (MillisLeft() == 0) Insist();
       if (watched[0].revents != 0) Read(watched[0].fd, end_.output, false);
-      if (watched[1].revents != 0) Read(watched[1].fd, end_.complaints, true);
+      if (watched[1].revents != 0) Read(watched[1].fd, end_.stderr_text, true);
       if (watched[2].revents != 0) HandOn(watched[2].fd);
     }
   }
 
  private:
   // Sets `fd` to -1 at its end.
-  void Read(int& fd, std::string& text, bool is_complaint) {
+  void Read(int& fd, std::string& text, bool is_stderr) {
     std::array<char, 4096> buffer{};
     const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) return;
@@ -87,7 +87,7 @@ class Listener {
       return;
     }
     const std::string_view piece(buffer.data(), static_cast<size_t>(got));
-    if (program_.heard) program_.heard(piece, is_complaint);
+    if (program_.heard) program_.heard(piece, is_stderr);
     if (text.size() < kMostOutput) text.append(piece);
   }
 
@@ -104,7 +104,7 @@ class Listener {
   void Send(int signal) {
     kill(-child_, signal);
     last_ = signal;
-    deadline_ = std::chrono::steady_clock::now() + program_.patience;
+    deadline_ = std::chrono::steady_clock::now() + program_.timeout;
   }
 
   // A signal that comes while a program starts another is easily lost.
@@ -158,7 +158,7 @@ class Attributes {
 
 Result<ProgramEnd> RunProgram(Program program) {
   EDL_ASSIGN_OR_RETURN(Pipe output, MakePipe());
-  EDL_ASSIGN_OR_RETURN(Pipe complaints, MakePipe());
+  EDL_ASSIGN_OR_RETURN(Pipe stderr_text, MakePipe());
   FileDescriptor input;
   posix_spawn_file_actions_t actions;
   if (program.input.has_value()) {
@@ -167,7 +167,7 @@ Result<ProgramEnd> RunProgram(Program program) {
   posix_spawn_file_actions_init(&actions);
   if (input.valid()) posix_spawn_file_actions_adddup2(&actions, input.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output.in.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, complaints.in.get(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stderr_text.in.get(), STDERR_FILENO);
   pid_t child = 0;
   const int error = posix_spawnp(
       &child, program.command.front().c_str(), &actions, Attributes(program.signals >= 0).get(),
@@ -177,9 +177,9 @@ Result<ProgramEnd> RunProgram(Program program) {
     return StatusFromErrno(error, fmt::format("running {}", program.command.front()));
   }
   output.in.Close();
-  complaints.in.Close();
+  stderr_text.in.Close();
   ProgramEnd end;
-  Listener(program, child, end).Listen(output.out, complaints.out);
+  Listener(program, child, end).Listen(output.out, stderr_text.out);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

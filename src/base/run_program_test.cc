@@ -22,7 +22,7 @@ TEST(RunProgram, TellsHowItEndedAndWhatItSaid) {
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->code, 3);
   EXPECT_EQ(end->output, "hello\n");
-  EXPECT_EQ(end->complaints, "no\n");
+  EXPECT_EQ(end->stderr_text, "no\n");
 }
 
 TEST(RunProgram, HandsOnMoreInputThanAPipeHolds) {
@@ -43,8 +43,8 @@ TEST(RunProgram, IsHeardWhileItWrites) {
                    "echo one; echo two >&2; until [ -e \"$0\" ]; do sleep 0.01; done; exit 5",
                    heard_file.string()},
        .environment = {"PATH=/usr/bin:/bin"},
-       .heard = [&](std::string_view text, bool is_complaint) {
-         said += (is_complaint ? "!" : "") + std::string(text);
+       .heard = [&](std::string_view text, bool is_stderr) {
+         said += (is_stderr ? "!" : "") + std::string(text);
          if (said.find("one") != std::string::npos && said.find("!two") != std::string::npos) {
            EXPECT_TRUE(WriteFileAtomically(heard_file, "").ok());
          }
@@ -53,12 +53,12 @@ TEST(RunProgram, IsHeardWhileItWrites) {
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->code, 5);
   EXPECT_EQ(end->output, "one\n");
-  EXPECT_EQ(end->complaints, "two\n");
+  EXPECT_EQ(end->stderr_text, "two\n");
 }
 
 // Runs a script, and sends this process a signal when it has said something.
 Result<ProgramEnd> ShellWithSignal(const std::string& script, int signal,
-                                   std::chrono::milliseconds patience) {
+                                   std::chrono::milliseconds timeout) {
   // Blocked here as whoever makes a signalfd blocks it, but not in the program.
   sigset_t mask;
   sigemptyset(&mask);
@@ -71,7 +71,7 @@ Result<ProgramEnd> ShellWithSignal(const std::string& script, int signal,
                   .environment = {"PATH=/usr/bin:/bin"},
                   .heard = [&](std::string_view, bool) { kill(getpid(), signal); },
                   .signals = signals.get(),
-                  .patience = patience});
+                  .timeout = timeout});
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return end;
 }

@@ -19,7 +19,7 @@ import traceback
 
 
 class Refusal(Exception):
-    """Something that the user is to mend, in our words."""
+    """Something that the user has to fix, in our words."""
 
 
 def place_of(error, path):
@@ -74,7 +74,7 @@ def run(path, templates):
 
 
 def main():
-    # What the file prints is for people; the answer goes where they do not look.
+    # What the file prints is for people; the answer goes where they do not snapshot.
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     path = sys.argv[1]

@@ -5,7 +5,7 @@
 
 #include "cli/findings.h"
 #include "cli/gather_flags.h"
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/submission.h"
 #include "cli/this_machine.h"
 #include "cli/train_on_cluster.h"

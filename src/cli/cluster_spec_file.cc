@@ -33,7 +33,7 @@ Result<json> Adapt(const Platform& platform, const std::string& file, const json
   Result<json> answer = job::ParseJson(end->output);
   if (end->code != 0 || !answer.ok() || !answer->is_object()) {
     return FailedPrecondition("python3 ended with code {}: {}", end->code,
-                              LastLineOf(end->complaints));
+                              LastLineOf(end->stderr_text));
   }
   if (answer->contains("error")) {
     return InvalidArgument("{}", job::ScalarText(answer->at("error")).value());

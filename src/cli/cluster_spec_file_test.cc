@@ -97,7 +97,7 @@ TEST_F(ClusterSpecFileTest, SaysWhatPythonSays) {
   EXPECT_EQ(Train(), kExitUsage);
   EXPECT_EQ(fake_.err(), "elasticdl: --cluster_spec=" + file_ + ": line 7: KeyError: 'zone'\n");
   fake_.programs["python3"] = [](const auto&) -> Result<ProgramEnd> {
-    return ProgramEnd{.code = 139, .complaints = "one\nSegmentation fault\n"};
+    return ProgramEnd{.code = 139, .stderr_text = "one\nSegmentation fault\n"};
   };
   EXPECT_EQ(Train(), kExitFailed);
   EXPECT_THAT(fake_.err(), HasSubstr("python3 ended with code 139: Segmentation fault"));

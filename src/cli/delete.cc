@@ -1,28 +1,28 @@
 #include "cli/answer.h"
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
 namespace {
 
-Status Delete(Platform& platform, const Place& place) {
-  EDL_ASSIGN_OR_RETURN(const Look look, LookAt(platform, place));
-  if (look.standing == Standing::kRunning) {
+Status Delete(Platform& platform, const JobLocation& location) {
+  EDL_ASSIGN_OR_RETURN(const JobSnapshot snapshot, TakeSnapshot(platform, location));
+  if (snapshot.liveness == Liveness::kRunning) {
     return FailedPrecondition("job {0} is running; stop it first with `elasticdl stop {0}`",
-                              place.name);
+                              location.name);
   }
-  if (place.folder.has_value()) return JobStore(platform.home).Remove(*place.folder);
-  return place.cluster->Delete(place.name);
+  if (location.folder.has_value()) return JobStore(platform.home).Remove(*location.folder);
+  return location.cluster->Delete(location.name);
 }
 
 }  // namespace
 
 int DeleteJob(Platform& platform, const FlagValues& flags) {
-  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
-  if (!place.ok()) return Fail(platform, place.status());
-  if (Status status = Delete(platform, *place); !status.ok()) return Fail(platform, status);
-  return Answer(platform, flags, {{"job", place->name}, {"state", "deleted"}},
-                fmt::format("job {} is deleted", place->name));
+  const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
+  if (!location.ok()) return Fail(platform, location.status());
+  if (Status status = Delete(platform, *location); !status.ok()) return Fail(platform, status);
+  return Answer(platform, flags, {{"job", location->name}, {"state", "deleted"}},
+                fmt::format("job {} is deleted", location->name));
 }
 
 }  // namespace edl::cli

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/format.h"
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
@@ -13,8 +13,8 @@ std::string AsText(const std::vector<backend::ClusterEvent>& events) {
       {"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}};
   for (const backend::ClusterEvent& event : events) {
     const std::string times = event.count > 1 ? fmt::format(" (x{})", event.count) : "";
-    rows.push_back(
-        {event.when, event.type, event.reason, event.object, Harmless(event.message) + times});
+    rows.push_back({event.when, event.type, event.reason, event.object,
+                    EscapeControlChars(event.message) + times});
   }
   return Columns(rows);
 }
@@ -35,14 +35,14 @@ std::string AsJson(const std::vector<backend::ClusterEvent>& events) {
 }  // namespace
 
 int ShowEvents(Platform& platform, const FlagValues& flags) {
-  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
-  if (!place.ok()) return Fail(platform, place.status());
-  if (place->folder.has_value()) {
+  const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
+  if (!location.ok()) return Fail(platform, location.status());
+  if (location->folder.has_value()) {
     return Fail(platform, FailedPrecondition("job {0} runs on this machine, where what happens is "
                                              "told by `elasticdl logs {0} master`",
-                                             place->name));
+                                             location->name));
   }
-  const auto events = place->cluster->Events(place->name);
+  const auto events = location->cluster->Events(location->name);
   if (!events.ok()) return Fail(platform, events.status());
   platform.out << (flags.String("output") == "json" ? AsJson(*events) : AsText(*events));
   platform.out.flush();

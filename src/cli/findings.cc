@@ -44,9 +44,9 @@ std::string FindingsText(const std::vector<Finding>& findings, bool color) {
     const std::string_view verdict = NameOf(one.verdict);
     out += Colored(verdict, ColorOf(one.verdict), color) +
            std::string(kVerdictWidth - verdict.size(), ' ') +
-           Harmless(fmt::format("{}: {}", one.what, one.detail)) + "\n";
+           EscapeControlChars(fmt::format("{}: {}", one.what, one.detail)) + "\n";
     if (one.fix.empty()) continue;
-    out += std::string(kVerdictWidth, ' ') + "fix: " + Harmless(one.fix) + "\n";
+    out += std::string(kVerdictWidth, ' ') + "fix: " + EscapeControlChars(one.fix) + "\n";
   }
   const int64_t missing = CountOf(findings, Verdict::kMissing);
   const int64_t unknown = CountOf(findings, Verdict::kCannotTell);

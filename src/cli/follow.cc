@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "cli/format.h"
+#include "cli/job_snapshot.h"
+#include "cli/last_log_message.h"
 #include "cli/live_line.h"
-#include "cli/look.h"
-#include "cli/masters_last_word.h"
 #include "cli/summary.h"
 #include "client/master_client.h"
 
@@ -30,8 +30,8 @@ constexpr Duration kLiveInterval = 250ms;
 constexpr Duration kInterval = 500ms;
 // How long a signal may wait behind a master that does not answer.
 constexpr std::chrono::milliseconds kAskDeadline = 400ms;
-constexpr Duration kDetachPatience = 10s;
-constexpr Duration kStopPatience = 15s;
+constexpr Duration kDetachTimeout = 10s;
+constexpr Duration kStopTimeout = 15s;
 
 class Follower {
  public:
@@ -57,7 +57,7 @@ class Follower {
   }
 
   int LeaveRunning() {
-    while (platform_.clock.Now() - begin_ < kDetachPatience) {
+    while (platform_.clock.Now() - begin_ < kDetachTimeout) {
       if (AwaitEvent(-1, platform_.clock.Now() + kCloseInterval)) return End();
       if (Ask().ok()) break;
     }
@@ -89,7 +89,7 @@ class Follower {
     if (first) signal_ = static_cast<int>(taken.ssi_signo);
     line_.Print(first ? "stopping the job (once more: at once)" : "ending every process at once");
     if (first && AskToStop().ok()) {
-      stop_deadline_ = platform_.clock.Now() + kStopPatience;
+      stop_deadline_ = platform_.clock.Now() + kStopTimeout;
       return;
     }
     Shutdown();
@@ -160,24 +160,24 @@ class Follower {
     line_.Clear();
     platform_.out.flush();
     Result<JobEnd> end = job_.Wait();
-    Look look = ReadLook(platform_, folder_);
-    if (look.standing == Standing::kInterrupted) {
+    JobSnapshot snapshot = ReadLook(platform_, folder_);
+    if (snapshot.liveness == Liveness::kInterrupted) {
       std::string why = end.ok() ? end->reason : end.status().message();
       if (end.ok() && end->exit_code == kExitUsage) {
-        const std::string word = MastersLastWord(platform_, folder_);
+        const std::string word = LastLogMessage(platform_, folder_);
         if (!word.empty()) why = word;
-        if (NothingRan(look.view)) return NeverBegan(why.empty() ? "its log is empty" : why);
+        if (NothingRan(snapshot.view)) return NeverBegan(why.empty() ? "its log is empty" : why);
       }
-      if (!why.empty()) look.view.reason = why;
+      if (!why.empty()) snapshot.view.reason = why;
     }
-    platform_.out << Summary(look, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
+    platform_.out << Summary(snapshot, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
     platform_.out.flush();
-    return ExitCode(end, look);
+    return ExitCode(end, snapshot);
   }
 
-  int ExitCode(const Result<JobEnd>& end, const Look& look) const {
+  int ExitCode(const Result<JobEnd>& end, const JobSnapshot& snapshot) const {
     const bool succeeded =
-        look.standing == Standing::kEnded && look.view.state == job::JobState::kSucceeded;
+        snapshot.liveness == Liveness::kEnded && snapshot.view.state == job::JobState::kSucceeded;
     if (signal_ != 0 && !succeeded) return kExitSignalBase + signal_;
     if (!end.ok()) return kExitFailed;
     if (end->exit_code == kExitOk) return succeeded ? kExitOk : kExitFailed;

@@ -81,7 +81,7 @@ std::string Cut(std::string_view text, size_t width) {
   return std::string(text.substr(0, end));
 }
 
-std::string Harmless(std::string_view text) {
+std::string EscapeControlChars(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

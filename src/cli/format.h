@@ -33,6 +33,6 @@ size_t Width(std::string_view text);
 std::string Cut(std::string_view text, size_t width);
 
 // `text` without bytes that would move a terminal's cursor or change its state.
-std::string Harmless(std::string_view text);
+std::string EscapeControlChars(std::string_view text);
 
 }  // namespace edl::cli

@@ -31,7 +31,9 @@ TEST(Format, CutsBetweenCharacters) {
   EXPECT_EQ(Cut("ab", 5), "ab");
 }
 
-TEST(Format, LeavesOutWhatWouldMoveTheCursor) { EXPECT_EQ(Harmless("a\x1b[2Jb\tc\r"), "a[2Jb c"); }
+TEST(Format, LeavesOutWhatWouldMoveTheCursor) {
+  EXPECT_EQ(EscapeControlChars("a\x1b[2Jb\tc\r"), "a[2Jb c");
+}
 
 TEST(Format, ColorsOnlyWhereWanted) {
   EXPECT_EQ(Colored("ok", Color::kGood, true), "\x1b[32mok\x1b[0m");

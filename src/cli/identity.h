@@ -11,8 +11,9 @@ namespace edl::cli {
 // Gives the flags of a new job an id of its own.
 Status BeginSubmission(FlagValues& flags);
 
-// Of a job that is resumed, whose flags are those of its spec with what was typed now over them:
-// keeps the id, counts the resume, and says how much its status (`before`) knows to be completed.
+// The submission of a resumed job. Its flags are those of its spec, overridden by what was typed
+// now. Keeps the id, counts the resume, and records how much was completed according to the status
+// (`before`).
 Status ContinueSubmission(FlagValues& flags, const job::JobView& before);
 
 // The view of a job that is resumed, until its master says more.

@@ -36,7 +36,7 @@ class JobFolder {
   Result<End> ReadEnd() const;
   Result<std::string> ReadToken() const;
   Result<std::string> ReadAddress() const;
-  // Of what there is a log: replicas by name, then the agent and the master.
+  // The names that have a log: replicas by name, then the agent and the master.
   std::vector<std::string> LogNames() const;
 
  private:

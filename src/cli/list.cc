@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/format.h"
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 
@@ -15,23 +15,24 @@ std::string RecordsText(const job::JobView& view) {
   return fmt::format("{} of {}", Count(records.done), Count(records.total));
 }
 
-std::string AsText(const std::vector<Look>& looks) {
+std::string AsText(const std::vector<JobSnapshot>& looks) {
   if (looks.empty()) return "There are no jobs.\n";
   std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "RECORDS", "STARTED", "REPLICAS"}};
-  for (const Look& look : looks) {
-    std::string last = look.standing == Standing::kRunning ? ReplicasByState(look.view)
-                                                           : Harmless(look.view.reason);
-    if (!look.trouble.empty()) last = Harmless(look.trouble);
-    rows.push_back({look.view.name, look.state(), RecordsText(look.view),
-                    When(look.view.started_at), std::move(last)});
+  for (const JobSnapshot& snapshot : looks) {
+    std::string last = snapshot.liveness == Liveness::kRunning
+                           ? ReplicasByState(snapshot.view)
+                           : EscapeControlChars(snapshot.view.reason);
+    if (!snapshot.trouble.empty()) last = EscapeControlChars(snapshot.trouble);
+    rows.push_back({snapshot.view.name, snapshot.state(), RecordsText(snapshot.view),
+                    When(snapshot.view.started_at), std::move(last)});
   }
   return Columns(rows);
 }
 
 // Jobs of this machine, then of the cluster.
-Result<std::vector<Look>> Gather(Platform& platform, const FlagValues& flags) {
+Result<std::vector<JobSnapshot>> Gather(Platform& platform, const FlagValues& flags) {
   const std::string& backend = flags.String("backend");
-  std::vector<Look> looks;
+  std::vector<JobSnapshot> looks;
   if (backend != "kubernetes") {
     EDL_ASSIGN_OR_RETURN(looks, LookAtAll(platform));
   }
@@ -46,18 +47,19 @@ Result<std::vector<Look>> Gather(Platform& platform, const FlagValues& flags) {
     platform.err << "elasticdl: without the cluster's jobs: " << jobs.status().message() << "\n";
     return looks;
   }
-  for (const backend::ClusterJob& job : *jobs) looks.push_back(LookOf(job));
+  for (const backend::ClusterJob& job : *jobs) looks.push_back(SnapshotOf(job));
   return looks;
 }
 
 }  // namespace
 
 int ListJobs(Platform& platform, const FlagValues& flags) {
-  const Result<std::vector<Look>> looks = Gather(platform, flags);
+  const Result<std::vector<JobSnapshot>> looks = Gather(platform, flags);
   if (!looks.ok()) return Fail(platform, looks.status());
   if (flags.String("output") == "json") {
     nlohmann::json out = nlohmann::json::array();
-    for (const Look& look : *looks) out.push_back(nlohmann::json::parse(look.ToJson()));
+    for (const JobSnapshot& snapshot : *looks)
+      out.push_back(nlohmann::json::parse(snapshot.ToJson()));
     platform.out << out.dump(2) << "\n";
   } else {
     platform.out << AsText(*looks);

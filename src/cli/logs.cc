@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
@@ -102,9 +102,9 @@ class Printer {
 };
 
 // A pod by its name, "worker-0" or "master".
-Result<std::string> ChoosePod(const Place& place, const std::string& wanted) {
-  EDL_ASSIGN_OR_RETURN(const std::vector<std::string> pods, place.cluster->Pods(place.name));
-  const std::string prefix = place.name + "-edljob-";
+Result<std::string> ChoosePod(const JobLocation& location, const std::string& wanted) {
+  EDL_ASSIGN_OR_RETURN(const std::vector<std::string> pods, location.cluster->Pods(location.name));
+  const std::string prefix = location.name + "-edljob-";
   std::vector<std::string> labels;
   for (const std::string& pod : pods) {
     const bool replica = pod.starts_with(prefix);
@@ -112,31 +112,31 @@ Result<std::string> ChoosePod(const Place& place, const std::string& wanted) {
     if (pod == wanted || label == wanted) return pod;
     labels.push_back(label);
   }
-  if (labels.empty()) return NotFound("job {} has no pods any more", place.name);
-  return NotFound("job {} has no replica {}; there are {}", place.name, wanted,
+  if (labels.empty()) return NotFound("job {} has no pods any more", location.name);
+  return NotFound("job {} has no replica {}; there are {}", location.name, wanted,
                   fmt::join(labels, ", "));
 }
 
-int ShowClusterLogs(Platform& platform, const Place& place, const FlagValues& flags) {
+int ShowClusterLogs(Platform& platform, const JobLocation& location, const FlagValues& flags) {
   const bool one = flags.arguments().size() > 1;
   if (!one && flags.Bool("follow")) {
     return Fail(platform, InvalidArgument("say whose log to follow: elasticdl logs {} REPLICA -f",
-                                          place.name));
+                                          location.name));
   }
   std::vector<std::string> pods;
   if (one) {
-    const Result<std::string> pod = ChoosePod(place, flags.arguments().at(1));
+    const Result<std::string> pod = ChoosePod(location, flags.arguments().at(1));
     if (!pod.ok()) return Fail(platform, pod.status());
     pods = {*pod};
   } else {
-    Result<std::vector<std::string>> all = place.cluster->Pods(place.name);
+    Result<std::vector<std::string>> all = location.cluster->Pods(location.name);
     if (!all.ok()) return Fail(platform, all.status());
     pods = *std::move(all);
   }
   for (const std::string& pod : pods) {
     if (!one) platform.out << "==> " << pod << "\n";
     const Status read =
-        place.cluster->ReadLog(pod, flags.Bool("follow"), [&](std::string_view text) {
+        location.cluster->ReadLog(pod, flags.Bool("follow"), [&](std::string_view text) {
           platform.out << text;
           platform.out.flush();
           return true;
@@ -151,10 +151,10 @@ int ShowClusterLogs(Platform& platform, const Place& place, const FlagValues& fl
 }  // namespace
 
 int ShowLogs(Platform& platform, const FlagValues& flags) {
-  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
-  if (!place.ok()) return Fail(platform, place.status());
-  if (!place->folder.has_value()) return ShowClusterLogs(platform, *place, flags);
-  const std::optional<JobFolder>& folder = place->folder;
+  const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
+  if (!location.ok()) return Fail(platform, location.status());
+  if (!location->folder.has_value()) return ShowClusterLogs(platform, *location, flags);
+  const std::optional<JobFolder>& folder = location->folder;
   const bool labelled = flags.arguments().size() < 2;
   std::string chosen;
   if (!labelled) {
@@ -165,7 +165,7 @@ int ShowLogs(Platform& platform, const FlagValues& flags) {
   Printer printer(platform, *folder);
   Time next_look = platform.clock.Now();
   while (true) {
-    // Asked before the last look, so that nothing written at the end is missed.
+    // Asked before the last snapshot, so that nothing written at the end is missed.
     const Result<bool> running = platform.local.is_running(folder->path());
     bool any = false;
     if (labelled) {
@@ -180,8 +180,8 @@ int ShowLogs(Platform& platform, const FlagValues& flags) {
     // A replica that wrote nothing new may have been replaced.
     if (!labelled && platform.clock.Now() >= next_look) {
       next_look = platform.clock.Now() + kLookInterval;
-      const Result<Look> look = LookAt(platform, *folder);
-      const std::string next = look.ok() ? SuccessorOf(look->view, chosen) : "";
+      const Result<JobSnapshot> snapshot = TakeSnapshot(platform, *folder);
+      const std::string next = snapshot.ok() ? SuccessorOf(snapshot->view, chosen) : "";
       if (!next.empty()) {
         printer.Print(chosen, false);  // what came between the last look at the log and this one
         platform.out << fmt::format("==> {} takes the place of {} <==\n", Label(*folder, next),

@@ -35,7 +35,8 @@ std::string RolesIn(const job::JobView& view, ReplicaState state) {
 
 std::string ReplicaChange(const job::JobView& view, const job::ReplicaView& replica) {
   const std::string name = ShortName(view, replica.name);
-  const std::string reason = replica.reason.empty() ? "" : ": " + Harmless(replica.reason);
+  const std::string reason =
+      replica.reason.empty() ? "" : ": " + EscapeControlChars(replica.reason);
   switch (replica.state) {
     case ReplicaState::kPending:
       return "";  // most wait for a moment only; the progress line counts those that do not
@@ -178,7 +179,7 @@ std::vector<std::string> Changes(const job::JobView& before, const job::JobView&
     if (!line.empty()) lines.push_back(std::move(line));
   }
   if (before.evaluation != after.evaluation && !after.evaluation.empty()) {
-    lines.push_back("evaluation: " + Harmless(after.evaluation));
+    lines.push_back("evaluation: " + EscapeControlChars(after.evaluation));
   }
   return lines;
 }

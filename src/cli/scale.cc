@@ -2,7 +2,7 @@
 
 #include "cli/answer.h"
 #include "cli/format.h"
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/verbs.h"
 #include "client/master_client.h"
 
@@ -21,16 +21,16 @@ Status Scale(Platform& platform, const JobFolder& folder, int num_workers) {
       .Within(fmt::format("job {} was not scaled", folder.name()));
 }
 
-Status ScaleOnCluster(const Place& place, int num_workers) {
-  EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, place.cluster->Find(place.name));
-  if (!job.running) return FailedPrecondition("job {} does not run", place.name);
+Status ScaleOnCluster(const JobLocation& location, int num_workers) {
+  EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, location.cluster->Find(location.name));
+  if (!job.running) return FailedPrecondition("job {} does not run", location.name);
   if (num_workers < 1) {
     return InvalidArgument(
         "--num_workers is {}; it must be at least 1 (`elasticdl stop {}` ends it)", num_workers,
-        place.name);
+        location.name);
   }
-  return place.cluster->Scale(place.name, num_workers)
-      .Within(fmt::format("job {} was not scaled", place.name));
+  return location.cluster->Scale(location.name, num_workers)
+      .Within(fmt::format("job {} was not scaled", location.name));
 }
 
 }  // namespace
@@ -41,16 +41,16 @@ int ScaleJob(Platform& platform, const FlagValues& flags) {
                                           "--num_workers=N",
                                           flags.arguments().front()));
   }
-  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
-  if (!place.ok()) return Fail(platform, place.status());
+  const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
+  if (!location.ok()) return Fail(platform, location.status());
   const int64_t num_workers = flags.Int("num_workers");
-  const Status status = place->folder.has_value()
-                            ? Scale(platform, *place->folder, static_cast<int>(num_workers))
-                            : ScaleOnCluster(*place, static_cast<int>(num_workers));
+  const Status status = location->folder.has_value()
+                            ? Scale(platform, *location->folder, static_cast<int>(num_workers))
+                            : ScaleOnCluster(*location, static_cast<int>(num_workers));
   if (!status.ok()) return Fail(platform, status);
-  return Answer(
-      platform, flags, {{"job", place->name}, {"num_workers", num_workers}},
-      fmt::format("job {} shall have {}", place->name, Plural(num_workers, "worker", "workers")));
+  return Answer(platform, flags, {{"job", location->name}, {"num_workers", num_workers}},
+                fmt::format("job {} shall have {}", location->name,
+                            Plural(num_workers, "worker", "workers")));
 }
 
 }  // namespace edl::cli

@@ -1,6 +1,6 @@
 #include <chrono>
 
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/summary.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -9,20 +9,21 @@ namespace edl::cli {
 
 int ShowStatus(Platform& platform, const FlagValues& flags) {
   if (flags.arguments().empty()) return ListJobs(platform, flags);
-  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
-  if (!place.ok()) return Fail(platform, place.status());
+  const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
+  if (!location.ok()) return Fail(platform, location.status());
   if (flags.Bool("follow")) {
-    return WatchJob(platform, place->name, [&] { return LookAt(platform, *place); });
+    return WatchJob(platform, location->name, [&] { return TakeSnapshot(platform, *location); });
   }
-  const Result<Look> look = LookAt(platform, *place);
-  if (!look.ok()) return Fail(platform, look.status());
-  if (look->readable.code() == Code::kFailedPrecondition) return Fail(platform, look->readable);
+  const Result<JobSnapshot> snapshot = TakeSnapshot(platform, *location);
+  if (!snapshot.ok()) return Fail(platform, snapshot.status());
+  if (snapshot->readable.code() == Code::kFailedPrecondition)
+    return Fail(platform, snapshot->readable);
   if (flags.String("output") == "json") {
-    platform.out << look->ToJson() << "\n";
+    platform.out << snapshot->ToJson() << "\n";
   } else {
     const double now =
         std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
-    platform.out << StatusText(*look, now,
+    platform.out << StatusText(*snapshot, now,
                                platform.terminal.color ? UseColor::kYes : UseColor::kNo);
   }
   platform.out.flush();

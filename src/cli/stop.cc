@@ -4,7 +4,7 @@
 
 #include "cli/answer.h"
 #include "cli/format.h"
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "cli/verbs.h"
 #include "client/master_client.h"
 #include "job/names.h"
@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kAskDeadline = 3s;
 // What a master gets to stop its replicas before the agent is told to end everything.
-constexpr Duration kPatience = 30s;
+constexpr Duration kTimeout = 30s;
 // How long a job may take to end before its agent is looked at.
-constexpr Duration kAgentPatience = 1s;
+constexpr Duration kAgentTimeout = 1s;
 constexpr int kPollMillis = 20;
 constexpr int kClusterPollMillis = 300;
 
@@ -39,9 +39,9 @@ Status CheckAgent(Platform& platform, const JobFolder& folder) {
       folder.name(), agent->process_id);
 }
 
-Result<bool> HasEnded(Platform& platform, const JobFolder& folder, Duration patience) {
-  const Time deadline = platform.clock.Now() + patience;
-  Time check_agent = platform.clock.Now() + kAgentPatience;
+Result<bool> HasEnded(Platform& platform, const JobFolder& folder, Duration timeout) {
+  const Time deadline = platform.clock.Now() + timeout;
+  Time check_agent = platform.clock.Now() + kAgentTimeout;
   while (true) {
     EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
     if (!running) return true;
@@ -49,7 +49,7 @@ Result<bool> HasEnded(Platform& platform, const JobFolder& folder, Duration pati
     if (now >= deadline) return false;
     if (now >= check_agent) {
       EDL_RETURN_IF_ERROR(CheckAgent(platform, folder));
-      check_agent = now + kAgentPatience;
+      check_agent = now + kAgentTimeout;
     }
     poll(nullptr, 0, kPollMillis);
   }
@@ -65,69 +65,71 @@ Status ShutDown(Platform& platform, const JobFolder& folder) {
 Status Stop(Platform& platform, const JobFolder& folder) {
   // A master that does not answer is ended with all the rest by the agent.
   if (!AskMaster(folder).ok()) EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
-  EDL_ASSIGN_OR_RETURN(const bool ended, HasEnded(platform, folder, kPatience));
+  EDL_ASSIGN_OR_RETURN(const bool ended, HasEnded(platform, folder, kTimeout));
   if (ended) return Ok();
   platform.err << fmt::format("elasticdl: job {} still runs after {}: ending its processes\n",
-                              folder.name(),
-                              Span(std::chrono::duration<double>(kPatience).count()));
+                              folder.name(), Span(std::chrono::duration<double>(kTimeout).count()));
   platform.err.flush();
   EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
-  EDL_ASSIGN_OR_RETURN(const bool ended_now, HasEnded(platform, folder, kPatience));
+  EDL_ASSIGN_OR_RETURN(const bool ended_now, HasEnded(platform, folder, kTimeout));
   if (ended_now) return Ok();
   return DeadlineExceeded("job {} still runs after {}; see `elasticdl status {}`", folder.name(),
-                          Span(std::chrono::duration<double>(2 * kPatience).count()),
-                          folder.name());
+                          Span(std::chrono::duration<double>(2 * kTimeout).count()), folder.name());
 }
 
-Status StopOnCluster(Platform& platform, const Place& place) {
-  EDL_RETURN_IF_ERROR(place.cluster->Stop(place.name, "stopped by the user (elasticdl stop)"));
-  const Time deadline = platform.clock.Now() + 2 * kPatience;
+Status StopOnCluster(Platform& platform, const JobLocation& location) {
+  EDL_RETURN_IF_ERROR(
+      location.cluster->Stop(location.name, "stopped by the user (elasticdl stop)"));
+  const Time deadline = platform.clock.Now() + 2 * kTimeout;
   while (platform.clock.Now() < deadline) {
-    EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, place.cluster->Find(place.name));
+    EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, location.cluster->Find(location.name));
     if (!job.running) return Ok();
     poll(nullptr, 0, kClusterPollMillis);
   }
   return DeadlineExceeded(
       "job {0} still runs after {1}; see `elasticdl status {0}`, or end it with `kubectl delete "
       "pod {2}` (with --force --grace-period=0 where its node is lost)",
-      place.name, Span(std::chrono::duration<double>(2 * kPatience).count()),
-      job::MasterName(place.name));
+      location.name, Span(std::chrono::duration<double>(2 * kTimeout).count()),
+      job::MasterName(location.name));
 }
 
 // Ends what a master that does not run any more left behind.
-int CleanUp(Platform& platform, const FlagValues& flags, const Place& place, const Look& look) {
-  const Result<int> left = place.cluster->CountRunningPods(place.name);
+int CleanUp(Platform& platform, const FlagValues& flags, const JobLocation& location,
+            const JobSnapshot& snapshot) {
+  const Result<int> left = location.cluster->CountRunningPods(location.name);
   if (!left.ok()) return Fail(platform, left.status());
-  std::string said = fmt::format("job {} does not run: {}", place.name, look.state());
+  std::string said = fmt::format("job {} does not run: {}", location.name, snapshot.state());
   if (*left > 0) {
-    const Status cleaned = place.cluster->Stop(place.name, "stopped by the user (elasticdl stop)");
+    const Status cleaned =
+        location.cluster->Stop(location.name, "stopped by the user (elasticdl stop)");
     if (!cleaned.ok()) return Fail(platform, cleaned);
     said += fmt::format("\n{} that its master left behind {} told to end",
                         Plural(*left, "pod", "pods"), *left == 1 ? "is" : "are");
   }
   return Answer(platform, flags,
-                {{"job", place.name}, {"state", look.state()}, {"pods_left_behind", *left}}, said);
+                {{"job", location.name}, {"state", snapshot.state()}, {"pods_left_behind", *left}},
+                said);
 }
 
 }  // namespace
 
 int StopJob(Platform& platform, const FlagValues& flags) {
-  const Result<Place> place = FindJob(platform, flags, flags.arguments().front());
-  if (!place.ok()) return Fail(platform, place.status());
-  const Result<Look> before = LookAt(platform, *place);
+  const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
+  if (!location.ok()) return Fail(platform, location.status());
+  const Result<JobSnapshot> before = TakeSnapshot(platform, *location);
   if (!before.ok()) return Fail(platform, before.status());
-  if (before->standing != Standing::kRunning) {
-    if (!place->folder.has_value()) return CleanUp(platform, flags, *place, *before);
-    return Answer(platform, flags, {{"job", place->name}, {"state", before->state()}},
-                  fmt::format("job {} does not run: {}", place->name, before->state()));
+  if (before->liveness != Liveness::kRunning) {
+    if (!location->folder.has_value()) return CleanUp(platform, flags, *location, *before);
+    return Answer(platform, flags, {{"job", location->name}, {"state", before->state()}},
+                  fmt::format("job {} does not run: {}", location->name, before->state()));
   }
-  const Status stopped =
-      place->folder.has_value() ? Stop(platform, *place->folder) : StopOnCluster(platform, *place);
+  const Status stopped = location->folder.has_value() ? Stop(platform, *location->folder)
+                                                      : StopOnCluster(platform, *location);
   if (!stopped.ok()) return Fail(platform, stopped);
-  const Result<Look> after = LookAt(platform, *place);
+  const Result<JobSnapshot> after = TakeSnapshot(platform, *location);
   const std::string state = after.ok() ? after->state() : "ended";
-  return Answer(platform, flags, {{"job", place->name}, {"state", state}},
-                fmt::format("job {}: {}", place->name, state));
+  return Answer(platform, flags, {{"job", location->name}, {"state", state}},
+                fmt::format("job {}: {}", location->name, state));
 }
 
 }  // namespace edl::cli

@@ -8,30 +8,31 @@
 namespace edl::cli {
 namespace {
 
-Color ColorOf(const Look& look) {
-  if (look.standing == Standing::kInterrupted) return Color::kBad;
-  if (look.view.state == job::JobState::kSucceeded) return Color::kGood;
-  return look.view.state == job::JobState::kFailed ? Color::kBad : Color::kNone;
+Color ColorOf(const JobSnapshot& snapshot) {
+  if (snapshot.liveness == Liveness::kInterrupted) return Color::kBad;
+  if (snapshot.view.state == job::JobState::kSucceeded) return Color::kGood;
+  return snapshot.view.state == job::JobState::kFailed ? Color::kBad : Color::kNone;
 }
 
 // "Job iris succeeded after 12 s."
-std::string Headline(const Look& look, UseColor use_color) {
-  const job::JobView& view = look.view;
-  std::string out = fmt::format("Job {} {}", view.name,
-                                Colored(look.state(), ColorOf(look), use_color == UseColor::kYes));
+std::string Headline(const JobSnapshot& snapshot, UseColor use_color) {
+  const job::JobView& view = snapshot.view;
+  std::string out =
+      fmt::format("Job {} {}", view.name,
+                  Colored(snapshot.state(), ColorOf(snapshot), use_color == UseColor::kYes));
   if (view.ran_seconds > 0) {
     out += " after " + Span(view.ran_seconds);
   } else if (view.started_at > 0 && view.ended_at >= view.started_at) {
     out += " after " + Span(view.ended_at - view.started_at);  // of a job of an older version
   }
   if (!view.reason.empty() && view.state != job::JobState::kSucceeded) {
-    out += ": " + Harmless(view.reason);
-  } else if (look.standing == Standing::kInterrupted && !look.trouble.empty()) {
-    out += ": " + Harmless(look.trouble);
+    out += ": " + EscapeControlChars(view.reason);
+  } else if (snapshot.liveness == Liveness::kInterrupted && !snapshot.trouble.empty()) {
+    out += ": " + EscapeControlChars(snapshot.trouble);
     return out + "\n";
   }
   out += "\n";
-  if (!look.trouble.empty()) out += fmt::format("  {}\n", Harmless(look.trouble));
+  if (!snapshot.trouble.empty()) out += fmt::format("  {}\n", EscapeControlChars(snapshot.trouble));
   return out;
 }
 
@@ -41,7 +42,7 @@ void AddDataset(std::vector<std::vector<std::string>>& rows, const job::DatasetV
     text += fmt::format(" of {} ({} of {})", Count(dataset.records_total),
                         Plural(dataset.epochs, "epoch", "epochs"), Count(dataset.size));
   }
-  if (!dataset.name.empty()) text += ", dataset " + Harmless(dataset.name);
+  if (!dataset.name.empty()) text += ", dataset " + EscapeControlChars(dataset.name);
   const bool trains = dataset.task_type.empty() || dataset.task_type == "training";
   rows.push_back({trains ? "  records trained" : "  records", text});
 }
@@ -49,32 +50,33 @@ void AddDataset(std::vector<std::vector<std::string>>& rows, const job::DatasetV
 // The counts that are worth a line when they are not zero.
 void AddShards(std::vector<std::vector<std::string>>& rows, const job::JobView& view) {
   int64_t repeated = 0;
-  int64_t set_aside = 0;
+  int64_t quarantined = 0;
   int64_t not_trained = 0;
   for (const job::DatasetView& dataset : view.datasets) {
     repeated += dataset.shards_repeated;
-    set_aside += dataset.shards_set_aside;
+    quarantined += dataset.shards_quarantined;
     not_trained += dataset.records_not_trained;
   }
-  rows.push_back(
-      {"  shards", fmt::format("{} repeated, {} set aside", Count(repeated), Count(set_aside))});
+  rows.push_back({"  shards",
+                  fmt::format("{} repeated, {} quarantined", Count(repeated), Count(quarantined))});
   if (not_trained > 0) rows.push_back({"  not trained", Plural(not_trained, "record", "records")});
 }
 
 std::string LastLines(const job::JobView& view) {
   if (view.last_lines.empty()) return "";
   std::string out = "  last lines of its log:\n";
-  for (const std::string& line : view.last_lines) out += "    | " + Harmless(line) + "\n";
+  for (const std::string& line : view.last_lines) out += "    | " + EscapeControlChars(line) + "\n";
   return out;
 }
 
 // What to type next.
-std::string WayOn(const Look& look) {
-  const std::string& name = look.view.name;
-  if (look.standing == Standing::kInterrupted || look.view.state == job::JobState::kStopped) {
+std::string WayOn(const JobSnapshot& snapshot) {
+  const std::string& name = snapshot.view.name;
+  if (snapshot.liveness == Liveness::kInterrupted ||
+      snapshot.view.state == job::JobState::kStopped) {
     return fmt::format("Go on with it: elasticdl train --resume --job_name={}\n", name);
   }
-  if (look.view.state == job::JobState::kFailed) {
+  if (snapshot.view.state == job::JobState::kFailed) {
     return fmt::format(
         "See elasticdl logs {0}; try again: elasticdl train --resume "
         "--job_name={0}\n",
@@ -87,37 +89,39 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   std::vector<std::vector<std::string>> rows;
   for (const job::DatasetView& dataset : view.datasets) AddDataset(rows, dataset);
   if (!view.success_rule.empty())
-    rows.push_back({"  succeeded because", Harmless(view.success_rule)});
+    rows.push_back({"  succeeded because", EscapeControlChars(view.success_rule)});
   rows.push_back(
       {"  relaunches", fmt::format("{} of replicas, {} of the master", Count(view.relaunches),
                                    Count(std::max<int64_t>(view.master_starts - 1, 0)))});
   AddShards(rows, view);
-  if (!view.evaluation.empty()) rows.push_back({"  last evaluation", Harmless(view.evaluation)});
+  if (!view.evaluation.empty())
+    rows.push_back({"  last evaluation", EscapeControlChars(view.evaluation)});
   if (!view.checkpoint.empty()) rows.push_back({"  checkpoint", view.checkpoint});
-  for (const std::string& remark : view.remarks) rows.push_back({"  remark", Harmless(remark)});
+  for (const std::string& remark : view.remarks)
+    rows.push_back({"  remark", EscapeControlChars(remark)});
   return rows;
 }
 
 // What a master wrote last is not what is: nothing of an interrupted job runs.
-std::string StateOf(const Look& look, const job::ReplicaView& replica) {
+std::string StateOf(const JobSnapshot& snapshot, const job::ReplicaView& replica) {
   const bool active = replica.state <= job::ReplicaState::kRunning;
-  if (active && look.standing == Standing::kInterrupted) return "interrupted";
+  if (active && snapshot.liveness == Liveness::kInterrupted) return "interrupted";
   return std::string(NameOf(replica.state));
 }
 
-std::string ReplicaTable(const Look& look) {
-  const job::JobView& view = look.view;
+std::string ReplicaTable(const JobSnapshot& snapshot) {
+  const job::JobView& view = snapshot.view;
   if (view.replicas.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
       {"REPLICA", "INDEX", "STATE", "PROCESS", "SHARDS", "REASON"}};
-  if (look.standing == Standing::kRunning && view.master_process_id > 0) {
+  if (snapshot.liveness == Liveness::kRunning && view.master_process_id > 0) {
     rows.push_back({"master", "-", "running", std::to_string(view.master_process_id), "-", ""});
   }
   for (const job::ReplicaView& replica : view.replicas) {
     rows.push_back({ShortName(view, replica.name), std::to_string(replica.index),
-                    StateOf(look, replica),
+                    StateOf(snapshot, replica),
                     replica.process_id > 0 ? std::to_string(replica.process_id) : "-",
-                    std::to_string(replica.leases), Harmless(replica.reason)});
+                    std::to_string(replica.leases), EscapeControlChars(replica.reason)});
   }
   std::string out = "\n" + Columns(rows);
   if (view.replicas_left_out > 0) {
@@ -135,41 +139,41 @@ std::string ServerTable(const job::JobView& view) {
                     fmt::format("{:.1f} MiB", static_cast<double>(server.bytes) / (1 << 20)),
                     Count(server.evicted), Count(static_cast<int64_t>(server.rows_pulled_per_s)),
                     Count(static_cast<int64_t>(server.rows_pushed_per_s)),
-                    Harmless(server.reason)});
+                    EscapeControlChars(server.reason)});
   }
   return "\n" + Columns(rows);
 }
 
 }  // namespace
 
-std::string Summary(const Look& look, UseColor use_color) {
-  std::string out = Headline(look, use_color);
-  if (look.standing == Standing::kInterrupted && !look.trouble.empty()) {
-    out += fmt::format("  why: {}\n", Harmless(look.trouble));
+std::string Summary(const JobSnapshot& snapshot, UseColor use_color) {
+  std::string out = Headline(snapshot, use_color);
+  if (snapshot.liveness == Liveness::kInterrupted && !snapshot.trouble.empty()) {
+    out += fmt::format("  why: {}\n", EscapeControlChars(snapshot.trouble));
   }
-  if (look.view.state == job::JobState::kFailed) out += LastLines(look.view);
-  out += Columns(Figures(look.view));
-  return out + WayOn(look);
+  if (snapshot.view.state == job::JobState::kFailed) out += LastLines(snapshot.view);
+  out += Columns(Figures(snapshot.view));
+  return out + WayOn(snapshot);
 }
 
-std::string StatusText(const Look& look, double now, UseColor use_color) {
-  if (look.standing != Standing::kRunning) {
-    return Summary(look, use_color) + ReplicaTable(look) + ServerTable(look.view);
+std::string StatusText(const JobSnapshot& snapshot, double now, UseColor use_color) {
+  if (snapshot.liveness != Liveness::kRunning) {
+    return Summary(snapshot, use_color) + ReplicaTable(snapshot) + ServerTable(snapshot.view);
   }
-  const job::JobView& view = look.view;
+  const job::JobView& view = snapshot.view;
   const double ran = view.ran_seconds > 0 ? view.ran_seconds : std::max(now - view.started_at, 0.0);
-  std::string out = fmt::format("Job {} {} for {}\n", view.name, look.state(),
+  std::string out = fmt::format("Job {} {} for {}\n", view.name, snapshot.state(),
                                 Span(view.started_at > 0 ? ran : 0));
-  if (!look.trouble.empty()) {
-    out += fmt::format("  {}\n", Harmless(look.trouble));
+  if (!snapshot.trouble.empty()) {
+    out += fmt::format("  {}\n", EscapeControlChars(snapshot.trouble));
     if (view.updated_at > 0 && now > view.updated_at) {
       out += fmt::format("  what follows was said {} ago\n", Span(now - view.updated_at));
     }
   }
-  if (!view.paused.empty()) out += fmt::format("  paused: {}\n", Harmless(view.paused));
+  if (!view.paused.empty()) out += fmt::format("  paused: {}\n", EscapeControlChars(view.paused));
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
   out += fmt::format("  {}\n", ProgressLine(view, rate));
-  return out + Columns(Figures(view)) + ReplicaTable(look) + ServerTable(view);
+  return out + Columns(Figures(view)) + ReplicaTable(snapshot) + ServerTable(view);
 }
 
 }  // namespace edl::cli

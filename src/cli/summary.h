@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/look.h"
+#include "cli/job_snapshot.h"
 
 namespace edl::cli {
 
@@ -10,9 +10,9 @@ enum class UseColor { kNo, kYes };
 
 // What a job came to, at its end: records trained, wall time, relaunches, shards repeated or set
 // aside, last evaluation, remarks; of a failed one which replica failed, why, and its last lines.
-std::string Summary(const Look& look, UseColor use_color);
+std::string Summary(const JobSnapshot& snapshot, UseColor use_color);
 
 // What `elasticdl status JOB` shows.
-std::string StatusText(const Look& look, double now, UseColor use_color);
+std::string StatusText(const JobSnapshot& snapshot, double now, UseColor use_color);
 
 }  // namespace edl::cli

@@ -11,7 +11,7 @@
 
 #include "cli/command_check.h"
 #include "cli/job_store.h"
-#include "cli/machine_room.h"
+#include "cli/machine_capacity.h"
 
 namespace edl::cli {
 namespace {

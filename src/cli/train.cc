@@ -8,9 +8,9 @@
 #include "cli/format.h"
 #include "cli/gather_flags.h"
 #include "cli/identity.h"
+#include "cli/job_snapshot.h"
 #include "cli/job_store.h"
-#include "cli/look.h"
-#include "cli/machine_room.h"
+#include "cli/machine_capacity.h"
 #include "cli/no_effect.h"
 #include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
@@ -40,26 +40,26 @@ Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
 
 // Why a folder of that name cannot become this job's, and what to do.
 Status Taken(Platform& platform, const JobFolder& folder) {
-  EDL_ASSIGN_OR_RETURN(const Look look, LookAt(platform, folder));
+  EDL_ASSIGN_OR_RETURN(const JobSnapshot snapshot, TakeSnapshot(platform, folder));
   const std::string name = folder.name();
-  switch (look.standing) {
-    case Standing::kRunning:
+  switch (snapshot.liveness) {
+    case Liveness::kRunning:
       return AlreadyExists(
           "job {0} is running; see `elasticdl status {0}`, or stop it with "
           "`elasticdl stop {0}`",
           name);
-    case Standing::kInterrupted:
+    case Liveness::kInterrupted:
       return AlreadyExists(
           "job {0} was interrupted; go on with it by adding --resume, or remove "
           "it with `elasticdl delete {0}`",
           name);
-    case Standing::kEnded:
+    case Liveness::kEnded:
       break;
   }
-  const bool again = look.view.state != job::JobState::kSucceeded;
+  const bool again = snapshot.view.state != job::JobState::kSucceeded;
   return AlreadyExists(
       "there was a job {0}, which {1}; remove it with `elasticdl delete {0}`{2}", name,
-      look.view.state == job::JobState::kStopped ? "was stopped" : NameOf(look.view.state),
+      snapshot.view.state == job::JobState::kStopped ? "was stopped" : NameOf(snapshot.view.state),
       again ? ", or go on with it by adding --resume" : "");
 }
 
@@ -108,24 +108,24 @@ Status CheckLedger(Platform& platform, const JobFolder& folder, const FlagValues
 Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
                                const job::JobSpec& spec) {
   EDL_ASSIGN_OR_RETURN(JobFolder folder, JobStore(platform.home).Find(spec.job_name));
-  EDL_ASSIGN_OR_RETURN(Look look, LookAt(platform, folder));
-  if (look.standing == Standing::kRunning) return Taken(platform, folder);
-  if (look.standing == Standing::kEnded && look.view.state == job::JobState::kSucceeded) {
+  EDL_ASSIGN_OR_RETURN(JobSnapshot snapshot, TakeSnapshot(platform, folder));
+  if (snapshot.liveness == Liveness::kRunning) return Taken(platform, folder);
+  if (snapshot.liveness == Liveness::kEnded && snapshot.view.state == job::JobState::kSucceeded) {
     return FailedPrecondition(
         "job {0} succeeded, so there is nothing to resume; remove it with "
         "`elasticdl delete {0}`",
         spec.job_name);
   }
   FlagValues own = flags;
-  EDL_RETURN_IF_ERROR(ContinueSubmission(own, look.view));
+  EDL_RETURN_IF_ERROR(ContinueSubmission(own, snapshot.view));
   EDL_RETURN_IF_ERROR(CheckLedger(platform, folder, own));
   platform.out << fmt::format(
       "resuming job {}, which {}\n", spec.job_name,
-      look.standing == Standing::kInterrupted || look.view.state == job::JobState::kStopped
-          ? "was " + look.state()
-          : look.state());
+      snapshot.liveness == Liveness::kInterrupted || snapshot.view.state == job::JobState::kStopped
+          ? "was " + snapshot.state()
+          : snapshot.state());
   EDL_RETURN_IF_ERROR(folder.WriteSpec(job::ToJobFile(own)));
-  EDL_RETURN_IF_ERROR(folder.WriteView(ResumedView(std::move(look.view), own)));
+  EDL_RETURN_IF_ERROR(folder.WriteView(ResumedView(std::move(snapshot.view), own)));
   return folder;
 }
 

@@ -7,8 +7,8 @@
 #include "cli/dry_run.h"
 #include "cli/findings.h"
 #include "cli/identity.h"
+#include "cli/job_location.h"
 #include "cli/no_effect.h"
-#include "cli/place.h"
 #include "cli/submission.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -22,8 +22,8 @@ namespace {
 // Why the name is not free, and what to do.
 Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
   EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(name));
-  const Look look = LookOf(job);
-  if (look.standing == Standing::kRunning) {
+  const JobSnapshot snapshot = SnapshotOf(job);
+  if (snapshot.liveness == Liveness::kRunning) {
     return AlreadyExists(
         "job {0} is running in {1}; see `elasticdl status {0}`, or stop it with `elasticdl stop "
         "{0}`",
@@ -31,8 +31,10 @@ Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
   }
   return AlreadyExists(
       "there was a job {0} in {1}, which {2}; remove it with `elasticdl delete {0}`{3}", name,
-      cluster.Where(), look.standing == Standing::kInterrupted ? "was interrupted" : look.state(),
-      look.view.state == job::JobState::kSucceeded ? "" : ", or go on with it by adding --resume");
+      cluster.Where(),
+      snapshot.liveness == Liveness::kInterrupted ? "was interrupted" : snapshot.state(),
+      snapshot.view.state == job::JobState::kSucceeded ? ""
+                                                       : ", or go on with it by adding --resume");
 }
 
 Status Submit(backend::ClusterJobs& cluster, const backend::Submission& submission, bool resume) {
@@ -71,16 +73,16 @@ Result<backend::Submission> MakeResume(const Platform& platform, backend::Cluste
   EDL_ASSIGN_OR_RETURN(flags, AsBefore(cluster, flags));
   EDL_RETURN_IF_ERROR(flags.Set("resume_workers", resume_workers, FlagSource::kCommandLine));
   EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(flags.String("job_name")));
-  Look look = LookOf(job);
-  if (look.standing == Standing::kEnded && look.view.state == job::JobState::kSucceeded) {
+  JobSnapshot snapshot = SnapshotOf(job);
+  if (snapshot.liveness == Liveness::kEnded && snapshot.view.state == job::JobState::kSucceeded) {
     return FailedPrecondition(
         "job {0} succeeded, so there is nothing to resume; remove it with `elasticdl delete {0}`",
         job.name);
   }
-  EDL_RETURN_IF_ERROR(ContinueSubmission(flags, look.view));
+  EDL_RETURN_IF_ERROR(ContinueSubmission(flags, snapshot.view));
   EDL_ASSIGN_OR_RETURN(backend::Submission submission, MakeSubmission(platform, cluster, flags));
-  look.view.name = job.name;
-  submission.status_json = ResumedView(std::move(look.view), flags).ToJson();
+  snapshot.view.name = job.name;
+  submission.status_json = ResumedView(std::move(snapshot.view), flags).ToJson();
   return submission;
 }
 
@@ -153,9 +155,9 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
       name, job::MasterName(name), cluster.Where());
   platform.out.flush();
   if (!flags.Bool("wait")) return kExitOk;
-  return WatchJob(platform, name, [&]() -> Result<Look> {
+  return WatchJob(platform, name, [&]() -> Result<JobSnapshot> {
     EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(name));
-    return LookOf(job);
+    return SnapshotOf(job);
   });
 }
 

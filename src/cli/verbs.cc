@@ -6,7 +6,7 @@
 
 #include <fmt/ranges.h>
 
-#include "cli/place.h"
+#include "cli/job_location.h"
 #include "job/train_flags.h"
 
 namespace edl::cli {
@@ -31,7 +31,7 @@ const FlagTable& OutputFlags() {
 
 // Those of a verb that looks for jobs, and its own.
 std::vector<FlagSpec> WithPlace(std::vector<FlagSpec> own) {
-  for (FlagSpec& spec : PlaceFlags()) own.push_back(std::move(spec));
+  for (FlagSpec& spec : LocationFlags()) own.push_back(std::move(spec));
   return own;
 }
 

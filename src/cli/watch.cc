@@ -13,53 +13,54 @@
 namespace edl::cli {
 namespace {
 
-constexpr int kLookMillis = 1000;
+constexpr int kPollMillis = 1000;
 
 // What a process ends with whose job ended so.
-int ExitCodeOf(const Look& look) {
-  if (look.standing == Standing::kInterrupted) return kExitFailed;
-  if (look.view.state == job::JobState::kSucceeded) return kExitOk;
-  return look.view.state == job::JobState::kStopped ? kExitStopped : kExitFailed;
+int ExitCodeOf(const JobSnapshot& snapshot) {
+  if (snapshot.liveness == Liveness::kInterrupted) return kExitFailed;
+  if (snapshot.view.state == job::JobState::kSucceeded) return kExitOk;
+  return snapshot.view.state == job::JobState::kStopped ? kExitStopped : kExitFailed;
 }
 
 class Watcher {
  public:
-  Watcher(Platform& platform, const std::string& name, const std::function<Result<Look>()>& look)
-      : platform_(platform), name_(name), look_(look), line_(platform) {}
+  Watcher(Platform& platform, const std::string& name,
+          const std::function<Result<JobSnapshot>()>& snapshot)
+      : platform_(platform), name_(name), snapshot_(snapshot), line_(platform) {}
 
   int Watch() {
     const Result<FileDescriptor> signals = platform_.catch_signals();
     if (!signals.ok()) return Fail(platform_, signals.status());
     while (true) {
-      const Result<Look> look = look_();
-      const Code code = look.status().code();
+      const Result<JobSnapshot> snapshot = snapshot_();
+      const Code code = snapshot.status().code();
       // Asking again does not change these.
       if (code == Code::kNotFound || code == Code::kUnauthenticated ||
           code == Code::kPermissionDenied) {
         line_.Clear();
-        return Fail(platform_, look.status());
+        return Fail(platform_, snapshot.status());
       }
-      Complain(look.ok() ? look->trouble : look.status().message());
-      if (look.ok()) line_.Show(look->view);
-      if (look.ok() && look->standing != Standing::kRunning) return End(*look);
+      ReportTrouble(snapshot.ok() ? snapshot->trouble : snapshot.status().message());
+      if (snapshot.ok()) line_.Show(snapshot->view);
+      if (snapshot.ok() && snapshot->liveness != Liveness::kRunning) return End(*snapshot);
       if (!platform_.out.good()) return kExitFailed;  // nobody reads what is shown
       pollfd waits{signals->get(), POLLIN, 0};
-      if (poll(&waits, 1, kLookMillis) > 0) return Leave(signals->get());
+      if (poll(&waits, 1, kPollMillis) > 0) return Leave(signals->get());
     }
   }
 
  private:
   // Once for each trouble.
-  void Complain(const std::string& trouble) {
-    if (trouble != trouble_ && !trouble.empty()) line_.Print(Harmless(trouble));
+  void ReportTrouble(const std::string& trouble) {
+    if (trouble != trouble_ && !trouble.empty()) line_.Print(EscapeControlChars(trouble));
     trouble_ = trouble;
   }
 
-  int End(const Look& look) {
+  int End(const JobSnapshot& snapshot) {
     line_.Clear();
-    platform_.out << Summary(look, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
+    platform_.out << Summary(snapshot, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
     platform_.out.flush();
-    return ExitCodeOf(look);
+    return ExitCodeOf(snapshot);
   }
 
   int Leave(int signals) {
@@ -74,7 +75,7 @@ class Watcher {
 
   Platform& platform_;
   const std::string& name_;
-  const std::function<Result<Look>()>& look_;
+  const std::function<Result<JobSnapshot>()>& snapshot_;
   LiveLine line_;
   std::string trouble_;  // told last
 };
@@ -82,8 +83,8 @@ class Watcher {
 }  // namespace
 
 int WatchJob(Platform& platform, const std::string& name,
-             const std::function<Result<Look>()>& look) {
-  return Watcher(platform, name, look).Watch();
+             const std::function<Result<JobSnapshot>()>& snapshot) {
+  return Watcher(platform, name, snapshot).Watch();
 }
 
 }  // namespace edl::cli

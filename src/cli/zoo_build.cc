@@ -132,7 +132,7 @@ const FlagTable& ZooBuildFlags() {
        {.name = "pull",
         .type = FlagType::kSwitch,
         .default_value = "false",
-        .help = "Look for a newer base image first."},
+        .help = "JobSnapshot for a newer base image first."},
        {.name = "load",
         .type = FlagType::kSwitch,
         .default_value = "false",

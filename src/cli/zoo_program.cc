@@ -41,10 +41,10 @@ Result<ShownEnd> RunShown(Platform& platform, const std::vector<std::string>& co
                        platform.run({.command = command,
                                      .environment = {},
                                      .heard =
-                                         [&](std::string_view text, bool is_complaint) {
+                                         [&](std::string_view text, bool is_stderr) {
                                            log.Hear(text);
                                            std::ostream& to =
-                                               is_complaint ? platform.err : platform.out;
+                                               is_stderr ? platform.err : platform.out;
                                            to << text;
                                            to.flush();
                                          },

@@ -259,7 +259,7 @@ TEST_F(ZooTest, PushTellsHowToLogIn) {
 TEST_F(ZooTest, AnInterruptedBuildExitsLikeIt) {
   Write("Dockerfile", "FROM x\n");
   Install("buildah", [](const Program&) {
-    return ProgramEnd{.code = 130, .output = "", .complaints = "", .interrupted_by = SIGINT};
+    return ProgramEnd{.code = 130, .output = "", .stderr_text = "", .interrupted_by = SIGINT};
   });
   EXPECT_EQ(fake_.Run({"zoo", "build", "--image=a", "."}), kExitSignalBase + SIGINT);
   EXPECT_THAT(fake_.err(), HasSubstr("interrupted"));

@@ -133,9 +133,9 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   if (!use_async && flags.Int("grads_to_wait") > 1) spec.grads_to_wait = flags.Int("grads_to_wait");
   spec.sync_version_tolerance = flags.Int("sync_version_tolerance");
   spec.lr_staleness_modulation = use_async && flags.Bool("lr_staleness_modulation");
-  spec.max_ahead = flags.Int("max_ahead");
+  spec.max_staleness = flags.Int("max_staleness");
   // Published clients cannot say which parameters a shard was pushed to.
-  spec.old_door = flags.String("old_door") == "on" && !spec.own_ps;
+  spec.compat_api = flags.String("compat_api") == "on" && !spec.own_ps;
   spec.log_level = FromChoice<LogLevel>(kLevels, flags.String("log_level"));
 }
 

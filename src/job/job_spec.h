@@ -105,9 +105,9 @@ struct JobSpec {
   int64_t grads_to_wait = 0;              // in a synchronous round; 0: there are none
   int64_t sync_version_tolerance = 0;
   bool lr_staleness_modulation = false;
-  int64_t max_ahead = 0;  // batches; 0: no worker waits for the slowest
+  int64_t max_staleness = 0;  // batches; 0: no worker waits for the slowest
 
-  bool old_door = true;
+  bool compat_api = true;
   LogLevel log_level = LogLevel::kInfo;
 
   // Where a job in a cluster saves the parameters that servers of ours keep: --checkpoint_dir, else

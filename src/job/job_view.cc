@@ -91,7 +91,7 @@ json Write(const DatasetView& view) {
           {"shards_done", view.shards_done},
           {"leases", view.leases},
           {"shards_repeated", view.shards_repeated},
-          {"shards_set_aside", view.shards_set_aside},
+          {"shards_quarantined", view.shards_quarantined},
           {"records_not_trained", view.records_not_trained},
           {"finished", view.finished}};
 }
@@ -108,7 +108,7 @@ DatasetView ReadDataset(const json& in) {
   Read(in, "shards_done", view.shards_done);
   Read(in, "leases", view.leases);
   Read(in, "shards_repeated", view.shards_repeated);
-  Read(in, "shards_set_aside", view.shards_set_aside);
+  Read(in, "shards_quarantined", view.shards_quarantined);
   Read(in, "records_not_trained", view.records_not_trained);
   Read(in, "finished", view.finished);
   return view;

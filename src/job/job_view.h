@@ -44,7 +44,7 @@ struct DatasetView {
   int64_t shards_done = 0;
   int64_t leases = 0;
   int64_t shards_repeated = 0;      // leased again after a loss
-  int64_t shards_set_aside = 0;     // failed too often by their own fault
+  int64_t shards_quarantined = 0;   // failed too often by their own fault
   int64_t records_not_trained = 0;  // left over by programs that ended before
   bool finished = false;
 };
@@ -67,7 +67,7 @@ struct ServerView {
 // A job as people and scripts see it: `elasticdl status --output=json`, and the file
 // status.json of a job's folder. The one place that knows this format.
 struct JobView {
-  // Of the JSON. A reader refuses a newer one, and takes what an older one has.
+  // The version of the JSON. A reader rejects a newer version and accepts an older one.
   static constexpr int64_t kVersion = 1;
 
   std::string name;

@@ -27,7 +27,7 @@ struct Manifest {
     bool operator==(const Part&) const = default;
   };
   std::vector<Part> parts;
-  // Of a job that has a master; a checkpoint that a program took by itself has none of these.
+  // Only for a job that has a master. A checkpoint that a program took by itself has none of these.
   uint64_t ps_epoch = 0;
   int64_t version = 0;
   ShardSet covered;  // shards whose every batch is in every part

@@ -85,36 +85,36 @@ TEST(ObjectPatch, AddsAListWhereThereWasNone) {
   EXPECT_EQ(other, changed);
 }
 
-std::string Complaint(const std::function<void(json&)>& change) {
+std::string ErrorOf(const std::function<void(json&)>& change) {
   json changed = Pod("a");
   change(changed);
   return CheckPodPatch(MakePatch(Pod("a"), changed), Pod("a")).message();
 }
 
 TEST(ObjectPatch, MayNotTakeAwayWhatTheJobNeeds) {
-  EXPECT_THAT(Complaint([](json& pod) { pod["metadata"]["name"] = "mine"; }),
+  EXPECT_THAT(ErrorOf([](json& pod) { pod["metadata"]["name"] = "mine"; }),
               HasSubstr("metadata.name"));
-  EXPECT_THAT(Complaint([](json& pod) { pod["metadata"]["labels"].erase("app"); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { pod["metadata"]["labels"].erase("app"); }),
               HasSubstr("the label app"));
-  EXPECT_THAT(Complaint([](json& pod) { pod["metadata"].erase("labels"); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { pod["metadata"].erase("labels"); }),
               HasSubstr("the label app"));
-  EXPECT_THAT(Complaint([](json& pod) { Container(pod).erase("command"); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { Container(pod).erase("command"); }),
               HasSubstr("takes away the command of container a"));
-  EXPECT_THAT(Complaint([](json& pod) { Container(pod)["name"] = "main"; }),
+  EXPECT_THAT(ErrorOf([](json& pod) { Container(pod)["name"] = "main"; }),
               HasSubstr("takes away the container a"));
-  EXPECT_THAT(Complaint([](json& pod) { Container(pod)["env"] = json::array(); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { Container(pod)["env"] = json::array(); }),
               HasSubstr("takes away variable ID"));
-  EXPECT_THAT(Complaint([](json& pod) { Container(pod).erase("env"); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { Container(pod).erase("env"); }),
               HasSubstr("takes away all variable"));
-  EXPECT_THAT(Complaint([](json& pod) { Container(pod).erase("volumeMounts"); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { Container(pod).erase("volumeMounts"); }),
               HasSubstr("takes away all mount"));
-  EXPECT_THAT(Complaint([](json& pod) { pod["spec"]["volumes"] = json::array(); }),
+  EXPECT_THAT(ErrorOf([](json& pod) { pod["spec"]["volumes"] = json::array(); }),
               HasSubstr("takes away volume job"));
-  EXPECT_THAT(Complaint([](json& pod) { pod.erase("spec"); }), HasSubstr("takes away"));
+  EXPECT_THAT(ErrorOf([](json& pod) { pod.erase("spec"); }), HasSubstr("takes away"));
 }
 
 TEST(ObjectPatch, MayChangeTheRest) {
-  EXPECT_EQ(Complaint([](json& pod) {
+  EXPECT_EQ(ErrorOf([](json& pod) {
               pod["metadata"]["labels"]["team"] = "ads";
               pod["spec"]["nodeSelector"]["zone"] = "a";
               Container(pod)["command"] = {"nice", "train"};

@@ -9,12 +9,12 @@
 
 namespace edl::job {
 
-// Shards of one ledger, kept as ranges: what a checkpoint covers.
+// A set of shards of one ledger, stored as ranges. A checkpoint records the shards that it covers.
 struct ShardSet {
   struct Dataset {
     uint32_t generation = 0;
-    RangeSet epochs;                     // that are in it as a whole
-    std::map<int64_t, RangeSet> shards;  // ordinals, by epoch; of other epochs
+    RangeSet epochs;                     // epochs that are in the set as a whole
+    std::map<int64_t, RangeSet> shards;  // ordinals of the other epochs, by epoch
 
     bool operator==(const Dataset&) const = default;
   };
@@ -23,12 +23,12 @@ struct ShardSet {
 
   bool operator==(const ShardSet&) const = default;
 
-  // Of a generation before the one that it speaks of every shard is: nobody will ask for it.
+  // True for shards of older generations: they can no longer be leased.
   bool Contains(int64_t dataset, uint32_t generation, int64_t epoch, uint64_t ordinal) const;
 
   // JSON, docs/formats/checkpoint.md.
   std::string ToJson() const;
-  // DataLoss: it is none.
+  // DataLoss: `text` is not a shard set.
   static Result<ShardSet> FromJson(const std::string& text);
 };
 

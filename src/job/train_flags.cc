@@ -43,7 +43,7 @@ void AddJob(std::vector<FlagSpec>& out) {
            .value_name = "PATH",
            .letter = 'f',
            .common = true,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "backend",
            .default_value = "auto",
            .group = kJob,
@@ -51,14 +51,14 @@ void AddJob(std::vector<FlagSpec>& out) {
            .choices = {"auto", "local", "kubernetes"},
            .environment = "ELASTICDL_BACKEND",
            .common = true,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "detach",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
            .help = "Return once the job runs, and leave it running.",
            .common = true,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "wait",
            .type = kBool,
            .default_value = "false",
@@ -66,28 +66,28 @@ void AddJob(std::vector<FlagSpec>& out) {
            .help = "On Kubernetes: show progress until the job has ended, and exit as it did.",
            .scope = kKubernetesScope,
            .common = true,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "resume",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
            .help = "Go on with an interrupted, stopped or failed job of this name.",
            .common = true,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "resume_with_lost_progress",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
            .help = "With --resume: go on although the ledger knows fewer completed records than "
                    "the job's status; what is lost is trained again.",
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "dry_run",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
            .help = "Print the job as understood, as JSON, and start nothing.",
            .common = true,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "envs",
            .group = kJob,
            .help = "Environment of the replicas: A=1,B=2. Values may hold commas and '='; a JSON "
@@ -117,13 +117,13 @@ void AddJob(std::vector<FlagSpec>& out) {
                    "in the job's folder.",
            .value_name = "PATH",
            .scope = kKubernetesScope},
-          {.name = "old_door",
+          {.name = "compat_api",
            .default_value = "on",
            .group = kJob,
            .help = "Serve clients of the published elasticai_api, which can send no token: on this "
                    "machine those of the job's user, on a cluster the job's replicas.",
            .choices = {"on", "off"},
-           .newcomer = true},
+           .not_in_original = true},
       });
 }
 
@@ -137,13 +137,13 @@ void AddSubmission(std::vector<FlagSpec>& out) {
                     .help = "Set by `elasticdl train`.",
                     .at_least = 0,
                     .at_most = at_most,
-                    .newcomer = true,
+                    .not_in_original = true,
                     .hidden = true};
   };
   out.push_back({.name = "submission_id",
                  .group = kJob,
                  .help = "Set by `elasticdl train`.",
-                 .newcomer = true,
+                 .not_in_original = true,
                  .hidden = true});
   out.push_back(number("resume_number", std::numeric_limits<int64_t>::max()));
   out.push_back(number("resume_version", std::numeric_limits<int64_t>::max()));
@@ -181,7 +181,7 @@ void AddReplicas(std::vector<FlagSpec>& out) {
                "What parameter servers run: job_command (TensorFlow's own), or elasticdl (ours: "
                "`elasticdl ps`, for programs that use elasticdl.ParameterClient).",
            .choices = {"job_command", "elasticdl"},
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "ps_lanes",
            .type = kInt,
            .default_value = "0",
@@ -193,8 +193,8 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .value_name = "N",
            .at_least = 0,
            .at_most = 1024,
-           .newcomer = true},
-          {.name = "max_ahead",
+           .not_in_original = true},
+          {.name = "max_staleness",
            .type = kInt,
            .default_value = "0",
            .group = kReplicas,
@@ -203,7 +203,7 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "distribution_strategy",
            .default_value = "ParameterServerStrategy",
            .group = kReplicas,
@@ -299,7 +299,7 @@ void AddData(std::vector<FlagSpec>& out) {
            .help = "Shards that may fail by their own fault before the job counts as failed.",
            .value_name = "N",
            .at_least = 0,
-           .newcomer = true},
+           .not_in_original = true},
       });
 }
 
@@ -334,7 +334,7 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
-           .newcomer = true},
+           .not_in_original = true},
           {.name = "ps_is_critical",
            .type = kBool,
            .default_value = "true",
@@ -365,7 +365,7 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
-           .newcomer = true},
+           .not_in_original = true},
       });
 }
 
@@ -472,7 +472,7 @@ void AddCheckpoints(std::vector<FlagSpec>& out) {
                  .value_name = "N",
                  .at_least = 0,
                  .at_most = kInt32Max,
-                 .newcomer = true});
+                 .not_in_original = true});
 }
 
 void AddCluster(std::vector<FlagSpec>& out) {
@@ -513,7 +513,7 @@ void AddCluster(std::vector<FlagSpec>& out) {
                  .help = "Secrets with which images are pulled.",
                  .value_name = "NAME,...",
                  .scope = kKubernetesScope,
-                 .newcomer = true});
+                 .not_in_original = true});
   out.push_back({.name = "service_account",
                  .group = kCluster,
                  .help = "The master's service account; empty: elasticdl-master where the "
@@ -521,13 +521,13 @@ void AddCluster(std::vector<FlagSpec>& out) {
                          "default.",
                  .value_name = "NAME",
                  .scope = kKubernetesScope,
-                 .newcomer = true});
+                 .not_in_original = true});
   out.push_back({.name = "env_secret",
                  .group = kCluster,
                  .help = "Variables of the replicas whose values lie in secrets.",
                  .value_name = "NAME=SECRET/KEY,...",
                  .scope = kKubernetesScope,
-                 .newcomer = true});
+                 .not_in_original = true});
   add("cluster_spec", "", "A Python file that adapts pods to a cluster.", "PATH");
   add("cluster_spec_json", "", "The same as JSON, plain or base64.", "JSON");
   add("yaml", "", "Write the master's pod to this file and submit nothing.", "PATH");
@@ -552,7 +552,7 @@ void AddOlder(std::vector<FlagSpec>& out) {
                    .help = "Accepted for old scripts.",
                    .value_name = "VALUE",
                    .scope = kObsoleteScope,
-                   .newcomer = true});
+                   .not_in_original = true});
   }
 }
 
@@ -592,12 +592,12 @@ const FlagTable& MasterFlags() {
                      .group = kJob,
                      .help = "The job's folder.",
                      .value_name = "PATH",
-                     .newcomer = true});
+                     .not_in_original = true});
     specs.push_back({.name = "secret_dir",
                      .group = kJob,
                      .help = "Where the job's token lies; empty: in its folder.",
                      .value_name = "PATH",
-                     .newcomer = true});
+                     .not_in_original = true});
     specs.push_back({.name = "port",
                      .type = kInt,
                      .default_value = "50001",
@@ -606,7 +606,7 @@ const FlagTable& MasterFlags() {
                      .value_name = "N",
                      .at_least = 0,
                      .at_most = 65535,
-                     .newcomer = true});
+                     .not_in_original = true});
     return specs;
   }());
   return table;

@@ -94,13 +94,13 @@ TEST(TrainFlags, HasEveryFlagOfThePublishedClient) {
   for (const std::string& name : kPublished) {
     const FlagSpec* spec = TrainFlags().Find(name);
     ASSERT_NE(spec, nullptr) << name;
-    EXPECT_FALSE(spec->newcomer) << name;
+    EXPECT_FALSE(spec->not_in_original) << name;
   }
 }
 
 TEST(TrainFlags, DoesNotLetOursChangeWhatAnAbbreviationMeant) {
   for (const FlagSpec& spec : TrainFlags().specs()) {
-    EXPECT_EQ(spec.newcomer, !kPublished.contains(spec.name)) << spec.name;
+    EXPECT_EQ(spec.not_in_original, !kPublished.contains(spec.name)) << spec.name;
   }
   EXPECT_EQ((*TrainFlags().Resolve("num_ps"))->name, "num_ps_pods");
   EXPECT_EQ((*TrainFlags().Resolve("num_evaluator"))->name, "num_evaluators");

@@ -73,7 +73,7 @@ Status StatusOf(const Response& response) {
 
 Status StatusOfObject(const std::string& text) {
   const Said said = Read(text);
-  // Of a watch, reason Expired or Gone is what tells that its version is too old.
+  // A watch whose version is too old fails with the reason Expired or Gone.
   const bool expired = said.reason == "Expired" || said.reason == "Gone";
   return Make(expired ? 410 : said.code, said);
 }

@@ -78,7 +78,7 @@ std::string WayOut(const Status& status, const Config& config, const std::string
       return fmt::format(" (the server does not accept the credentials of {}; log in again)",
                          config.source);
     case Code::kPermissionDenied:
-      // Of the two who say 403, the one that looks at roles; the other looks at the object.
+      // Authorization and admission both answer 403. This message is from authorization.
       if (status.message().find(" cannot ") == std::string::npos) return "";
       return fmt::format(" (ask for a role that allows it; `kubectl auth can-i {}` tells)", can_i);
     case Code::kUnavailable:
@@ -106,7 +106,7 @@ Client::Client(Connection& connection, Timing timing, ClientOptions options)
       options_(options),
       limit_(options.calls_per_second, options.burst, timing_.clock) {}
 
-Status Client::Pace(const std::stop_token& stop) {
+Status Client::AwaitRateLimit(const std::stop_token& stop) {
   const Duration turn = limit_.Take();
   if (turn > Duration(0) && !timing_.wait(turn, stop)) return Cancelled("the call was given up");
   return Ok();
@@ -154,12 +154,12 @@ Status Client::Explain(const Call& call, const Result<Response>& answer) const {
 Result<Response> Client::Send(const Call& call, const std::stop_token& stop) {
   const Time begun = timing_.clock.Now();
   for (int tries = 0;; ++tries) {
-    EDL_RETURN_IF_ERROR(Pace(stop));
+    EDL_RETURN_IF_ERROR(AwaitRateLimit(stop));
     Result<Response> answer = connection_.Call(call.request, stop);
     if (answer.ok()) LogWarnings(answer->warnings);
     const std::optional<Duration> wait = RetryIn(call, answer, tries);
     const Duration passed = timing_.clock.Now() - begun;
-    if (!wait || tries + 1 >= options_.tries || passed + *wait > options_.patience) {
+    if (!wait || tries + 1 >= options_.tries || passed + *wait > options_.retry_timeout) {
       EDL_RETURN_IF_ERROR(Explain(call, answer));
       return answer;
     }
@@ -313,7 +313,7 @@ Status Client::DeleteMany(const Resource& resource, const std::string& name_spac
 }
 
 Result<std::unique_ptr<ByteStream>> Client::Open(Request request, const std::stop_token& stop) {
-  EDL_RETURN_IF_ERROR(Pace(stop));
+  EDL_RETURN_IF_ERROR(AwaitRateLimit(stop));
   return std::make_unique<ByteStream>(connection_, std::move(request), stop);
 }
 
@@ -388,11 +388,11 @@ Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& name
   return AccessAnswer{FlagIn(status, "allowed"), TextIn(status, "reason")};
 }
 
-Result<AccessAnswer> Client::MayI(const Access& access, const std::stop_token& stop) {
+Result<AccessAnswer> Client::CanI(const Access& access, const std::stop_token& stop) {
   return Ask(kSelfSubjectAccessReviews, "", json::object(), access, stop);
 }
 
-Result<AccessAnswer> Client::MayAccount(const ObjectKey& account, const Access& access,
+Result<AccessAnswer> Client::CanAccount(const ObjectKey& account, const Access& access,
                                         const std::stop_token& stop) {
   // As a service account's token is taken for, by Kubernetes.
   json spec = {

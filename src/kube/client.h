@@ -31,11 +31,11 @@ struct ObjectList {
 struct ClientOptions {
   double calls_per_second = 50;
   int burst = 100;
-  // Of one try, from the call to the last byte. Streams have none.
+  // Limit of one try, from the call to the last byte. Streams have none.
   std::chrono::milliseconds timeout{30'000};
   // How often a call is made at most, and after how long it is not made again.
   int tries = 10;
-  std::chrono::milliseconds patience{60'000};
+  std::chrono::milliseconds retry_timeout{60'000};
   int page_size = 500;  // of lists
   // Of DeleteMany, where the server does the work of many calls.
   std::chrono::milliseconds many_timeout{60'000};
@@ -49,7 +49,7 @@ struct ClientOptions {
 // A call is made again while the server is overloaded (429, or an error with Retry-After) and, if
 // making it twice does no harm, when the connection broke or a server in between failed. Waits grow
 // from 100 ms to 5 s unless the server says how long. What may be made twice:
-//   Get, List, Delete          always; what only asks (ServerVersion, MayI, MayAccount) too.
+//   Get, List, Delete          always; what only asks (ServerVersion, CanI, CanAccount) too.
 //   Create of a fixed name     so AlreadyExists may mean that an earlier try arrived: a caller
 //   reads
 //                              the object and compares its owner.
@@ -113,10 +113,10 @@ class Client {
   // "v1.29.3"; "" where the server does not say.
   Result<std::string> ServerVersion(const std::stop_token& stop = {});
   // Whether the caller may.
-  Result<AccessAnswer> MayI(const Access& access, const std::stop_token& stop = {});
+  Result<AccessAnswer> CanI(const Access& access, const std::stop_token& stop = {});
   // Whether a service account may, in its own namespace. PermissionDenied: the caller may not ask.
   // REQUIRES: `access` is of that namespace.
-  Result<AccessAnswer> MayAccount(const ObjectKey& account, const Access& access,
+  Result<AccessAnswer> CanAccount(const ObjectKey& account, const Access& access,
                                   const std::stop_token& stop = {});
 
  private:
@@ -135,7 +135,7 @@ class Client {
                               const Selector& selector, const std::stop_token& stop);
   Result<std::unique_ptr<ByteStream>> Open(Request request, const std::stop_token& stop);
   // Waits for its turn.
-  Status Pace(const std::stop_token& stop);
+  Status AwaitRateLimit(const std::stop_token& stop);
   // How long to wait before a call is made again; nullopt: it is not.
   std::optional<Duration> RetryIn(const Call& call, const Result<Response>& answer,
                                   int tries) const;

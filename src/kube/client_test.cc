@@ -209,7 +209,7 @@ TEST_F(ClientTest, GivesUpAfterSoManyTriesOrSoLong) {
   EXPECT_EQ(few.Get(kPods, kKey).status().code(), Code::kUnavailable);
   EXPECT_EQ(Left(), 1);
 
-  Client impatient = Make({.patience = seconds(25)});
+  Client impatient = Make({.retry_timeout = seconds(25)});
   Will({Answer(503, "", "Retry-After: 20\r\n"), Answer(503, "", "Retry-After: 20\r\n"),
         Answer(200, kPod)});
   EXPECT_EQ(impatient.Get(kPods, kKey).status().code(), Code::kUnavailable);
@@ -361,7 +361,7 @@ TEST_F(ClientTest, AsksWhetherItMay) {
   Client client = Make();
   Will({Answer(201, R"({"status":{"allowed":true,"reason":"by role"}})"), Answer(201, "{}")});
 
-  const auto may = client.MayI({.verb = "create",
+  const auto may = client.CanI({.verb = "create",
                                 .resource = kLeases,
                                 .subresource = "status",
                                 .name_space = "ns",
@@ -369,7 +369,7 @@ TEST_F(ClientTest, AsksWhetherItMay) {
   ASSERT_TRUE(may.ok()) << may.status();
   EXPECT_TRUE(may->allowed);
   EXPECT_EQ(may->reason, "by role");
-  EXPECT_FALSE(client.MayI({.verb = "get", .resource = kPods})->allowed);
+  EXPECT_FALSE(client.CanI({.verb = "get", .resource = kPods})->allowed);
 
   EXPECT_EQ(Asked(0).target, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
   EXPECT_EQ(json::parse(Asked(0).body)["spec"]["resourceAttributes"],
@@ -383,8 +383,8 @@ TEST_F(ClientTest, AsksForAServiceAccountInItsNamespace) {
         Answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})")});
   const Access access{.verb = "create", .resource = kPods, .name_space = "ns"};
 
-  EXPECT_TRUE(client.MayAccount({"ns", "trainer"}, access)->allowed);
-  EXPECT_EQ(client.MayAccount({"ns", "trainer"}, access).status().code(), Code::kPermissionDenied);
+  EXPECT_TRUE(client.CanAccount({"ns", "trainer"}, access)->allowed);
+  EXPECT_EQ(client.CanAccount({"ns", "trainer"}, access).status().code(), Code::kPermissionDenied);
 
   EXPECT_EQ(Asked(0).target,
             "/apis/authorization.k8s.io/v1/namespaces/ns/localsubjectaccessreviews");

@@ -37,7 +37,7 @@ json ReferenceTo(const Object& object) {
 EventRecorder::EventRecorder(Connection& connection, const Timing& timing, Options options)
     : options_(std::move(options)),
       timing_(timing),
-      client_(connection, timing, {.tries = 3, .patience = std::chrono::seconds(10)}) {}
+      client_(connection, timing, {.tries = 3, .retry_timeout = std::chrono::seconds(10)}) {}
 
 bool EventRecorder::TooMany(const std::string& uid) {
   if (limits_.size() > kMostRemembered) limits_.clear();

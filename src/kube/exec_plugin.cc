@@ -99,7 +99,7 @@ Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const Config& con
   EDL_ASSIGN_OR_RETURN(const ProgramEnd ended, Run(plugin, std::move(all)));
   if (ended.code != 0) {
     return Failed(plugin, fmt::format("failed with exit code {}: {}", ended.code,
-                                      ended.complaints.substr(0, 1000)));
+                                      ended.stderr_text.substr(0, 1000)));
   }
   auto credential = ParseExecCredential(ended.output, plugin.api_version);
   if (!credential.ok()) return Failed(plugin, credential.status().message());

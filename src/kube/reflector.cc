@@ -28,14 +28,14 @@ void Reflector::Run(const std::stop_token& stop) {
   }
 }
 
-void Reflector::Complain(const Status& status) const {
+void Reflector::ReportTrouble(const Status& status) const {
   if (status.code() != Code::kCancelled && listener_.on_trouble) listener_.on_trouble(status);
 }
 
 bool Reflector::List(const std::stop_token& stop) {
   auto list = client_.List(scope_.resource, scope_.name_space, scope_.selector, stop);
   if (!list.ok()) {
-    Complain(list.status());
+    ReportTrouble(list.status());
     return false;
   }
   version_ = list->resource_version;
@@ -59,7 +59,7 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
     auto event = (*watch)->Next();
     const Duration lasted = timing_.clock.Now() - begun;
     if (!event.ok()) {
-      Complain(event.status());
+      ReportTrouble(event.status());
       return AfterFailure(event.status(), lasted);
     }
     if (*event) {
@@ -67,8 +67,8 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
     } else if (useful || lasted >= options_.short_watch) {
       return Next::kWatch;
     } else {
-      Complain(Unavailable("watch {} {}: the server ended it at once", scope_.resource.plural,
-                           scope_.name_space));
+      ReportTrouble(Unavailable("watch {} {}: the server ended it at once", scope_.resource.plural,
+                                scope_.name_space));
       return Next::kWatchLater;
     }
   }

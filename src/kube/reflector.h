@@ -61,7 +61,7 @@ class Reflector {
   Next Watch(const std::stop_token& stop);
   Next AfterFailure(const Status& failure, Duration lasted) const;
   void Deliver(WatchEvent event);
-  void Complain(const Status& status) const;
+  void ReportTrouble(const Status& status) const;
 
   const Scope scope_;
   const Timing timing_;

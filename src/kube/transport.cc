@@ -169,24 +169,24 @@ class Transport::Engine {
       curl_multi_perform(multi_, &active);
       TakeFinished();
       EndStopped();
-      curl_multi_poll(multi_, nullptr, 0, PatienceMs(), nullptr);
+      curl_multi_poll(multi_, nullptr, 0, TimeoutMs(), nullptr);
     }
     while (!running_.empty()) End(running_.back(), Cancelled("the client is shutting down"));
   }
 
   // Until something may be due without a byte having come.
-  int PatienceMs() const {
+  int TimeoutMs() const {
     using std::chrono::milliseconds;
-    milliseconds patience(60'000);
+    milliseconds timeout(60'000);
     const Clock::time_point now = Clock::now();
     for (const auto& transfer : running_) {
       const milliseconds silence = transfer->request.silence;
       if (silence.count() == 0) continue;
       // Past the end, not at it.
       const auto left = std::chrono::ceil<milliseconds>(transfer->heard_at + silence - now);
-      patience = std::clamp(left + milliseconds(1), milliseconds(1), patience);
+      timeout = std::clamp(left + milliseconds(1), milliseconds(1), timeout);
     }
-    return static_cast<int>(patience.count());
+    return static_cast<int>(timeout.count());
   }
 
   void Begin(std::shared_ptr<Transfer> transfer) {

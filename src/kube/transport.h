@@ -54,7 +54,7 @@ class Transport {
   // none, and the message says why; FailedPrecondition: there will be none with these certificates;
   // DeadlineExceeded: it took too long; Cancelled: by `stop`.
   Result<Response> Call(const Request& request, const std::stop_token& stop = {});
-  // Hands the body on as it comes, if the status is 200, on the transport's thread: `on_data` must
+  // Passes the body on as it comes, if the status is 200, on the transport's thread: `on_data` must
   // not block. Returns at the end of the stream, whoever ended it; the body of another status is in
   // the response.
   Result<Response> Stream(const Request& request, OnData on_data, const std::stop_token& stop = {});

@@ -48,8 +48,8 @@ bool CompatAdmission::IsOurs(const std::string& peer, Time now) {
 }
 
 Status CompatAdmission::Check(const Core& core, const std::string& peer) {
-  if (!job_.old_door) {
-    return PermissionDenied("--old_door=off: this job serves clients with a token only");
+  if (!job_.compat_api) {
+    return PermissionDenied("--compat_api=off: this job serves clients with a token only");
   }
   if (on_this_machine_ && IsLoopback(peer)) {
     if (IsOurs(peer, core.now())) return Ok();

@@ -37,7 +37,7 @@ std::string NameOf(pb::TaskType type) {
 
 std::string DatasetOr(const std::string& name, pb::TaskType type) {
   if (!name.empty()) return name;
-  return type == pb::EVALUATION ? OldDoor::kEvaluationData : OldDoor::kTrainingData;
+  return type == pb::EVALUATION ? CompatApi::kEvaluationData : CompatApi::kTrainingData;
 }
 
 // The version that the clients may log; they keep it in 32 bits.
@@ -68,7 +68,9 @@ DatasetSpec SpecOf(const Request& in, std::string name) {
   return spec;
 }
 
-World::Process ProcessOf(const std::string& host, int32_t local_id) { return {host, local_id}; }
+Rendezvous::Process ProcessOf(const std::string& host, int32_t local_id) {
+  return {host, local_id};
+}
 
 std::string VersionKey(const std::string& version_type, const std::string& task_type,
                        int32_t task_id) {
@@ -82,15 +84,15 @@ std::string VersionKey(const std::string& version_type, const std::string& task_
 void Fetch(Core& core, Call& call, ReplicaRef replica, const std::string& dataset, pb::Task* out) {
   const uint64_t id = call.id();
   call.set_on_hang_up([&call, id, replica](Core& core) {
-    if (core.old_door().FetchCut(id, replica, std::nullopt)) call.Answer(Cancelled("hung up"));
+    if (core.compat_api().FetchCut(id, replica, std::nullopt)) call.Answer(Cancelled("hung up"));
   });
-  core.old_door().Fetch(
+  core.compat_api().Fetch(
       id, replica, dataset,
       [&core, &call, id, replica, out](const Result<std::optional<LeasedShard>>& shard) {
         if (shard.ok() && shard->has_value()) {
           ToProto(**shard, core.dispatcher().counters().version, out);
           call.set_on_lost([id, replica, lease = (*shard)->lease](Core& core) {
-            core.old_door().FetchCut(id, replica, lease);
+            core.compat_api().FetchCut(id, replica, lease);
           });
         }
         call.Answer(shard.status());
@@ -98,27 +100,27 @@ void Fetch(Core& core, Call& call, ReplicaRef replica, const std::string& datase
 }
 
 void GetDatasetTask(Core& core, Call& call, const pb::GetDatasetTaskRequest& in, pb::Task* out) {
-  Fetch(core, call, OldDoor::ReplicaOf(in.worker_id(), in.worker_type()),
+  Fetch(core, call, CompatApi::ReplicaOf(in.worker_id(), in.worker_type()),
         DatasetOr(in.dataset_name(), pb::TRAINING), out);
 }
 
 void GetTask(Core& core, Call& call, const pb::GetTaskRequest& in, pb::Task* out) {
-  Fetch(core, call, OldDoor::ReplicaOf(in.worker_id(), ""),
+  Fetch(core, call, CompatApi::ReplicaOf(in.worker_id(), ""),
         DatasetOr(in.dataset_name(), in.task_type()), out);
 }
 
 void ReportDatasetTaskResult(Core& core, Call& call, const pb::ReportDatasetTaskResultRequest& in,
                              Empty*) {
-  core.old_door().ReportTask(DatasetOr(in.dataset_name(), pb::TRAINING), in.task_id(),
-                             in.err_message());
+  core.compat_api().ReportTask(DatasetOr(in.dataset_name(), pb::TRAINING), in.task_id(),
+                               in.err_message());
   AnswerLater(core, call);
 }
 
 void ReportTaskResult(Core& core, Call& call, const pb::ReportTaskResultRequest& in, Empty*) {
   // The oldest line sends no dataset, and task ids are unique over all of them.
   const std::string& name = in.dataset_name();
-  for (const char* dataset : {OldDoor::kTrainingData, OldDoor::kEvaluationData}) {
-    core.old_door().ReportTask(name.empty() ? dataset : name, in.task_id(), in.err_message());
+  for (const char* dataset : {CompatApi::kTrainingData, CompatApi::kEvaluationData}) {
+    core.compat_api().ReportTask(name.empty() ? dataset : name, in.task_id(), in.err_message());
   }
   AnswerLater(core, call);
 }
@@ -132,7 +134,7 @@ void ReportDatasetShardParams(Core& core, Call& call, const pb::ReportDatasetSha
 
 void ReportTrainingParams(Core& core, Call& call, const pb::ReportTrainingParamsRequest& in,
                           Empty*) {
-  AnswerLater(core, call, core.Register(SpecOf(in, OldDoor::kTrainingData)).status());
+  AnswerLater(core, call, core.Register(SpecOf(in, CompatApi::kTrainingData)).status());
 }
 
 void ResetDataset(Core& core, Call& call, const pb::ResetDatasetRequest& in, Empty*) {
@@ -167,11 +169,11 @@ void ReportShardCheckpoint(Core& core, Call& call, const pb::ShardCheckpoint& in
 
 void WorkerSync(Core& core, Call& call, const pb::WorkerSyncRequest& in,
                 pb::WorkerSyncResponse* out) {
-  core.old_door().WorkerSync(in.sync_name(), OldDoor::ReplicaOf(in.worker_id(), ""),
-                             [out, &call](const Result<bool>& ready) {
-                               out->set_ready(ready.ok() && *ready);
-                               call.Answer(ready.status());
-                             });
+  core.compat_api().WorkerSync(in.sync_name(), CompatApi::ReplicaOf(in.worker_id(), ""),
+                               [out, &call](const Result<bool>& ready) {
+                                 out->set_ready(ready.ok() && *ready);
+                                 call.Answer(ready.status());
+                               });
 }
 
 void WaitWorkerSync(Core& core, Call& call, const pb::WaitWorkerSyncRequest& in,
@@ -182,7 +184,7 @@ void WaitWorkerSync(Core& core, Call& call, const pb::WaitWorkerSyncRequest& in,
     AnswerLater(core, call);
     return;
   }
-  core.old_door().WaitWorkerSync(in.sync_name(), [out, &call](const Result<bool>& ready) {
+  core.compat_api().WaitWorkerSync(in.sync_name(), [out, &call](const Result<bool>& ready) {
     out->set_ready(ready.ok() && *ready);
     call.Answer(ready.status());
   });
@@ -199,11 +201,11 @@ void DeleteWorkerSync(Core& core, Call& call, const pb::DeleteWorkerSyncRequest&
 
 void AcquireRemoteLock(Core& core, Call& call, const pb::AcquireRemoteLockRequest& in,
                        pb::AcquireRemoteLockResponse* out) {
-  core.old_door().AcquireLock(in.name(), OldDoor::ReplicaOf(in.worker_id(), ""), in.timeout(),
-                              [out, &call](const Result<bool>& acquired) {
-                                out->set_success(acquired.ok() && *acquired);
-                                call.Answer(acquired.status());
-                              });
+  core.compat_api().AcquireLock(in.name(), CompatApi::ReplicaOf(in.worker_id(), ""), in.timeout(),
+                                [out, &call](const Result<bool>& acquired) {
+                                  out->set_success(acquired.ok() && *acquired);
+                                  call.Answer(acquired.status());
+                                });
 }
 
 void ReleaseRemoteLock(Core& core, Call& call, const pb::ReleaseRemoteLockRequest& in, Empty*) {
@@ -218,15 +220,15 @@ void ReportTrainingLoopStatus(Core& core, Call& call, const pb::ReportTrainingLo
   constexpr int kStart = 1;
   constexpr int kEnd = 2;
   const auto process = ProcessOf(in.worker_host(), in.worker_local_process_id());
-  if (in.status() == kStart) core.world().Start(process, in.ddp_server_port());
-  if (in.status() == kEnd) core.world().End(process);
+  if (in.status() == kStart) core.rendezvous().Start(process, in.ddp_server_port());
+  if (in.status() == kEnd) core.rendezvous().End(process);
   AnswerLater(core, call);
 }
 
 void GetCommRank(Core& core, Call& call, const pb::GetCommRankRequest& in,
                  pb::GetCommRankResponse* out) {
-  const World::Rank rank =
-      core.world().RankOf(ProcessOf(in.worker_host(), in.worker_local_process_id()));
+  const Rendezvous::Rank rank =
+      core.rendezvous().RankOf(ProcessOf(in.worker_host(), in.worker_local_process_id()));
   out->set_rank_id(rank.rank);
   out->set_world_size(rank.size);
   out->set_rendezvous_id(rank.number);
@@ -242,27 +244,27 @@ void GetCommRank(Core& core, Call& call, const pb::GetCommRankRequest& in,
 
 void ResetSync(Core& core, Call& call, const pb::DdpResetSyncRequest& in,
                pb::DdpResetSyncResponse* out) {
-  out->set_reset(core.world().ResetSync(ProcessOf(in.worker_host(), in.worker_local_process_id()),
-                                        in.rendezvous_id()));
+  out->set_reset(core.rendezvous().ResetSync(
+      ProcessOf(in.worker_host(), in.worker_local_process_id()), in.rendezvous_id()));
   call.Answer(Ok());
 }
 
 void BarrierSync(Core& core, Call& call, const pb::DdpInitSyncRequest& in,
                  pb::DdpInitSyncResponse* out) {
-  out->set_reset(core.world().BarrierSync(ProcessOf(in.worker_host(), in.worker_local_process_id()),
-                                          in.rendezvous_id()));
+  out->set_reset(core.rendezvous().BarrierSync(
+      ProcessOf(in.worker_host(), in.worker_local_process_id()), in.rendezvous_id()));
   call.Answer(Ok());
 }
 
 void ReportPrestop(Core& core, Call& call, const pb::ReportPreStopRequest& in, Empty*) {
-  core.world().HostGone(in.worker_host());
+  core.rendezvous().HostGone(in.worker_host());
   AnswerLater(core, call);
 }
 
 // --- what the master knows ---
 
 void QueryRunningNodes(Core& core, Call& call, const Empty&, pb::RunningNodes* out) {
-  for (const Member& member : core.our_door().CurrentMembership().members) {
+  for (const Member& member : core.master_api().CurrentMembership().members) {
     out->add_nodes()->set_type(std::string(job::NameOf(member.role)));
   }
   call.Answer(Ok());
@@ -282,15 +284,15 @@ void ReportGlobalStep(Core& core, Call& call, const pb::GlobalStepRecord& in, Em
 
 void GetClusterVersion(Core& core, Call& call, const pb::GetClusterVersionRequest& in,
                        pb::GetClusterVersionResponse* out) {
-  out->set_version(
-      core.old_door().ClusterVersion(VersionKey(in.version_type(), in.task_type(), in.task_id())));
+  out->set_version(core.compat_api().ClusterVersion(
+      VersionKey(in.version_type(), in.task_type(), in.task_id())));
   call.Answer(Ok());
 }
 
 void UpdateClusterVersion(Core& core, Call& call, const pb::UpdateClusterVersionRequest& in,
                           Empty*) {
-  core.old_door().SetClusterVersion(VersionKey(in.version_type(), in.task_type(), in.task_id()),
-                                    in.version());
+  core.compat_api().SetClusterVersion(VersionKey(in.version_type(), in.task_type(), in.task_id()),
+                                      in.version());
   call.Answer(Ok());
 }
 

@@ -73,7 +73,7 @@ TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
 TEST_F(CompatServiceTest, AnswersEveryMethodOfItsServices) {
   // A method that nobody waits for would hold its callers for ever.
   job::JobSpec closed = WorkersOnly(1);
-  closed.old_door = false;
+  closed.compat_api = false;
   const ServedMaster refusing(closed);
   const auto channel = refusing.Connect();
   for (const char* name :
@@ -97,12 +97,12 @@ TEST(Loop, ShowsProgressWhileNothingElseChanges) {
   master.Register(Shards(2));
   LeasedShard leased;
   master.OnLoop([&](Core& core) {
-    core.old_door().Fetch(
+    core.compat_api().Fetch(
         1, Worker(0), kData,
         [&](const Result<std::optional<LeasedShard>>& shard) { leased = shard.value().value(); });
   });
 
-  master.OnLoop([&](Core& core) { core.old_door().ReportTask(kData, leased.task, ""); });
+  master.OnLoop([&](Core& core) { core.compat_api().ReportTask(kData, leased.task, ""); });
 
   master.AwaitShown(2);  // batches
 }

@@ -50,14 +50,14 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       sessions_(ledger),
       dispatcher_(ledger, sessions_, seed),
       sync_(ledger),
-      world_(ledger),
+      rendezvous_(ledger),
       recent_calls_(ledger),
       keeper_(ledger, spec),
       parameters_(ledger, dispatcher_, spec),
-      our_door_(Parts{sessions_, dispatcher_, sync_, pace_, world_, keeper_, progress_, outbox_,
-                      spec, now_}),
-      old_door_(Parts{sessions_, dispatcher_, sync_, pace_, world_, keeper_, progress_, outbox_,
-                      spec, now_}),
+      master_api_(Parts{sessions_, dispatcher_, sync_, staleness_, rendezvous_, keeper_, progress_,
+                        outbox_, spec, now_}),
+      compat_api_(Parts{sessions_, dispatcher_, sync_, staleness_, rendezvous_, keeper_, progress_,
+                        outbox_, spec, now_}),
       seed_(seed) {}
 
 Status Core::Load(Time now, WallTime wall_now) {
@@ -82,7 +82,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   EDL_RETURN_IF_ERROR(sessions_.Load(next_incarnation, now_));
   EDL_RETURN_IF_ERROR(dispatcher_.Load(counters, now_));
   EDL_RETURN_IF_ERROR(sync_.Load(get("sync")));
-  EDL_RETURN_IF_ERROR(world_.Load(get("world")));
+  EDL_RETURN_IF_ERROR(rendezvous_.Load(get("rendezvous")));
   EDL_RETURN_IF_ERROR(recent_calls_.Load(get("recent_calls")));
   EDL_RETURN_IF_ERROR(keeper_.Load(now_));
   ledger_number_ = LedgerNumber(get("ledger"), get("parameters"), Mix(seed_, 1) | 1);
@@ -90,7 +90,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   keeper_.set_ps_lanes(parameters_.lanes());
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
-  our_door_.OnLoaded();
+  master_api_.OnLoaded();
   return Ok();
 }
 
@@ -197,13 +197,13 @@ void Core::DeleteSync(const std::optional<std::string>& name, uint64_t request_i
 }
 
 void Core::CloseReplica(ReplicaRef replica) {
-  Parts parts{sessions_, dispatcher_, sync_,   pace_, world_,
-              keeper_,   progress_,   outbox_, spec_, now_};
+  Parts parts{sessions_, dispatcher_, sync_,   staleness_, rendezvous_,
+              keeper_,   progress_,   outbox_, spec_,      now_};
   for (const Incarnation incarnation : sessions_.Of(replica)) CloseSession(parts, incarnation);
   sync_.ReplicaGone(replica);
   const ReplicaKeeper::Replica* known = keeper_.Find(replica);
   const bool has_host = known != nullptr && !known->host.empty();
-  world_.HostGone(has_host ? known->host : LocalAddress(replica));
+  rendezvous_.HostGone(has_host ? known->host : LocalAddress(replica));
 }
 
 std::string Core::HostOf(const job::ReplicaEvent& event) const {
@@ -244,11 +244,11 @@ void Core::OnServerState(const job::ServerView& view) {
 }
 
 void Core::LoseReplicasOfLostNodes() {
-  // Sessions of the old door have no heartbeat and say nothing.
+  // Sessions of the compatibility API have no heartbeat and say nothing.
   const auto has_session = [this](ReplicaRef replica) {
     const std::vector<Incarnation> open = sessions_.Of(replica);
     return std::ranges::any_of(
-        open, [this](Incarnation incarnation) { return !sessions_.Find(incarnation)->old_door; });
+        open, [this](Incarnation incarnation) { return !sessions_.Find(incarnation)->compat_api; });
   };
   for (const std::string& name : keeper_.LostWithTheirNodes(has_session, now_)) {
     OnExited({.name = name,
@@ -271,11 +271,11 @@ void Core::OnExited(const job::ReplicaEvent& event, std::vector<std::string> las
     end.progressed = ref.role == job::Role::kPs
                          ? dispatcher_.counters().version > replica->first_version
                          : dispatcher_.MadeProgress(ref);
-    end.fetch_unanswered = old_door_.LeftUnanswered(ref);
+    end.fetch_unanswered = compat_api_.LeftUnanswered(ref);
     dispatcher_.ForgetProgress(ref);
     // A published client has no call for it: an Estimator's chief ends where training does.
     if (ref.role == job::Role::kChief && event.cause.kind == job::ExitCause::Kind::kSucceeded &&
-        !end.fetch_unanswered && declared_end_.empty() && sessions_.FindOldDoor(ref) != nullptr) {
+        !end.fetch_unanswered && declared_end_.empty() && sessions_.FindCompatApi(ref) != nullptr) {
       declared_end_ = "the chief, which runs a published client, exited with 0";
       ledger_.PutMeta("declared_end", declared_end_);
     }
@@ -453,11 +453,11 @@ void Core::CheckBadShards() {
   int64_t bad = 0;
   const Dataset* first = nullptr;
   for (const auto& [name, dataset] : dispatcher_.datasets()) {
-    bad += static_cast<int64_t>(dataset->set_aside().size());
-    if (first == nullptr && !dataset->set_aside().empty()) first = dataset.get();
+    bad += static_cast<int64_t>(dataset->quarantined().size());
+    if (first == nullptr && !dataset->quarantined().empty()) first = dataset.get();
   }
   if (bad <= spec_.max_bad_shards) return;
-  const auto& [key, error] = *first->set_aside().begin();
+  const auto& [key, error] = *first->quarantined().begin();
   LeasedShard shard{.key = key};
   first->Fill(shard);
   const std::string example =
@@ -465,7 +465,7 @@ void Core::CheckBadShards() {
                   first->spec().name, key.epoch, error.empty() ? "no error was given" : error);
   End(JobState::kFailed,
       fmt::format(
-          "{} shard(s) failed {} times each and were set aside, --max_bad_shards allows {}; "
+          "{} shard(s) failed {} times each and were quarantined, --max_bad_shards allows {}; "
           "{}",
           bad, Dataset::kMaxFailures, spec_.max_bad_shards, example),
       {});
@@ -523,10 +523,10 @@ void Core::EndTroubled() {
 void Core::Tick() {
   tick_due_ = false;
   if (job::IsFinal(state_) || paused()) return;
-  our_door_.Tick();
+  master_api_.Tick();
   LoseReplicasOfLostNodes();
   sync_.Tick(now_);
-  pace_.Tick(now_);
+  staleness_.Tick(now_);
   keeper_.Tick(now_);
   if (parameters_.enabled() && !ending_) {
     parameters_.Tick(RunningServers(), now_);
@@ -549,7 +549,7 @@ void Core::Tick() {
   // Also of a job whose replicas ran only while no master did.
   if (state_ <= JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
   DriveEnd();
-  our_door_.PushMembership();
+  master_api_.PushMembership();
 }
 
 void Core::SaveCounters() {
@@ -568,7 +568,7 @@ Status Core::Commit(size_t most_answers) {
   dispatcher_.Flush();
   sessions_.Flush();
   sync_.Flush();
-  world_.Flush();
+  rendezvous_.Flush();
   recent_calls_.Flush();
   parameters_.Flush();
   SaveCounters();

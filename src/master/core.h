@@ -10,20 +10,20 @@
 #include "job/job_spec.h"
 #include "job/job_view.h"
 #include "job/replica.h"
+#include "master/compat_api.h"
 #include "master/dispatcher.h"
 #include "master/ledger.h"
-#include "master/old_door.h"
-#include "master/our_door.h"
-#include "master/pace_board.h"
+#include "master/master_api.h"
 #include "master/parameter_keeper.h"
 #include "master/parts.h"
 #include "master/progress_log.h"
 #include "master/recent_calls.h"
+#include "master/rendezvous.h"
 #include "master/replica_keeper.h"
 #include "master/run_time.h"
 #include "master/session.h"
-#include "master/sync_board.h"
-#include "master/world.h"
+#include "master/staleness_tracker.h"
+#include "master/sync_primitives.h"
 
 namespace edl::master {
 
@@ -46,11 +46,11 @@ class Core {
   // Moves the core's time; to be called before each batch of calls and events.
   void Advance(Time now, WallTime wall_now);
 
-  OurDoor& our_door() { return our_door_; }
-  OldDoor& old_door() { return old_door_; }
+  MasterApi& master_api() { return master_api_; }
+  CompatApi& compat_api() { return compat_api_; }
   Dispatcher& dispatcher() { return dispatcher_; }
-  SyncBoard& sync() { return sync_; }
-  World& world() { return world_; }
+  SyncPrimitives& sync() { return sync_; }
+  Rendezvous& rendezvous() { return rendezvous_; }
   ParameterKeeper& parameters() { return parameters_; }
   const ReplicaKeeper& keeper() const { return keeper_; }
   const Sessions& sessions() const { return sessions_; }
@@ -113,9 +113,9 @@ class Core {
   void OnExited(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
   // A replica is lost when the cluster lost contact with its node and it is silent itself.
   void LoseReplicasOfLostNodes();
-  // Of a replica that runs: on this machine each has a loopback address of its own.
+  // The host of a running replica. On this machine each has its own loopback address.
   std::string HostOf(const job::ReplicaEvent& event) const;
-  // Of each parameter server's slot, the replica that runs there; -1: none.
+  // The replica that runs in each parameter server's slot. -1: none.
   std::vector<int64_t> RunningServers() const;
   // Starts ending the job with `outcome`.
   void End(job::JobState outcome, std::string reason, std::vector<std::string> last_lines);
@@ -147,14 +147,14 @@ class Core {
   ProgressLog progress_;
   Sessions sessions_;
   Dispatcher dispatcher_;
-  SyncBoard sync_;
-  PaceBoard pace_;
-  World world_;
+  SyncPrimitives sync_;
+  StalenessTracker staleness_;
+  Rendezvous rendezvous_;
   RecentCalls recent_calls_;
   ReplicaKeeper keeper_;
   ParameterKeeper parameters_;
-  OurDoor our_door_;
-  OldDoor old_door_;
+  MasterApi master_api_;
+  CompatApi compat_api_;
 
   job::JobState state_ = job::JobState::kStarting;
   job::JobState outcome_ = job::JobState::kSucceeded;  // of an ending job

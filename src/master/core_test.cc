@@ -294,7 +294,7 @@ TEST(Leftovers, AreLeasedAgainWhenTheFreshWorkerLostThemByItsSilence) {
   ASSERT_EQ(frozen.Ask()->answer, Answer::kFinished);
 
   master.FallSilent(frozen.incarnation());
-  master.LetPass(OurDoor::kSilence + seconds(1));
+  master.LetPass(MasterApi::kSilence + seconds(1));
   master.Exit(launches.front().name, Succeeded());
 
   EXPECT_EQ(master.TakeLaunches().size(), 1u);
@@ -386,14 +386,14 @@ TEST(CoreCommit, HoldsAnswersBackUntilTheLedgerHasThem) {
   CoreFixture master;
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
-  const Later<ExchangeReply> answer;
+  const Later<ReportAndLeaseReply> answer;
 
-  master.core().our_door().Exchange({.call = master.NextCall(),
-                                     .incarnation = worker.incarnation(),
-                                     .number = 1,
-                                     .dataset = kData,
-                                     .lease_at_most = 1},
-                                    answer.reply());
+  master.core().master_api().ReportAndLease({.call = master.NextCall(),
+                                             .incarnation = worker.incarnation(),
+                                             .number = 1,
+                                             .dataset = kData,
+                                             .lease_at_most = 1},
+                                            answer.reply());
   EXPECT_FALSE(answer.answered());
   master.Commit();
 
@@ -435,7 +435,7 @@ TEST(CoreView, IsTheLedgerForPeopleToo) {
 }
 
 TEST(CoreLoad, RefusesADamagedLedgerByName) {
-  for (const char* key : {"counters", "state", "sync", "world", "recent_calls"}) {
+  for (const char* key : {"counters", "state", "sync", "rendezvous", "recent_calls"}) {
     Ledger ledger = *Ledger::Open(":memory:");
     ledger.PutMeta(key, "{damaged");
     ASSERT_EQ(ledger.Commit(), Ok());

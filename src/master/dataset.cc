@@ -62,9 +62,9 @@ void Dataset::LoadReturned(const ReturnedRow& row) {
   returned_[row.key] = {row.key, row.failures, row.counted};
 }
 
-void Dataset::LoadSetAside(const SetAsideRow& row) {
-  set_aside_[row.key] = row.error;
-  records_set_aside_ += records_in(row.key.ordinal);
+void Dataset::LoadQuarantined(const QuarantinedRow& row) {
+  quarantined_[row.key] = row.error;
+  records_quarantined_ += records_in(row.key.ordinal);
 }
 
 void Dataset::LoadRestored(const DoneRow& row) {
@@ -165,9 +165,9 @@ void Dataset::Fail(Taken shard, ReplicaRef by, const std::string& error) {
       --row_.shards_done;
     }
     std::string kept = error.substr(0, kLongestError);
-    ledger_.Put(SetAsideRow{id(), key, kept});
-    set_aside_[key] = std::move(kept);
-    records_set_aside_ += records_in(key.ordinal);
+    ledger_.Put(QuarantinedRow{id(), key, kept});
+    quarantined_[key] = std::move(kept);
+    records_quarantined_ += records_in(key.ordinal);
     failed_by_.erase(key);
     MarkDone(key);
     return;
@@ -184,8 +184,8 @@ void Dataset::ReopenIn(int64_t epoch, const RangeSet& covered) {
   RangeSet again;
   for (const RangeSet::Range& range : done_[epoch].Minus(covered).ranges()) {
     for (uint64_t ordinal = range.first; ordinal <= range.last; ++ordinal) {
-      // What was set aside is not trained anyhow.
-      if (!set_aside_.contains({epoch, ordinal})) again.Add(ordinal);
+      // What was quarantined is not trained anyhow.
+      if (!quarantined_.contains({epoch, ordinal})) again.Add(ordinal);
     }
   }
   done_[epoch] = done_[epoch].Minus(again);
@@ -256,8 +256,8 @@ void Dataset::BeginGeneration() {
   epochs_done_ = RangeSet();
   returned_.clear();
   failed_by_.clear();
-  set_aside_.clear();
-  records_set_aside_ = 0;
+  quarantined_.clear();
+  records_quarantined_ = 0;
   dirty_ranges_.clear();
   ++row_.generation;
 }
@@ -324,16 +324,16 @@ void Dataset::SaveRestored() {
   ledger_.PutRestored(id(), rows);
 }
 
-void Dataset::ClearSetAside() {
-  set_aside_.clear();
-  records_set_aside_ = 0;
-  ledger_.DeleteSetAside(id());
+void Dataset::ClearQuarantined() {
+  quarantined_.clear();
+  records_quarantined_ = 0;
+  ledger_.DeleteQuarantined(id());
 }
 
 void Dataset::Resume() {
   std::map<int64_t, RangeSet> again;
-  for (const auto& [key, error] : set_aside_) again[key.epoch].Add(key.ordinal);
-  ClearSetAside();
+  for (const auto& [key, error] : quarantined_) again[key.epoch].Add(key.ordinal);
+  ClearQuarantined();
   for (const auto& [epoch, ordinals] : again) {
     if (EpochComplete(epoch)) {
       RangeSet this_epoch;
@@ -359,7 +359,8 @@ void Dataset::Resume() {
 
 int64_t Dataset::RecordsLeft() const {
   if (endless()) return 0;
-  return spec().size * spec().epochs - row_.records_done - records_set_aside_ + row_.records_again;
+  return spec().size * spec().epochs - row_.records_done - records_quarantined_ +
+         row_.records_again;
 }
 
 void Dataset::GiveUpRest() {
@@ -454,7 +455,7 @@ job::DatasetView Dataset::View() const {
           .records_total = endless() ? 0 : spec().size * spec().epochs,
           .shards_done = row_.shards_done,
           .shards_repeated = row_.shards_repeated,
-          .shards_set_aside = static_cast<int64_t>(set_aside_.size()),
+          .shards_quarantined = static_cast<int64_t>(quarantined_.size()),
           .records_not_trained = row_.records_not_trained,
           .finished = Complete()};
 }

@@ -23,7 +23,7 @@ namespace edl::master {
 // Confined: call it on the master's loop.
 class Dataset {
  public:
-  // A shard failed this often by its own fault is set aside.
+  // A shard failed this often by its own fault is quarantined.
   static constexpr int kForgivenRounds = 3;
   static constexpr int kMaxFailures = 3;
   // Longer errors are cut: programs give whole tracebacks, and each is kept for people.
@@ -43,10 +43,10 @@ class Dataset {
   // From the ledger, before anything else is called.
   void LoadDone(const DoneRow& row);
   void LoadReturned(const ReturnedRow& row);
-  void LoadSetAside(const SetAsideRow& row);
+  void LoadQuarantined(const QuarantinedRow& row);
   void LoadRestored(const DoneRow& row);
 
-  // Hands out a shard: one that came back before one that is new. `may_retry_own`: also one that
+  // Gives out a shard: one that came back before one that is new. `may_retry_own`: also one that
   // `caller` itself failed.
   std::optional<Taken> Take(ReplicaRef caller, bool may_retry_own);
   // Something is left to hand out to somebody.
@@ -56,7 +56,7 @@ class Dataset {
   int64_t Done(const Taken& shard);
   // A leased shard comes back: nobody's fault.
   void Return(const Taken& shard);
-  // A leased shard comes back as failed by `by`; set aside when that is once too often.
+  // A leased shard comes back as failed by `by`; quarantined when that is once too often.
   void Fail(Taken shard, ReplicaRef by, const std::string& error);
 
   // The done shards.
@@ -72,12 +72,12 @@ class Dataset {
   // done when parameters are lost: it is the caller's word, not theirs.
   void Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining,
                const std::optional<ShardOrder>& order);
-  // The job goes on by `train --resume`: nothing is set aside or given up any more.
+  // The job goes on by `train --resume`: nothing is quarantined or given up any more.
   void Resume();
   // Counts what was handed to nobody, or came back, as not trained: the job ends without it.
   void GiveUpRest();
 
-  // Every shard of every epoch is done or set aside.
+  // Every shard of every epoch is done or quarantined.
   bool Complete() const;
   // Records in [start, end) of the dataset, and their indices for a record shuffle.
   void Fill(LeasedShard& shard) const;
@@ -108,7 +108,7 @@ class Dataset {
   // The earliest epoch with something left to do; may lie behind the last one.
   int64_t first_open_epoch() const { return static_cast<int64_t>(epochs_done_.NextMissing(0)); }
   bool IsDone(ShardKey key) const;
-  const std::map<ShardKey, std::string>& set_aside() const { return set_aside_; }
+  const std::map<ShardKey, std::string>& quarantined() const { return quarantined_; }
   size_t returned_count() const { return returned_.size(); }
   const std::map<ShardKey, Taken>& returned() const { return returned_; }
   job::DatasetView View() const;
@@ -123,7 +123,7 @@ class Dataset {
   void BeginGeneration();
   // What is done and was not trained here: by the last restore's word.
   void SaveRestored();
-  void ClearSetAside();
+  void ClearQuarantined();
   // Names, for people.
   std::string FailedBy(ShardKey key) const;
   void CompleteEpochIfCovered(int64_t epoch);
@@ -132,12 +132,12 @@ class Dataset {
   Ledger& ledger_;  // outlives the dataset
   DatasetRow row_;
   uint64_t shards_per_epoch_;
-  std::map<int64_t, RangeSet> done_;  // of incomplete epochs; set-aside shards are in it too
+  std::map<int64_t, RangeSet> done_;  // of incomplete epochs; quarantined shards are in it too
   RangeSet epochs_done_;
   std::map<ShardKey, Taken> returned_;
   std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
-  std::map<ShardKey, std::string> set_aside_;
-  int64_t records_set_aside_ = 0;
+  std::map<ShardKey, std::string> quarantined_;
+  int64_t records_quarantined_ = 0;
   job::ShardSet::Dataset restored_;  // done by the last restore's word
   int forgiven_rounds_ = 0;
   bool dirty_ = false;

@@ -30,10 +30,10 @@ class DatasetTest : public ::testing::Test {
     Dataset loaded(ledger_.Datasets()->front(), ledger_);
     const std::vector<DoneRow> done = *ledger_.Done();
     const std::vector<ReturnedRow> returned = *ledger_.Returned();
-    const std::vector<SetAsideRow> aside = *ledger_.SetAside();
+    const std::vector<QuarantinedRow> aside = *ledger_.Quarantined();
     for (const DoneRow& row : done) loaded.LoadDone(row);
     for (const ReturnedRow& row : returned) loaded.LoadReturned(row);
-    for (const SetAsideRow& row : aside) loaded.LoadSetAside(row);
+    for (const QuarantinedRow& row : aside) loaded.LoadQuarantined(row);
     const std::vector<DoneRow> restored = *ledger_.Restored();
     for (const DoneRow& row : restored) loaded.LoadRestored(row);
     return loaded;
@@ -247,13 +247,13 @@ TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
   dataset.Fail(*dataset.Take(Worker(2), false), Worker(2), "bad record 7");
 
   EXPECT_FALSE(dataset.HasMore());
-  EXPECT_EQ(dataset.set_aside(), (std::map<ShardKey, std::string>{{bad, "bad record 7"}}));
+  EXPECT_EQ(dataset.quarantined(), (std::map<ShardKey, std::string>{{bad, "bad record 7"}}));
   EXPECT_EQ(dataset.row().records_done, 0);
   dataset.Done({.key = good});
   EXPECT_TRUE(dataset.Complete());
 }
 
-TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndSetAside) {
+TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndQuarantined) {
   Dataset dataset = Make(Shards(6, /*epochs=*/2));
   for (int i = 0; i < 7; ++i) TakeKey(dataset);
   dataset.Done({.key = {0, 1}});
@@ -268,7 +268,7 @@ TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndSetAside) {
   EXPECT_TRUE(loaded.IsDone({0, 2}));
   EXPECT_TRUE(loaded.IsDone({1, 0}));
   EXPECT_FALSE(loaded.IsDone({0, 0}));
-  EXPECT_EQ(loaded.set_aside().count({0, 4}), 1u);
+  EXPECT_EQ(loaded.quarantined().count({0, 4}), 1u);
   EXPECT_EQ(loaded.row().records_done, 30);
   const auto taken = loaded.Take(Worker(0), false);
   EXPECT_EQ(taken->key, (ShardKey{0, 3}));
@@ -416,7 +416,7 @@ TEST_F(DatasetTest, TakesARestoresWordWhenParametersAreLost) {
   EXPECT_EQ(loaded.Reopen({}), 1) << "the ledger keeps it";
 }
 
-TEST_F(DatasetTest, TriesAgainWhatWasSetAsideWhenItsJobIsResumed) {
+TEST_F(DatasetTest, TriesAgainWhatWasQuarantinedWhenItsJobIsResumed) {
   Dataset dataset = Make(Shards(3));
   const ShardKey bad = TakeKey(dataset);
   dataset.Fail({.key = bad, .failures = 2}, Worker(0), "bad record");
@@ -429,7 +429,7 @@ TEST_F(DatasetTest, TriesAgainWhatWasSetAsideWhenItsJobIsResumed) {
   loaded.Resume();
   loaded.Flush();
 
-  EXPECT_TRUE(loaded.set_aside().empty());
+  EXPECT_TRUE(loaded.quarantined().empty());
   EXPECT_FALSE(loaded.Complete());
   Dataset again = Reload(loaded);
   const auto taken = again.Take(Worker(0), false);
@@ -447,10 +447,10 @@ TEST_F(DatasetTest, KeepsNoMoreOfAnErrorThanPeopleRead) {
 
   dataset.Fail({.key = {0, 0}, .failures = 2}, Worker(0), std::string(1'000'000, 'x'));
 
-  EXPECT_EQ(dataset.set_aside().at({0, 0}).size(), Dataset::kLongestError);
+  EXPECT_EQ(dataset.quarantined().at({0, 0}).size(), Dataset::kLongestError);
 }
 
-TEST_F(DatasetTest, LeavesWhatWasSetAsideAsItIs) {
+TEST_F(DatasetTest, LeavesWhatWasQuarantinedAsItIs) {
   Dataset dataset = Make(Shards(1));
   TakeKey(dataset);
   dataset.Fail({.key = {0, 0}, .failures = 2}, Worker(0), "bad record");

@@ -11,8 +11,8 @@
 namespace edl::master {
 namespace {
 
-// Of a record shuffle, in one answer: each index is computed and sent. The shard that passes the
-// limit is the last one of its answer.
+// Most records of a record shuffle in one answer, because each index is computed and sent. The
+// shard that passes the limit is the last one of its answer.
 constexpr size_t kMostIndicesPerAnswer = size_t{1} << 18;
 
 }  // namespace
@@ -22,7 +22,8 @@ Status Dispatcher::Load(Counters counters, Time now) {
   EDL_ASSIGN_OR_RETURN(std::vector<DatasetRow> datasets, ledger_.Datasets());
   for (DatasetRow& row : datasets) {
     auto dataset = std::make_unique<Dataset>(std::move(row), ledger_);
-    // A grant at the old door may have died with the master's last life, and its caller cannot say.
+    // A grant at the compatibility API may have died with the master's last life, and its caller
+    // cannot say.
     dataset->ForgiveLeftoverRound();
     AddDataset(std::move(dataset));
   }
@@ -30,8 +31,8 @@ Status Dispatcher::Load(Counters counters, Time now) {
   for (const DoneRow& row : done) FindById(row.dataset)->LoadDone(row);
   EDL_ASSIGN_OR_RETURN(const std::vector<DoneRow> restored, ledger_.Restored());
   for (const DoneRow& row : restored) FindById(row.dataset)->LoadRestored(row);
-  EDL_ASSIGN_OR_RETURN(const std::vector<SetAsideRow> aside, ledger_.SetAside());
-  for (const SetAsideRow& row : aside) FindById(row.dataset)->LoadSetAside(row);
+  EDL_ASSIGN_OR_RETURN(const std::vector<QuarantinedRow> aside, ledger_.Quarantined());
+  for (const QuarantinedRow& row : aside) FindById(row.dataset)->LoadQuarantined(row);
   EDL_ASSIGN_OR_RETURN(const std::vector<ReturnedRow> returned, ledger_.Returned());
   for (const ReturnedRow& row : returned) FindById(row.dataset)->LoadReturned(row);
   EDL_ASSIGN_OR_RETURN(const std::vector<LeaseRow> leases, ledger_.Leases());
@@ -76,7 +77,7 @@ void Dispatcher::AddLease(const LeaseRow& row, Time now) {
   held_[row.holder].insert(row.lease);
   ++leases_of_[replica];
   // Only the published client reports by task number.
-  if (session != nullptr && session->old_door) tasks_[{row.dataset, row.task}] = row.lease;
+  if (session != nullptr && session->compat_api) tasks_[{row.dataset, row.task}] = row.lease;
   Queue& queue = QueueOf(*FindById(row.dataset));
   queue.leases.insert(row.lease);
   queue.participants.AddLease(row.holder, replica);
@@ -352,7 +353,7 @@ void Dispatcher::ApplyEndRule(Dataset& dataset, Time now) {
 // Since when a lease is worked on. Our clients report one shard after another, so a shard of many
 // that were leased at once is not older than the last report.
 Time Dispatcher::BusySince(const Lease& lease, const Session* session) {
-  if (session == nullptr || session->old_door) return lease.since;
+  if (session == nullptr || session->compat_api) return lease.since;
   return std::max(lease.since, session->reported_at);
 }
 
@@ -471,8 +472,8 @@ std::vector<LeaseId> Dispatcher::KeepOnly(Incarnation session, const std::set<Le
   return kept;
 }
 
-Duration Dispatcher::HangLimit(bool old_door) const {
-  if (shard_times_.empty() && known_slow_ == Duration::zero() && !old_door) return kHangAtFirst;
+Duration Dispatcher::HangLimit(bool compat_api) const {
+  if (shard_times_.empty() && known_slow_ == Duration::zero() && !compat_api) return kHangAtFirst;
   return std::max<Duration>({kHangAtLeast, 5 * shard_times_.Typical(), known_slow_});
 }
 
@@ -483,7 +484,7 @@ void Dispatcher::CheckHangs(Time now) {
     const auto held = held_.find(*holder);
     if (held == held_.end() || held->second.empty()) continue;
     const Session* session = sessions_.Find(*holder);
-    const Duration limit = HangLimit(session != nullptr && session->old_door);
+    const Duration limit = HangLimit(session != nullptr && session->compat_api);
     Duration next = kHangCheck;
     // The clock of who waits stands still.
     if (session != nullptr && !calls_of_.contains(*holder)) {

@@ -29,17 +29,17 @@ struct Lease {
   ReplicaRef replica;  // of the holder
   Time since;          // of the hang clock: stands still while the holder waits
   Time granted_at;
-  bool suspect = false;  // old door: its grant may never have arrived
+  bool suspect = false;  // compatibility API: its grant may never have arrived
 };
 
 // A call that waits for a shard of a dataset.
 struct Waiter {
   uint64_t call = 0;  // unique in this master life: the connection that waits
   Incarnation session;
-  uint64_t number = 0;  // the caller's; 0 at the old door
+  uint64_t number = 0;  // the caller's; 0 at the compatibility API
   std::string dataset;
   uint32_t at_most = 1;
-  std::optional<Time> deadline;  // none: held until there is an answer (old door)
+  std::optional<Time> deadline;  // none: held until there is an answer (compatibility API)
   Time since;
   // Called once, when the answer is decided; it may leave only after the next commit.
   std::function<void(Answer, std::vector<LeasedShard>)> reply;
@@ -88,14 +88,14 @@ class Dispatcher {
   bool DropWaiter(uint64_t call, Time now);
 
   Verdict Report(const Session& session, const ShardReport& report, Time now);
-  // By the old door's names. Unknown ones are fine: reconciled already.
+  // By the compatibility API's names. Unknown ones are fine: reconciled already.
   void ReportTask(const std::string& dataset, int32_t task, Outcome outcome,
                   const std::string& error, Time now);
   // A grant that is known not to have arrived.
   void GiveBack(LeaseId lease, Time now);
   // Everything a session holds comes back, and its waiting calls are forgotten.
   void Reclaim(Incarnation session, Time now);
-  // Of a session's leases, gives back all but `held`.
+  // Returns all leases of a session except `held`.
   std::vector<LeaseId> KeepOnly(Incarnation session, const std::set<LeaseId>& held, Time now);
 
   // Deadlines and hang clocks.
@@ -129,7 +129,7 @@ class Dispatcher {
   // The lowest lease that is open, or will be.
   LeaseId floor() const;
 
-  // The job goes on by `train --resume`: shards that were set aside are tried again, and what was
+  // The job goes on by `train --resume`: shards that were quarantined are tried again, and what was
   // counted as not trained is left again. Once, after Load.
   void Resume();
   // Shards that nobody holds or will ask for, once no replica is left: counts them as not trained.
@@ -168,7 +168,7 @@ class Dispatcher {
     WaiterList waiters;  // in the order of their arrival
     Participants participants;
     std::set<LeaseId> leases;
-    std::set<LeaseId> suspects;           // old door
+    std::set<LeaseId> suspects;           // compatibility API
     std::set<Incarnation> waiting_again;  // were told Finished before, and wait
   };
   struct Place {
@@ -199,7 +199,7 @@ class Dispatcher {
   void MarkSuspects(const Lease& reported);
   int32_t NextTask();
   static Time BusySince(const Lease& lease, const Session* session);
-  Duration HangLimit(bool old_door) const;
+  Duration HangLimit(bool compat_api) const;
   void CheckHangs(Time now);
   void ReclaimHung(LeaseId id, Duration limit, Time now);
 

@@ -122,7 +122,7 @@ TEST(Dispatcher, LeasesAgainWhatIsGivenBackWithoutCountingAFailure) {
     EXPECT_EQ(worker.Report(worker.Lease(), Outcome::kGivenBack), Verdict::kAccepted);
   }
 
-  EXPECT_EQ(master.Data().shards_set_aside, 0);
+  EXPECT_EQ(master.Data().shards_quarantined, 0);
   EXPECT_EQ(worker.Report(worker.Lease()), Verdict::kAccepted);
   EXPECT_TRUE(master.Data().finished);
 }
@@ -149,13 +149,13 @@ TEST(Dispatcher, ForgetsWhatWasNotCommitted) {
   master.Register(Shards(2));
   OurClient worker(master, Worker(0));
   const LeasedShard shard = worker.Lease();
-  const Later<ExchangeReply> answer;
-  master.core().our_door().Exchange({.call = master.NextCall(),
-                                     .incarnation = worker.incarnation(),
-                                     .number = 2,
-                                     .received = 1,
-                                     .reports = {{.lease = shard.lease}}},
-                                    answer.reply());
+  const Later<ReportAndLeaseReply> answer;
+  master.core().master_api().ReportAndLease({.call = master.NextCall(),
+                                             .incarnation = worker.incarnation(),
+                                             .number = 2,
+                                             .received = 1,
+                                             .reports = {{.lease = shard.lease}}},
+                                            answer.reply());
 
   master.CrashAndReload();
 
@@ -224,7 +224,7 @@ TEST(DispatcherFailures, SendsAFailedShardToAnotherWorkerThatWaits) {
   OurClient other(master, Worker(1));
   const LeasedShard bad = one.Lease();
   other.Lease();
-  const Later<ExchangeReply> waiting = other.Ask();
+  const Later<ReportAndLeaseReply> waiting = other.Ask();
   ASSERT_FALSE(waiting.answered());
 
   one.Report(bad, Outcome::kFailed, "bad record");
@@ -254,14 +254,14 @@ TEST(DispatcherFailures, DoesNotLetTwoWorkersThatFailedAShardWaitForEachOther) {
   one.Report(bad, Outcome::kFailed, "bad record");
   other.Report(other.Lease(), Outcome::kFailed, "bad record");
 
-  const Later<ExchangeReply> first = one.Ask();
-  const Later<ExchangeReply> second = other.Exchange({{.lease = good.lease}});
+  const Later<ReportAndLeaseReply> first = one.Ask();
+  const Later<ReportAndLeaseReply> second = other.ReportAndLease({{.lease = good.lease}});
 
   ASSERT_TRUE(first.answered() || second.answered()) << "both wait for each other";
   OurClient& third = first.answered() ? one : other;
   const LeasedShard again = (first.answered() ? first : second)->shards.front();
   third.Report(again, Outcome::kFailed, "bad record");
-  EXPECT_EQ(master.Data().shards_set_aside, 1);
+  EXPECT_EQ(master.Data().shards_quarantined, 1);
   EXPECT_TRUE(master.Data().finished);
 }
 
@@ -274,7 +274,7 @@ TEST(DispatcherFailures, CountsFailuresOverACrash) {
     master.CrashAndReload();
   }
 
-  EXPECT_EQ(master.Data().shards_set_aside, 1);
+  EXPECT_EQ(master.Data().shards_quarantined, 1);
 }
 
 TEST(DispatcherFailures, NeverCountsTheLossOfAWorker) {
@@ -283,11 +283,11 @@ TEST(DispatcherFailures, NeverCountsTheLossOfAWorker) {
   for (int life = 0; life < 2 * Dataset::kMaxFailures; ++life) {
     OurClient worker(master, Worker(life));
     worker.Lease();
-    master.core().our_door().Leave(worker.incarnation(), Later<Done>().reply());
+    master.core().master_api().Leave(worker.incarnation(), Later<Done>().reply());
     master.Commit();
   }
 
-  EXPECT_EQ(master.Data().shards_set_aside, 0);
+  EXPECT_EQ(master.Data().shards_quarantined, 0);
 }
 
 // The end of a dataset.
@@ -300,7 +300,7 @@ TEST(DispatcherEnd, TellsNobodyWhileSomeoneWhoDoesNotWaitHoldsALease) {
   busy.Lease();
   waiting.Lease();
 
-  const Later<ExchangeReply> answer = waiting.Ask();
+  const Later<ReportAndLeaseReply> answer = waiting.Ask();
   master.LetPass(seconds(60));
 
   EXPECT_FALSE(answer.answered());
@@ -316,9 +316,9 @@ TEST(DispatcherEnd, TellsAllButTheOldestFirstWhenThereIsNoChief) {
   const LeasedShard of_second = second.Lease();
   const LeasedShard of_third = third.Lease();
 
-  const Later<ExchangeReply> last = oldest.Ask();
-  const Later<ExchangeReply> told_second = second.Ask();
-  const Later<ExchangeReply> told_third = third.Ask();
+  const Later<ReportAndLeaseReply> last = oldest.Ask();
+  const Later<ReportAndLeaseReply> told_second = second.Ask();
+  const Later<ReportAndLeaseReply> told_third = third.Ask();
 
   ASSERT_TRUE(told_second.answered());
   ASSERT_TRUE(told_third.answered());
@@ -341,8 +341,8 @@ TEST(DispatcherEnd, TellsTheChiefLastHoweverYoungItIs) {
   const LeasedShard of_worker = worker.Lease();
   chief.Lease();
 
-  const Later<ExchangeReply> told_worker = worker.Ask();
-  const Later<ExchangeReply> told_chief = chief.Ask();
+  const Later<ReportAndLeaseReply> told_worker = worker.Ask();
+  const Later<ReportAndLeaseReply> told_chief = chief.Ask();
 
   ASSERT_TRUE(told_worker.answered());
   EXPECT_EQ(told_worker->answer, Answer::kFinished);
@@ -360,7 +360,7 @@ TEST(DispatcherEnd, LetsTheChiefTakeWhatTheOthersLose) {
   OurClient chief(master, Chief());
   const LeasedShard dropped = worker.Lease();
   chief.Lease();
-  const Later<ExchangeReply> chief_waits = chief.Ask();
+  const Later<ReportAndLeaseReply> chief_waits = chief.Ask();
   ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
 
   master.Exit(NameOf(Worker(0)), Succeeded());
@@ -378,7 +378,7 @@ TEST(DispatcherEnd, DoesNotWaitForAChiefThatReadsOtherData) {
   OurClient worker(master, Worker(0));
   worker.Lease();
 
-  const Later<ExchangeReply> told = worker.Ask();
+  const Later<ReportAndLeaseReply> told = worker.Ask();
 
   ASSERT_TRUE(told.answered());
   EXPECT_EQ(told->answer, Answer::kFinished);
@@ -402,10 +402,10 @@ TEST(DispatcherEnd, TellsACallerAgainThatWasToldBefore) {
   OurClient told(master, Worker(1));
   oldest.Lease();
   told.Lease();
-  const Later<ExchangeReply> held = oldest.Ask();
+  const Later<ReportAndLeaseReply> held = oldest.Ask();
   ASSERT_EQ(told.Ask()->answer, Answer::kFinished);
 
-  const Later<ExchangeReply> again = told.Ask();
+  const Later<ReportAndLeaseReply> again = told.Ask();
 
   ASSERT_TRUE(again.answered());
   EXPECT_EQ(again->answer, Answer::kFinished);
@@ -419,11 +419,11 @@ TEST(DispatcherEnd, GivesALateLossToWhoeverStillWaits) {
   OurClient told(master, Worker(1));
   oldest.Lease();
   const LeasedShard lost = told.Lease();
-  const Later<ExchangeReply> held = oldest.Ask();
+  const Later<ReportAndLeaseReply> held = oldest.Ask();
   ASSERT_EQ(told.Ask()->answer, Answer::kFinished);
 
   master.FallSilent(told.incarnation());
-  master.LetPass(OurDoor::kSilence + seconds(1));
+  master.LetPass(MasterApi::kSilence + seconds(1));
 
   ASSERT_TRUE(held.answered());
   ASSERT_EQ(held->answer, Answer::kShards);
@@ -442,8 +442,8 @@ TEST(DispatcherEnd, FreesTheOldestWhenTheChiefIsGoneForGood) {
   const LeasedShard of_other = other.Lease();
   master.Exit(NameOf(Chief()), Succeeded());
 
-  const Later<ExchangeReply> told_one = one.Ask();
-  const Later<ExchangeReply> told_other = other.Ask();
+  const Later<ReportAndLeaseReply> told_one = one.Ask();
+  const Later<ReportAndLeaseReply> told_other = other.Ask();
 
   ASSERT_TRUE(told_other.answered());
   EXPECT_FALSE(told_one.answered());

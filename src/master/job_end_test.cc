@@ -263,7 +263,7 @@ TEST_F(Resumed, LetsWorkersThatHadSucceededTrainWhatIsLeft) {
   master.CrashAndReload();
 
   EXPECT_EQ(master.TakeLaunches().size(), 2u);
-  EXPECT_EQ(master.Data().shards_set_aside, 0);
+  EXPECT_EQ(master.Data().shards_quarantined, 0);
   EXPECT_EQ(master.state(), JobState::kRunning);
 }
 

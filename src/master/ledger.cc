@@ -24,7 +24,7 @@ CREATE TABLE returned (
   dataset INTEGER, epoch INTEGER, ordinal INTEGER, failures INTEGER, failed_by TEXT,
   counted INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (dataset, epoch, ordinal)) WITHOUT ROWID;
-CREATE TABLE set_aside (
+CREATE TABLE quarantined (
   dataset INTEGER, epoch INTEGER, ordinal INTEGER, error TEXT,
   PRIMARY KEY (dataset, epoch, ordinal)) WITHOUT ROWID;
 CREATE TABLE done (
@@ -34,7 +34,7 @@ CREATE TABLE restored (
   dataset INTEGER, epoch INTEGER, first INTEGER, last INTEGER,
   PRIMARY KEY (dataset, epoch, first)) WITHOUT ROWID;
 CREATE TABLE sessions (
-  incarnation INTEGER PRIMARY KEY, role TEXT, replica INTEGER, old_door INTEGER, process TEXT,
+  incarnation INTEGER PRIMARY KEY, role TEXT, replica INTEGER, compat_api INTEGER, process TEXT,
   answers TEXT);
 CREATE TABLE replicas (
   name TEXT PRIMARY KEY, role TEXT, id INTEGER, idx INTEGER, state INTEGER, joined INTEGER,
@@ -152,7 +152,7 @@ Status Ledger::PrepareStatements() {
   put_returned_ = database_.Prepare("INSERT OR REPLACE INTO returned VALUES (?,?,?,?,?,?)");
   delete_returned_ =
       database_.Prepare("DELETE FROM returned WHERE dataset=? AND epoch=? AND ordinal=?");
-  put_set_aside_ = database_.Prepare("INSERT OR REPLACE INTO set_aside VALUES (?,?,?,?)");
+  put_quarantined_ = database_.Prepare("INSERT OR REPLACE INTO quarantined VALUES (?,?,?,?)");
   put_done_ = database_.Prepare("INSERT OR REPLACE INTO done VALUES (?,?,?,?)");
   delete_done_ = database_.Prepare("DELETE FROM done WHERE dataset=? AND epoch=? AND first=?");
   delete_done_of_epoch_ = database_.Prepare("DELETE FROM done WHERE dataset=? AND epoch=?");
@@ -166,15 +166,15 @@ Status Ledger::PrepareStatements() {
   delete_restored_ = database_.Prepare("DELETE FROM restored WHERE dataset=?");
   clear_leases_ = database_.Prepare("DELETE FROM leases WHERE dataset=?");
   clear_returned_ = database_.Prepare("DELETE FROM returned WHERE dataset=?");
-  clear_set_aside_ = database_.Prepare("DELETE FROM set_aside WHERE dataset=?");
+  clear_quarantined_ = database_.Prepare("DELETE FROM quarantined WHERE dataset=?");
   clear_done_ = database_.Prepare("DELETE FROM done WHERE dataset=?");
-  for (const Statement* statement : {&put_dataset_,    &put_lease_,       &delete_lease_,
-                                     &put_returned_,   &delete_returned_, &put_set_aside_,
-                                     &put_done_,       &delete_done_,     &delete_done_of_epoch_,
-                                     &put_session_,    &delete_session_,  &put_replica_,
-                                     &delete_replica_, &put_slot_,        &put_meta_,
-                                     &put_restored_,   &delete_restored_, &clear_leases_,
-                                     &clear_returned_, &clear_set_aside_, &clear_done_}) {
+  for (const Statement* statement : {&put_dataset_,    &put_lease_,         &delete_lease_,
+                                     &put_returned_,   &delete_returned_,   &put_quarantined_,
+                                     &put_done_,       &delete_done_,       &delete_done_of_epoch_,
+                                     &put_session_,    &delete_session_,    &put_replica_,
+                                     &delete_replica_, &put_slot_,          &put_meta_,
+                                     &put_restored_,   &delete_restored_,   &clear_leases_,
+                                     &clear_returned_, &clear_quarantined_, &clear_done_}) {
     EDL_RETURN_IF_ERROR(statement->prepared());
   }
   return Ok();
@@ -219,8 +219,8 @@ void Ledger::DeleteReturned(DatasetId dataset, ShardKey key) {
   Write(&Ledger::delete_returned_, dataset.value(), key.epoch, key.ordinal);
 }
 
-void Ledger::Put(const SetAsideRow& row) {
-  Write(&Ledger::put_set_aside_, row.dataset.value(), row.key.epoch, row.key.ordinal, row.error);
+void Ledger::Put(const QuarantinedRow& row) {
+  Write(&Ledger::put_quarantined_, row.dataset.value(), row.key.epoch, row.key.ordinal, row.error);
 }
 
 void Ledger::Put(const DoneRow& row) {
@@ -242,20 +242,20 @@ void Ledger::PutRestored(DatasetId dataset, const std::vector<DoneRow>& rows) {
   }
 }
 
-void Ledger::DeleteSetAside(DatasetId dataset) {
-  Write(&Ledger::clear_set_aside_, dataset.value());
+void Ledger::DeleteQuarantined(DatasetId dataset) {
+  Write(&Ledger::clear_quarantined_, dataset.value());
 }
 
 void Ledger::Clear(DatasetId dataset) {
   for (const auto statement : {&Ledger::clear_leases_, &Ledger::clear_returned_,
-                               &Ledger::clear_set_aside_, &Ledger::clear_done_}) {
+                               &Ledger::clear_quarantined_, &Ledger::clear_done_}) {
     Write(statement, dataset.value());
   }
 }
 
 void Ledger::Put(const SessionRow& row) {
   Write(&Ledger::put_session_, row.incarnation.value(), job::NameOf(row.replica.role),
-        row.replica.id, row.old_door, row.process, row.answers);
+        row.replica.id, row.compat_api, row.process, row.answers);
 }
 
 void Ledger::Delete(Incarnation incarnation) {
@@ -338,9 +338,9 @@ Result<std::vector<ReturnedRow>> Ledger::Returned() {
   }
 }
 
-Result<std::vector<SetAsideRow>> Ledger::SetAside() {
-  std::vector<SetAsideRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM set_aside");
+Result<std::vector<QuarantinedRow>> Ledger::Quarantined() {
+  std::vector<QuarantinedRow> rows;
+  Statement query = database_.Prepare("SELECT * FROM quarantined");
   while (true) {
     EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
     if (!more) return rows;
@@ -373,7 +373,7 @@ Result<std::vector<SessionRow>> Ledger::Sessions() {
     if (!more) return rows;
     rows.push_back({.incarnation = Incarnation(query.Number(0)),
                     .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
-                    .old_door = query.Int(3) != 0,
+                    .compat_api = query.Int(3) != 0,
                     .process = query.Text(4),
                     .answers = query.Text(5)});
   }

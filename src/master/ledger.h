@@ -51,7 +51,7 @@ struct ReturnedRow {
   bool counted = false;   // as of a lease
 };
 
-struct SetAsideRow {
+struct QuarantinedRow {
   DatasetId dataset;
   ShardKey key;
   std::string error;
@@ -69,7 +69,7 @@ struct DoneRow {
 struct SessionRow {
   Incarnation incarnation;
   ReplicaRef replica;
-  bool old_door = false;
+  bool compat_api = false;
   std::string process;
   std::string answers;  // session.cc knows the form
 };
@@ -79,7 +79,7 @@ struct ReplicaRow {
   ReplicaRef replica;
   int index = 0;
   job::ReplicaState state = job::ReplicaState::kPending;
-  bool joined = false;  // at our door, at least once
+  bool joined = false;  // at our API, at least once
   int64_t process_id = 0;
   std::string reason;
 };
@@ -116,14 +116,14 @@ class Ledger {
   void Delete(LeaseId lease);
   void Put(const ReturnedRow& row);
   void DeleteReturned(DatasetId dataset, ShardKey key);
-  void Put(const SetAsideRow& row);
+  void Put(const QuarantinedRow& row);
   void Put(const DoneRow& row);
   void DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first);
   void DeleteDoneOfEpoch(DatasetId dataset, int64_t epoch);
   // Replaces what a restore declared done.
   void PutRestored(DatasetId dataset, const std::vector<DoneRow>& rows);
-  void DeleteSetAside(DatasetId dataset);
-  // All leases, ranges, returned and set-aside shards of a dataset.
+  void DeleteQuarantined(DatasetId dataset);
+  // All leases, ranges, returned and quarantined shards of a dataset.
   void Clear(DatasetId dataset);
   void Put(const SessionRow& row);
   void Delete(Incarnation incarnation);
@@ -135,7 +135,7 @@ class Ledger {
   Result<std::vector<DatasetRow>> Datasets();
   Result<std::vector<LeaseRow>> Leases();
   Result<std::vector<ReturnedRow>> Returned();
-  Result<std::vector<SetAsideRow>> SetAside();
+  Result<std::vector<QuarantinedRow>> Quarantined();
   Result<std::vector<DoneRow>> Done();
   Result<std::vector<DoneRow>> Restored();
   Result<std::vector<SessionRow>> Sessions();
@@ -170,9 +170,9 @@ class Ledger {
   bool is_full_ = false;
   std::vector<std::function<Status(Ledger&)>> uncommitted_;
   Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
-      put_set_aside_, put_done_, delete_done_, delete_done_of_epoch_, put_session_, delete_session_,
-      put_replica_, delete_replica_, put_slot_, put_meta_, put_restored_, delete_restored_,
-      clear_leases_, clear_returned_, clear_set_aside_, clear_done_;
+      put_quarantined_, put_done_, delete_done_, delete_done_of_epoch_, put_session_,
+      delete_session_, put_replica_, delete_replica_, put_slot_, put_meta_, put_restored_,
+      delete_restored_, clear_leases_, clear_returned_, clear_quarantined_, clear_done_;
 };
 
 }  // namespace edl::master

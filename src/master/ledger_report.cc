@@ -31,7 +31,7 @@ json Describe(const DatasetRow& row) {
           {"done", json::object()},
           {"leases", json::array()},
           {"returned", json::array()},
-          {"set_aside", json::array()}};
+          {"quarantined", json::array()}};
 }
 
 json& Find(json& datasets, const std::vector<DatasetRow>& rows, DatasetId id) {
@@ -73,9 +73,9 @@ Result<std::string> LedgerJson(Ledger& ledger) {
                                                              {"failures", row.failures},
                                                              {"failed_by", row.failed_by}});
   }
-  EDL_ASSIGN_OR_RETURN(const auto set_aside, ledger.SetAside());
-  for (const SetAsideRow& row : set_aside) {
-    Find(datasets, rows, row.dataset)["set_aside"].push_back(
+  EDL_ASSIGN_OR_RETURN(const auto quarantined, ledger.Quarantined());
+  for (const QuarantinedRow& row : quarantined) {
+    Find(datasets, rows, row.dataset)["quarantined"].push_back(
         {{"epoch", row.key.epoch}, {"ordinal", row.key.ordinal}, {"error", row.error}});
   }
   out["datasets"] = std::move(datasets);
@@ -85,7 +85,7 @@ Result<std::string> LedgerJson(Ledger& ledger) {
     out["sessions"].push_back({{"incarnation", row.incarnation.value()},
                                {"role", job::NameOf(row.replica.role)},
                                {"replica_id", row.replica.id},
-                               {"door", row.old_door ? "old" : "ours"},
+                               {"api", row.compat_api ? "compat" : "own"},
                                {"process", row.process}});
   }
   EDL_ASSIGN_OR_RETURN(const auto replicas, ledger.Replicas());
@@ -141,11 +141,11 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
   view.datasets.clear();
   EDL_ASSIGN_OR_RETURN(const auto rows, ledger.Datasets());
   std::map<DatasetId, int64_t> leases;
-  std::map<DatasetId, int64_t> set_aside;
+  std::map<DatasetId, int64_t> quarantined;
   EDL_ASSIGN_OR_RETURN(const auto lease_rows, ledger.Leases());
   for (const LeaseRow& row : lease_rows) ++leases[row.dataset];
-  EDL_ASSIGN_OR_RETURN(const auto aside_rows, ledger.SetAside());
-  for (const SetAsideRow& row : aside_rows) ++set_aside[row.dataset];
+  EDL_ASSIGN_OR_RETURN(const auto aside_rows, ledger.Quarantined());
+  for (const QuarantinedRow& row : aside_rows) ++quarantined[row.dataset];
   for (const DatasetRow& row : rows) {
     const bool endless = row.spec.epochs <= 0;
     view.datasets.push_back(
@@ -159,7 +159,7 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
          .shards_done = row.shards_done,
          .leases = leases[row.id],
          .shards_repeated = row.shards_repeated,
-         .shards_set_aside = set_aside[row.id],
+         .shards_quarantined = quarantined[row.id],
          .records_not_trained = row.records_not_trained});
   }
   return view;

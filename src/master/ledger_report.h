@@ -8,7 +8,7 @@
 namespace edl::master {
 
 // A ledger for people and scripts: datasets with their done ranges by epoch, open leases, returned
-// and set-aside shards, sessions, replicas. docs/formats/ledger.md.
+// and quarantined shards, sessions, replicas. docs/formats/ledger.md.
 Result<std::string> LedgerJson(Ledger& ledger);
 
 // The same of a ledger that no master has open. NotFound: there is none at `path`.

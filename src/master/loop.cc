@@ -35,8 +35,8 @@ void Loop::TakeEvents(grpc::CompletionQueue& queue, std::chrono::milliseconds wa
   const auto next = [&](gpr_timespec until) {
     return queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT;
   };
-  const gpr_timespec patience = gpr_time_from_millis(wait.count(), GPR_TIMESPAN);
-  bool found = next(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), patience));
+  const gpr_timespec timeout = gpr_time_from_millis(wait.count(), GPR_TIMESPAN);
+  bool found = next(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), timeout));
   round_began_ = clock_.Now();
   core_.Advance(round_began_, clock_.WallNow());
   // In the past, and not now, which gRPC would round up to the next millisecond.

@@ -66,14 +66,14 @@ Outcome FromProto(pb::ShardReport::Outcome outcome) {
   }
 }
 
-ExchangeRequest FromProto(const pb::ExchangeRequest& in, uint64_t call) {
-  ExchangeRequest request{.call = call,
-                          .incarnation = Incarnation(in.incarnation()),
-                          .number = in.number(),
-                          .received = in.received(),
-                          .dataset = in.dataset(),
-                          .lease_at_most = in.lease_at_most(),
-                          .wait = milliseconds(in.wait_ms())};
+ReportAndLeaseRequest FromProto(const pb::ReportAndLeaseRequest& in, uint64_t call) {
+  ReportAndLeaseRequest request{.call = call,
+                                .incarnation = Incarnation(in.incarnation()),
+                                .number = in.number(),
+                                .received = in.received(),
+                                .dataset = in.dataset(),
+                                .lease_at_most = in.lease_at_most(),
+                                .wait = milliseconds(in.wait_ms())};
   request.reports.reserve(static_cast<size_t>(in.reports_size()));
   for (const pb::ShardReport& report : in.reports()) {
     request.reports.push_back(
@@ -82,11 +82,11 @@ ExchangeRequest FromProto(const pb::ExchangeRequest& in, uint64_t call) {
   return request;
 }
 
-void ToProto(const ExchangeReply& reply, pb::ExchangeResponse* out) {
-  out->set_answer(static_cast<pb::ExchangeResponse::Answer>(reply.answer));
+void ToProto(const ReportAndLeaseReply& reply, pb::ReportAndLeaseResponse* out) {
+  out->set_answer(static_cast<pb::ReportAndLeaseResponse::Answer>(reply.answer));
   for (const LeasedShard& shard : reply.shards) ToProto(shard, out->add_shards());
   for (const Verdict verdict : reply.verdicts) {
-    out->add_verdicts(static_cast<pb::ExchangeResponse::Verdict>(verdict));
+    out->add_verdicts(static_cast<pb::ReportAndLeaseResponse::Verdict>(verdict));
   }
   out->set_ps_epoch(reply.ps_epoch);
 }
@@ -155,40 +155,42 @@ void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* o
                       .incarnation = Incarnation(in.incarnation()),
                       .process = in.process()};
   for (const uint64_t lease : in.held()) request.held.emplace_back(lease);
-  const milliseconds beat = core.our_door().BeatEvery();
-  core.our_door().Join(request,
-                       [out, &call, beat, ledger = core.ledger_number()](Result<JoinReply> reply) {
-                         if (reply.ok()) {
-                           out->set_ledger(ledger);
-                           out->set_incarnation(reply->incarnation.value());
-                           for (const LeaseId lease : reply->held) out->add_held(lease.value());
-                           out->set_beat_ms(static_cast<uint32_t>(beat.count()));
-                           out->set_silence_ms(OurDoor::kSilence.count());
-                         }
-                         call.Answer(reply.status());
-                       });
+  const milliseconds heartbeat = core.master_api().HeartbeatInterval();
+  core.master_api().Join(
+      request, [out, &call, heartbeat, ledger = core.ledger_number()](Result<JoinReply> reply) {
+        if (reply.ok()) {
+          out->set_ledger(ledger);
+          out->set_incarnation(reply->incarnation.value());
+          for (const LeaseId lease : reply->held) out->add_held(lease.value());
+          out->set_heartbeat_ms(static_cast<uint32_t>(heartbeat.count()));
+          out->set_silence_ms(MasterApi::kSilence.count());
+        }
+        call.Answer(reply.status());
+      });
 }
 
 void Leave(Core& core, Call& call, const pb::LeaveRequest& in, pb::LeaveResponse*) {
-  core.our_door().Leave(Incarnation(in.incarnation()),
-                        [&call](const Result<Done>& done) { call.Answer(done.status()); });
+  core.master_api().Leave(Incarnation(in.incarnation()),
+                          [&call](const Result<Done>& done) { call.Answer(done.status()); });
 }
 
-void Beat(Core& core, Call& call, const pb::BeatRequest& in, pb::BeatResponse* out) {
-  out->set_beat_ms(static_cast<uint32_t>(core.our_door().BeatEvery().count()));
-  core.our_door().Beat(Incarnation(in.incarnation()),
-                       [&call](const Result<Done>& done) { call.Answer(done.status()); });
+void Heartbeat(Core& core, Call& call, const pb::HeartbeatRequest& in, pb::HeartbeatResponse* out) {
+  out->set_heartbeat_ms(static_cast<uint32_t>(core.master_api().HeartbeatInterval().count()));
+  core.master_api().Heartbeat(Incarnation(in.incarnation()),
+                              [&call](const Result<Done>& done) { call.Answer(done.status()); });
 }
 
-void Exchange(Core& core, Call& call, const pb::ExchangeRequest& in, pb::ExchangeResponse* out) {
+void ReportAndLease(Core& core, Call& call, const pb::ReportAndLeaseRequest& in,
+                    pb::ReportAndLeaseResponse* out) {
   call.set_on_hang_up([&call](Core& core) {
     // Only a call that still waited is ended here; another has its answer.
     if (core.dispatcher().DropWaiter(call.id(), core.now())) call.Answer(Cancelled("hung up"));
   });
-  core.our_door().Exchange(FromProto(in, call.id()), [out, &call](Result<ExchangeReply> reply) {
-    if (reply.ok()) ToProto(*reply, out);
-    call.Answer(reply.status());
-  });
+  core.master_api().ReportAndLease(FromProto(in, call.id()),
+                                   [out, &call](Result<ReportAndLeaseReply> reply) {
+                                     if (reply.ok()) ToProto(*reply, out);
+                                     call.Answer(reply.status());
+                                   });
 }
 
 void RegisterDataset(Core& core, Call& call, const pb::RegisterDatasetRequest& in,
@@ -239,18 +241,20 @@ void RestoreShards(Core& core, Call& call, const pb::RestoreShardsRequest& in,
 }
 
 void Arrive(Core& core, Call& call, const pb::ArriveRequest& in, pb::SyncResponse* out) {
-  core.our_door().Arrive(Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
-                         BoolReply(out, call, SetReady));
+  core.master_api().Arrive(Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
+                           BoolReply(out, call, SetReady));
 }
 
-void Pace(Core& core, Call& call, const pb::PaceRequest& in, pb::SyncResponse* out) {
-  core.our_door().Pace(Incarnation(in.incarnation()),
-                       in.rests() ? std::nullopt : std::optional(in.batches()), in.ahead(),
-                       milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
+void ReportProgress(Core& core, Call& call, const pb::ReportProgressRequest& in,
+                    pb::SyncResponse* out) {
+  core.master_api().ReportProgress(
+      Incarnation(in.incarnation()), in.rests() ? std::nullopt : std::optional(in.batches()),
+      in.ahead(), milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
 }
 
 void AwaitEvent(Core& core, Call& call, const pb::AwaitEventRequest& in, pb::SyncResponse* out) {
-  core.our_door().AwaitEvent(in.name(), milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
+  core.master_api().AwaitEvent(in.name(), milliseconds(in.wait_ms()),
+                               BoolReply(out, call, SetReady));
 }
 
 void Notify(Core& core, Call& call, const pb::NotifyRequest& in, pb::SyncResponse* out) {
@@ -267,18 +271,18 @@ void DeleteSync(Core& core, Call& call, const pb::DeleteSyncRequest& in, pb::Syn
 
 void AcquireLock(Core& core, Call& call, const pb::AcquireLockRequest& in,
                  pb::AcquireLockResponse* out) {
-  core.our_door().AcquireLock(Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
-                              BoolReply(out, call, [](pb::AcquireLockResponse* o, bool acquired) {
-                                o->set_acquired(acquired);
-                              }));
+  core.master_api().AcquireLock(
+      Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
+      BoolReply(out, call,
+                [](pb::AcquireLockResponse* o, bool acquired) { o->set_acquired(acquired); }));
 }
 
 void ReleaseLock(Core& core, Call& call, const pb::ReleaseLockRequest& in,
                  pb::ReleaseLockResponse* out) {
-  core.our_door().ReleaseLock(Incarnation(in.incarnation()), in.name(),
-                              BoolReply(out, call, [](pb::ReleaseLockResponse* o, bool released) {
-                                o->set_released(released);
-                              }));
+  core.master_api().ReleaseLock(Incarnation(in.incarnation()), in.name(),
+                                BoolReply(out, call, [](pb::ReleaseLockResponse* o, bool released) {
+                                  o->set_released(released);
+                                }));
 }
 
 void Finish(Core& core, Call& call, const pb::FinishRequest& in, pb::FinishResponse*) {
@@ -327,7 +331,7 @@ class MembershipStream final {
  public:
   static void Open(Core& core, Call& call, const pb::WatchRequest& in, NewestMembership& newest) {
     auto stream = std::unique_ptr<MembershipStream>(new MembershipStream(call, in, newest));
-    const Status status = core.our_door().Watch(
+    const Status status = core.master_api().Watch(
         Incarnation(in.incarnation()), call.id(),
         [stream = stream.get()](const Membership& membership) { stream->Push(membership); });
     if (!status.ok()) {
@@ -344,7 +348,7 @@ class MembershipStream final {
 
   void OnHangUp(Core& core) {
     open_ = false;
-    core.our_door().Unwatch(incarnation_, call_.id());
+    core.master_api().Unwatch(incarnation_, call_.id());
     if (job::IsFinal(core.state())) {  // the loop has ended, and sends nothing any more
       End();
       return;
@@ -409,15 +413,15 @@ void AddMasterService(const std::string& token, Methods& methods) {
       });
   service.Add("Join", OfThisLedger<Join>::Handle);
   service.Add("Leave", OfThisLedger<Leave>::Handle);
-  service.Add("Beat", OfThisLedger<Beat>::Handle);
-  service.Add("Exchange", OfThisLedger<Exchange>::Handle);
+  service.Add("Heartbeat", OfThisLedger<Heartbeat>::Handle);
+  service.Add("ReportAndLease", OfThisLedger<ReportAndLease>::Handle);
   service.Add("RegisterDataset", RegisterDataset);
   service.Add("ResetDataset", ResetDataset);
   service.Add("GetDataset", GetDataset);
   service.Add("SaveShards", SaveShards);
   service.Add("RestoreShards", RestoreShards);
   service.Add("Arrive", OfThisLedger<Arrive>::Handle);
-  service.Add("Pace", OfThisLedger<Pace>::Handle);
+  service.Add("ReportProgress", OfThisLedger<ReportProgress>::Handle);
   service.Add("AwaitEvent", AwaitEvent);
   service.Add("Notify", Notify);
   service.Add("DeleteSync", DeleteSync);

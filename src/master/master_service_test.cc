@@ -15,7 +15,7 @@ namespace edl::master {
 namespace {
 
 namespace pb = ::elasticdl::v1;
-using Exchanged = pb::ExchangeResponse;
+using ReportedAndLeased = pb::ReportAndLeaseResponse;
 
 // A worker's process with a connection of its own.
 class WorkerProcess {
@@ -36,8 +36,8 @@ class WorkerProcess {
   uint64_t incarnation() const { return incarnation_; }
   uint64_t ledger() const { return ledger_; }
 
-  pb::ExchangeRequest Request(uint64_t number, std::chrono::milliseconds wait) const {
-    pb::ExchangeRequest request;
+  pb::ReportAndLeaseRequest Request(uint64_t number, std::chrono::milliseconds wait) const {
+    pb::ReportAndLeaseRequest request;
     request.set_incarnation(incarnation_);
     request.set_number(number);
     request.set_dataset(kData);
@@ -46,9 +46,9 @@ class WorkerProcess {
     return request;
   }
 
-  Exchanged Exchange(const pb::ExchangeRequest& request) {
-    Exchanged response;
-    const grpc::Status status = stub_->Exchange(NewContext().get(), request, &response);
+  ReportedAndLeased ReportAndLease(const pb::ReportAndLeaseRequest& request) {
+    ReportedAndLeased response;
+    const grpc::Status status = stub_->ReportAndLease(NewContext().get(), request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
@@ -74,21 +74,21 @@ class MasterServiceTest : public testing::Test {
 TEST_F(MasterServiceTest, RefusesCallsOfAnotherLedger) {
   WorkerProcess worker(master_, 0);
   ASSERT_NE(worker.ledger(), 0U);
-  pb::BeatRequest beat;
-  beat.set_incarnation(worker.incarnation());
-  pb::BeatResponse response;
+  pb::HeartbeatRequest heartbeat;
+  heartbeat.set_incarnation(worker.incarnation());
+  pb::HeartbeatResponse response;
   for (const uint64_t mine : {uint64_t{0}, worker.ledger()}) {
-    beat.set_ledger(mine);
-    EXPECT_TRUE(worker.stub().Beat(NewContext().get(), beat, &response).ok());
+    heartbeat.set_ledger(mine);
+    EXPECT_TRUE(worker.stub().Heartbeat(NewContext().get(), heartbeat, &response).ok());
   }
 
-  beat.set_ledger(worker.ledger() + 1);
-  EXPECT_EQ(worker.stub().Beat(NewContext().get(), beat, &response).error_code(),
+  heartbeat.set_ledger(worker.ledger() + 1);
+  EXPECT_EQ(worker.stub().Heartbeat(NewContext().get(), heartbeat, &response).error_code(),
             grpc::StatusCode::ABORTED);
-  pb::ExchangeRequest exchange = worker.Request(1, seconds(0));
+  pb::ReportAndLeaseRequest exchange = worker.Request(1, seconds(0));
   exchange.set_ledger(worker.ledger() + 1);
-  Exchanged exchanged;
-  EXPECT_EQ(worker.stub().Exchange(NewContext().get(), exchange, &exchanged).error_code(),
+  ReportedAndLeased exchanged;
+  EXPECT_EQ(worker.stub().ReportAndLease(NewContext().get(), exchange, &exchanged).error_code(),
             grpc::StatusCode::ABORTED);
 }
 
@@ -96,12 +96,12 @@ TEST_F(MasterServiceTest, LeasesAndTakesReportsInOneCall) {
   master_.Register(Shards(2));
   WorkerProcess worker(master_, 0);
 
-  const Exchanged first = worker.Exchange(worker.Request(1, seconds(0)));
+  const ReportedAndLeased first = worker.ReportAndLease(worker.Request(1, seconds(0)));
   ASSERT_EQ(first.shards_size(), 1);
-  pb::ExchangeRequest request = worker.Request(2, seconds(0));
+  pb::ReportAndLeaseRequest request = worker.Request(2, seconds(0));
   request.set_received(1);
   request.add_reports()->set_lease(first.shards(0).lease());
-  const Exchanged second = worker.Exchange(request);
+  const ReportedAndLeased second = worker.ReportAndLease(request);
 
   EXPECT_EQ(second.verdicts_size(), 1);
   ASSERT_EQ(second.shards_size(), 1);
@@ -112,9 +112,9 @@ TEST_F(MasterServiceTest, AnswersOthersWhileACallIsHeld) {
   master_.Register(Shards(1));
   WorkerProcess holder(master_, 0);
   WorkerProcess waiter(master_, 1);
-  ASSERT_EQ(holder.Exchange(holder.Request(1, seconds(0))).shards_size(), 1);
+  ASSERT_EQ(holder.ReportAndLease(holder.Request(1, seconds(0))).shards_size(), 1);
   auto held = std::async(std::launch::async,
-                         [&] { return waiter.Exchange(waiter.Request(1, seconds(60))); });
+                         [&] { return waiter.ReportAndLease(waiter.Request(1, seconds(60))); });
   master_.AwaitWaiting(1);
 
   holder.Leave();
@@ -126,16 +126,16 @@ TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatHungUp) {
   master_.Register(Shards(1));
   WorkerProcess holder(master_, 0);
   WorkerProcess impatient(master_, 1);
-  ASSERT_EQ(holder.Exchange(holder.Request(1, seconds(0))).shards_size(), 1);
-  Exchanged response;
-  const grpc::Status status = impatient.stub().Exchange(
+  ASSERT_EQ(holder.ReportAndLease(holder.Request(1, seconds(0))).shards_size(), 1);
+  ReportedAndLeased response;
+  const grpc::Status status = impatient.stub().ReportAndLease(
       NewContext(milliseconds(100)).get(), impatient.Request(1, seconds(60)), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   master_.AwaitWaiting(0);
 
   holder.Leave();
 
-  EXPECT_EQ(impatient.Exchange(impatient.Request(1, seconds(60))).shards_size(), 1);
+  EXPECT_EQ(impatient.ReportAndLease(impatient.Request(1, seconds(60))).shards_size(), 1);
 }
 
 TEST_F(MasterServiceTest, ShowsTheMembershipAndEachChangeToAWatcher) {
@@ -252,13 +252,13 @@ TEST(MasterFence, HoldsAnswersBackUntilTheLedgerMayBeWritten) {
   WorkerProcess worker(master, 0);
   master.SetFenced(true);
 
-  pb::ExchangeResponse late;
-  const grpc::Status held = worker.stub().Exchange(NewContext(std::chrono::milliseconds(300)).get(),
-                                                   worker.Request(1, milliseconds(0)), &late);
+  pb::ReportAndLeaseResponse late;
+  const grpc::Status held = worker.stub().ReportAndLease(
+      NewContext(std::chrono::milliseconds(300)).get(), worker.Request(1, milliseconds(0)), &late);
   EXPECT_EQ(held.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   master.SetFenced(false);
 
-  EXPECT_EQ(worker.Exchange(worker.Request(1, milliseconds(0))).shards_size(), 1);
+  EXPECT_EQ(worker.ReportAndLease(worker.Request(1, milliseconds(0))).shards_size(), 1);
 }
 
 }  // namespace

@@ -26,12 +26,12 @@ bool IsDamage(const Status& status) {
   return status.code() == Code::kDataLoss || status.code() == Code::kNotFound;
 }
 
-// Of those that were found damaged, kept for people to look at.
+// Damaged checkpoints that are kept for people to look at.
 constexpr size_t kMostBad = 2;
 
 Duration BackoffAfter(int failures) {
   const int doublings = std::clamp(failures - 1, 0, 10);
-  return std::min<Duration>(ParameterKeeper::kGreetEvery * (1 << doublings),
+  return std::min<Duration>(ParameterKeeper::kProbeInterval * (1 << doublings),
                             ParameterKeeper::kRestoreBackoff);
 }
 
@@ -146,7 +146,7 @@ void ParameterKeeper::Tick(const std::vector<int64_t>& running, Time now) {
   CheckSilence(now);
   if (!orphans_collected_) CollectRest();
   if (phase_ == Phase::kGathering) {
-    Greet(now);
+    Probe(now);
     const bool all_known = std::ranges::all_of(
         slots_, [](const Slot& slot) { return slot.replica >= 0 && slot.incarnation != 0; });
     if (all_known) Decide(now);
@@ -207,36 +207,36 @@ std::string ParameterKeeper::ReasonOf(size_t index, Time now) const {
   return "";
 }
 
-void ParameterKeeper::Greet(Time now) {
+void ParameterKeeper::Probe(Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    if (slot.replica < 0 || slot.incarnation != 0 || slot.greet_number != 0) continue;
-    if (now < slot.greet_at) continue;
-    slot.greet_number = ++last_number_;
-    commands_.emplace_back(GreetServer{slot.greet_number, static_cast<int>(i)});
+    if (slot.replica < 0 || slot.incarnation != 0 || slot.probe_number != 0) continue;
+    if (now < slot.probe_at) continue;
+    slot.probe_number = ++last_number_;
+    commands_.emplace_back(ProbeServer{slot.probe_number, static_cast<int>(i)});
   }
 }
 
-void ParameterKeeper::OnGreeted(uint64_t number, const Result<Greeting>& greeting, Time now) {
+void ParameterKeeper::OnProbed(uint64_t number, const Result<ProbeReply>& reply, Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    if (slot.greet_number != number) continue;
-    slot.greet_number = 0;
-    slot.greet_at = std::max(slot.greet_at, now + kGreetEvery);
-    if (!greeting.ok()) {
-      slot.trouble = slot.has_answered ? "" : greeting.status().message();
+    if (slot.probe_number != number) continue;
+    slot.probe_number = 0;
+    slot.probe_at = std::max(slot.probe_at, now + kProbeInterval);
+    if (!reply.ok()) {
+      slot.trouble = slot.has_answered ? "" : reply.status().message();
       continue;
     }
-    if (greeting->lanes != lanes_) {
+    if (reply->lanes != lanes_) {
       slot.trouble =
-          fmt::format("it has {} lanes, and this job's servers have {}", greeting->lanes, lanes_);
+          fmt::format("it has {} lanes, and this job's servers have {}", reply->lanes, lanes_);
       continue;
     }
     // A dead one that still answers, while its successor does not yet.
     const bool is_dead =
-        served_[i].replica != slot.replica && served_[i].incarnation == greeting->incarnation;
+        served_[i].replica != slot.replica && served_[i].incarnation == reply->incarnation;
     if (is_dead) continue;
-    slot.incarnation = greeting->incarnation;
+    slot.incarnation = reply->incarnation;
     Heard(slot, now);
   }
 }
@@ -318,7 +318,7 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
   ++failed_restores_;
   restore_trouble_ = status.message();
   if (!MayPass(status) && !restore_failing_since_.has_value()) restore_failing_since_ = now;
-  if (!MayPass(status) && now - *restore_failing_since_ >= kRestorePatience) {
+  if (!MayPass(status) && now - *restore_failing_since_ >= kRestoreTimeout) {
     failure_ = fmt::format(
         "parameter servers cannot be restored: {}. The checkpoint {} is kept: go on with "
         "`elasticdl train --resume` once it can be read",
@@ -328,7 +328,7 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
   LOG_WARNING("restoring parameter servers: {}; trying again", status.message());
   for (Slot& slot : slots_) {
     slot.incarnation = 0;
-    slot.greet_at = now + BackoffAfter(failed_restores_);
+    slot.probe_at = now + BackoffAfter(failed_restores_);
   }
 }
 
@@ -344,7 +344,8 @@ void ParameterKeeper::MarkNewestBad(const std::string& why) {
   bad_.erase(bad_.begin());
 }
 
-// Of saves that this ledger began and did not end: their folders are as large as a checkpoint.
+// Removes the folders of saves that this ledger began and did not complete. Each is as large as a
+// checkpoint.
 void ParameterKeeper::CollectRest() {
   orphans_collected_ = true;
   if (!can_save()) return;

@@ -20,7 +20,7 @@ namespace edl::master {
 // whoever can reach them. An answer names the number of what it answers.
 
 // Ask a server who it is.
-struct GreetServer {
+struct ProbeServer {
   uint64_t number = 0;
   int index = 0;
 };
@@ -71,11 +71,11 @@ struct CollectOrphans {
   std::vector<std::string> keep;
   int64_t below = 0;  // saves from this number on are not looked at
 };
-using ServerCommand = std::variant<GreetServer, RestoreServers, ServeAll, SaveAll, CancelSave,
+using ServerCommand = std::variant<ProbeServer, RestoreServers, ServeAll, SaveAll, CancelSave,
                                    DropCheckpoint, CollectOrphans>;
 
 // What a server said of itself when it was asked who it is.
-struct Greeting {
+struct ProbeReply {
   uint64_t incarnation = 0;
   uint32_t lanes = 0;
 };
@@ -95,7 +95,7 @@ class ParameterKeeper {
  public:
   // A restore may use only this many of the newest checkpoints, however many are kept.
   static constexpr size_t kUsable = 2;
-  static constexpr Duration kGreetEvery = std::chrono::milliseconds(100);
+  static constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
   static constexpr Duration kSaveAgain = std::chrono::seconds(2);  // after one that failed
   static constexpr int kMostFailedSaves = 5;  // in a row, of the one that the end waits for
   // A server that has never answered may take longer than one that has.
@@ -105,7 +105,7 @@ class ParameterKeeper {
   static constexpr Duration kRestoreBackoff = std::chrono::seconds(5);  // at most
   // A restore that fails for a reason which neither a new server nor another checkpoint cures is
   // tried for so long.
-  static constexpr Duration kRestorePatience = std::chrono::seconds(120);
+  static constexpr Duration kRestoreTimeout = std::chrono::seconds(120);
 
   // All outlive it. It does nothing for a job whose parameters are kept elsewhere.
   ParameterKeeper(Ledger& ledger, Dispatcher& dispatcher, const job::JobSpec& spec)
@@ -118,7 +118,7 @@ class ParameterKeeper {
   // `running`: of each server's slot the replica id that runs there, or -1.
   void Tick(const std::vector<int64_t>& running, Time now);
 
-  void OnGreeted(uint64_t number, const Result<Greeting>& greeting, Time now);
+  void OnProbed(uint64_t number, const Result<ProbeReply>& reply, Time now);
   // DataLoss: the checkpoint is damaged. NotFound: the master itself sees no such checkpoint.
   void OnRestored(uint64_t number, const Status& status, Time now);
   void OnSaved(uint64_t number, const Status& status, Time now);
@@ -144,7 +144,7 @@ class ParameterKeeper {
 
   uint64_t ledger_id() const { return ledger_id_; }
   uint64_t ps_epoch() const { return ps_epoch_; }
-  // Of each server, for the whole life of the ledger, unless --ps_lanes is changed by --resume.
+  // Lanes of each server. Constant for the life of the ledger, unless --resume changes --ps_lanes.
   int64_t lanes() const { return lanes_; }
   std::vector<job::ServerView> View(Time now) const;
 
@@ -171,9 +171,9 @@ class ParameterKeeper {
   // One life of a server, as far as it is known.
   struct Slot {
     int64_t replica = -1;       // that runs there
-    uint64_t greet_number = 0;  // of the question that is open
+    uint64_t probe_number = 0;  // of the question that is open
     uint64_t incarnation = 0;   // that answered; 0: none yet
-    Time greet_at;              // not before
+    Time probe_at;              // not before
     bool released = false;      // it leaves, and was saved since
     Time heard_at;              // its last answer; at first, when it began to run
     bool has_answered = false;
@@ -203,7 +203,7 @@ class ParameterKeeper {
   void OnRestoreFailed(const Status& status, Time now);
   void MarkNewestBad(const std::string& why);
   void CollectRest();
-  void Greet(Time now);
+  void Probe(Time now);
   void Decide(Time now);
   void Serve();
   bool SaveIsDue(Time now) const;

@@ -22,7 +22,7 @@ job::JobSpec WithServers(int servers) {
   job::JobSpec spec = WorkersOnly(1);
   spec.own_ps = true;
   spec.num_ps = servers;
-  spec.old_door = false;
+  spec.compat_api = false;
   spec.recovery_checkpoint_secs = 30;
   spec.ps_silence_secs = 0;  // they answer when the test says so
   return spec;
@@ -54,9 +54,9 @@ class Servers : public testing::Test {
   }
 
   // Every server that is asked says who it is: its index and how often it lived.
-  void AnswerGreetings() {
-    for (const GreetServer& greet : Take<GreetServer>()) {
-      keeper().OnGreeted(greet.number, Greeting{LifeOf(greet.index), 1}, master_.core().now());
+  void AnswerProbes() {
+    for (const ProbeServer& probe : Take<ProbeServer>()) {
+      keeper().OnProbed(probe.number, ProbeReply{LifeOf(probe.index), 1}, master_.core().now());
     }
     master_.Tick();
   }
@@ -65,7 +65,7 @@ class Servers : public testing::Test {
   }
 
   RestoreServers TakeRestore() {
-    AnswerGreetings();
+    AnswerProbes();
     const auto restores = Take<RestoreServers>();
     EXPECT_THAT(restores, SizeIs(1));
     return restores.empty() ? RestoreServers{} : restores.front();
@@ -105,7 +105,8 @@ class Servers : public testing::Test {
     master_.Running(NameOf(Server(next_id)));
   }
   Verdict Report(OurClient& worker, const LeasedShard& shard, uint64_t ps_epoch) {
-    return worker.Exchange({{.lease = shard.lease, .ps_epoch = ps_epoch}}, 0)->verdicts.front();
+    return worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = ps_epoch}}, 0)
+        ->verdicts.front();
   }
 
   CoreFixture master_;
@@ -206,11 +207,12 @@ TEST_F(Servers, TellTheirEpochWithEveryAnswer) {
   OurClient worker(master_, Worker(0));
   const auto leased = worker.Ask();
   EXPECT_EQ(leased->ps_epoch, 1U);
-  EXPECT_EQ(worker.Exchange({}, 0)->ps_epoch, 1U);
+  EXPECT_EQ(worker.ReportAndLease({}, 0)->ps_epoch, 1U);
   Lose(0, 0, 2);
   Bring();
 
-  const auto reopened = worker.Exchange({{.lease = leased->shards[0].lease, .ps_epoch = 1}}, 0);
+  const auto reopened =
+      worker.ReportAndLease({{.lease = leased->shards[0].lease, .ps_epoch = 1}}, 0);
 
   EXPECT_THAT(reopened->verdicts, ElementsAre(Verdict::kReopen));
   EXPECT_EQ(reopened->ps_epoch, 2U);
@@ -233,7 +235,7 @@ TEST_F(Servers, DoNotHoldUpWhoHasToOpenAgain) {
   Lose(0, 0, 2);
   Bring();
 
-  const auto answer = worker.Exchange({{.lease = shard.lease, .ps_epoch = 1}});
+  const auto answer = worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = 1}});
 
   ASSERT_TRUE(answer.answered()) << "nothing else is there to lease";
   EXPECT_EQ(answer->answer, Answer::kWait);
@@ -309,7 +311,7 @@ TEST_F(Servers, GoOnAfterAMasterThatDied) {
   master_.CrashAndReload();
   master_.Running(NameOf(Server(0)));
   master_.Running(NameOf(Server(1)));
-  AnswerGreetings();
+  AnswerProbes();
 
   EXPECT_THAT(Take<RestoreServers>(), IsEmpty()) << "they have all they had";
   const auto serves = Take<ServeAll>();
@@ -340,7 +342,7 @@ TEST_F(Servers, AreNotTakenForTheirDeadPredecessors) {
   master_.LetPass(milliseconds(100));
   master_.Running(NameOf(Server(2)));
 
-  AnswerGreetings();  // by the dead one, whose life has not changed
+  AnswerProbes();  // by the dead one, whose life has not changed
   EXPECT_THAT(Take<RestoreServers>(), IsEmpty());
 
   ++lives_[0];
@@ -373,7 +375,7 @@ TEST_F(Servers, ThatAreLostWithoutCheckpointsFailTheJob) {
   EXPECT_TRUE(Take<ServeAll>().front().may_push);
 
   Lose(0, 0, 2);
-  AnswerGreetings();
+  AnswerProbes();
 
   EXPECT_THAT(master_.core().View().reason, HasSubstr("--recovery_checkpoint_secs=0"));
 }

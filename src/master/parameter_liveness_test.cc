@@ -54,9 +54,9 @@ class ParameterLiveness : public testing::Test {
     });
     return taken;
   }
-  void Greeted(uint64_t life, uint32_t lanes = 2) {
-    for (const GreetServer& greet : Take<GreetServer>()) {
-      keeper().OnGreeted(greet.number, Greeting{life, lanes}, master_.core().now());
+  void Probed(uint64_t life, uint32_t lanes = 2) {
+    for (const ProbeServer& probe : Take<ProbeServer>()) {
+      keeper().OnProbed(probe.number, ProbeReply{life, lanes}, master_.core().now());
     }
   }
   void Restored(const Status& status = Ok()) {
@@ -76,7 +76,7 @@ class ParameterLiveness : public testing::Test {
   }
   // To the point where workers push.
   void Bring(uint64_t life = kLife) {
-    Greeted(life);
+    Probed(life);
     Restored();
     Answer(life);
     if (keeper().checkpoints().empty()) Saved();
@@ -92,7 +92,7 @@ class ParameterLiveness : public testing::Test {
     Bring();
     master_.Register(Shards(4));
     OurClient worker(master_, Worker(0));
-    worker.Exchange({{.lease = worker.Lease().lease, .ps_epoch = 1}}, 0);
+    worker.ReportAndLease({{.lease = worker.Lease().lease, .ps_epoch = 1}}, 0);
     for (int i = 0; i < 31; ++i) {
       Answer();
       master_.LetPass(seconds(1));
@@ -157,7 +157,7 @@ TEST_F(ParameterLiveness, AServerWhoseLanesHangIsReplaced) {
 TEST_F(ParameterLiveness, AServerThatIsRestoredForLongStays) {
   Bring();
   Lose(0);
-  Greeted(kLife + 1);
+  Probed(kLife + 1);
   EXPECT_THAT(Take<RestoreServers>(), SizeIs(1));
   for (int i = 0; i < 120; ++i) {
     keeper().OnAlive(0, kLife + 1, master_.core().now());
@@ -179,7 +179,7 @@ TEST_F(ParameterLiveness, AnAnswerOfThePredecessorIsNoSignOfLife) {
   Bring();
   Lose(0);
   for (int i = 0; i < 62; ++i) {
-    Greeted(kLife);
+    Probed(kLife);
     master_.LetPass(seconds(1));
   }
   EXPECT_THAT(master_.TakeStops(), ElementsAre(NameOf(Server(1))));
@@ -221,7 +221,7 @@ TEST_F(ParameterLiveness, TheNumberOfLanesIsDecidedOnce) {
 }
 
 TEST_F(ParameterLiveness, AServerWithOtherLanesIsInError) {
-  Greeted(kLife, 16);
+  Probed(kLife, 16);
   EXPECT_THAT(Take<RestoreServers>(), IsEmpty());
   master_.LetPass(seconds(5));
   EXPECT_THAT(Reason(), HasSubstr("it has 16 lanes, and this job's servers have 2"));
@@ -233,13 +233,13 @@ TEST_F(ParameterLiveness, ARestoreThatCannotReadIsTriedAgainAndKeepsTheCheckpoin
   const std::string newest = keeper().checkpoints().back().name;
   Lose(0);
   for (int i = 0; i < 5; ++i) {
-    Greeted(kLife + 1);
+    Probed(kLife + 1);
     Restored({Code::kUnknown, "reading part-0: Input/output error"});
     EXPECT_EQ(keeper().checkpoints().back().name, newest);
     EXPECT_THAT(Reason(), HasSubstr("Input/output error"));
     master_.LetPass(seconds(6));
   }
-  Greeted(kLife + 1);
+  Probed(kLife + 1);
   Restored();
   EXPECT_EQ(master_.state(), job::JobState::kRunning);
 }
@@ -249,7 +249,7 @@ TEST_F(ParameterLiveness, ARestoreThatNeverCanFailsTheJobAndKeepsTheCheckpoint) 
   const std::string newest = keeper().checkpoints().back().name;
   Lose(0);
   for (int i = 0; i < 30 && master_.state() == job::JobState::kRunning; ++i) {
-    Greeted(kLife + 1);
+    Probed(kLife + 1);
     Restored({Code::kPermissionDenied, "opening part-0: Permission denied"});
     master_.LetPass(seconds(6));
   }
@@ -263,7 +263,7 @@ TEST_F(ParameterLiveness, ADamagedCheckpointIsMarkedAndNotForgotten) {
   const std::string older = keeper().checkpoints().front().name;
   const std::string newest = keeper().checkpoints().back().name;
   Lose(0);
-  Greeted(kLife + 1);
+  Probed(kLife + 1);
   Restored(DataLoss("part-0 is damaged at 7"));
   const auto again = Take<RestoreServers>();
   ASSERT_THAT(again, SizeIs(1));

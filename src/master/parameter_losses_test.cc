@@ -46,8 +46,8 @@ class ParameterLosses : public testing::Test {
     CHECK(last.has_value(), "nothing of the kind was asked");
     return *last;
   }
-  void Greeted(uint64_t life) {
-    keeper().OnGreeted(Take<GreetServer>().number, Greeting{life, 1}, master_.core().now());
+  void Probed(uint64_t life) {
+    keeper().OnProbed(Take<ProbeServer>().number, ProbeReply{life, 1}, master_.core().now());
   }
   void Restored(const RestoreServers& restore, const Status& status = Ok()) {
     keeper().OnRestored(restore.number, status, master_.core().now());
@@ -59,7 +59,7 @@ class ParameterLosses : public testing::Test {
   }
   // To the point where workers push.
   void Bring(uint64_t life) {
-    Greeted(life);
+    Probed(life);
     Restored(Take<RestoreServers>());
     keeper().OnState({.index = 0, .incarnation = life, .opens_waiting = 1}, master_.core().now());
     Saved();
@@ -67,7 +67,7 @@ class ParameterLosses : public testing::Test {
   // All that there is to train.
   void TrainAll(OurClient& worker) {
     const LeasedShard shard = worker.Lease();
-    worker.Exchange({{.lease = shard.lease, .ps_epoch = keeper().ps_epoch()}}, 0);
+    worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = keeper().ps_epoch()}}, 0);
   }
   void Lose(int64_t id) {
     master_.Exit(NameOf(Server(id)), Killed());
@@ -79,7 +79,7 @@ class ParameterLosses : public testing::Test {
 };
 
 TEST_F(ParameterLosses, CannotHappenBeforeTheFirstCheckpointWhichWaitsForNothing) {
-  Greeted(100);
+  Probed(100);
   Restored(Take<RestoreServers>());
 
   keeper().OnState({.index = 0, .incarnation = 100, .opens_waiting = 1}, master_.core().now());
@@ -92,7 +92,7 @@ TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
   Bring(100);  // nobody has heard of this life: it is that of server 0, which is not quite dead
 
   keeper().OnState({.index = 0, .incarnation = 101}, master_.core().now());
-  Greeted(101);
+  Probed(101);
 
   const RestoreServers restore = Take<RestoreServers>();
   ASSERT_THAT(restore.servers, SizeIs(1));
@@ -104,7 +104,7 @@ TEST_F(ParameterLosses, DoNotComeFromAStateReportThatIsLate) {
   Bring(100);
 
   keeper().OnState({.index = 0, .incarnation = 99}, master_.core().now());
-  Greeted(100);
+  Probed(100);
 
   EXPECT_EQ(Take<ServeAll>().ps_epoch, 1U) << "it has all it had";
 }
@@ -147,7 +147,7 @@ TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
   Saved();
   ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
   Lose(0);
-  Greeted(101);
+  Probed(101);
   Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
 
   master_.Exit(NameOf(Worker(0)), Succeeded());
@@ -174,7 +174,7 @@ TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
 
   Lose(0);
-  Greeted(101);
+  Probed(101);
   Restored(Take<RestoreServers>());
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false)) << "its successor is needed";
 }
@@ -200,7 +200,7 @@ TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
   keeper().WantSave();
   Saved();
   Lose(0);
-  Greeted(101);
+  Probed(101);
 
   Restored(Take<RestoreServers>(), PermissionDenied("reading a part"));
 
@@ -218,7 +218,7 @@ TEST_F(ParameterLosses, GiveTheLeftoversARoundEachTime) {
     Saved();
     ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
     Lose(round);
-    Greeted(101 + static_cast<uint64_t>(round));
+    Probed(101 + static_cast<uint64_t>(round));
     Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
     master_.Exit(NameOf(Worker(round)), Succeeded());
     Restored(Take<RestoreServers>());

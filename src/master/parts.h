@@ -9,12 +9,12 @@
 #include "base/status.h"
 #include "master/dispatcher.h"
 #include "master/ledger.h"
-#include "master/pace_board.h"
 #include "master/progress_log.h"
+#include "master/rendezvous.h"
 #include "master/replica_keeper.h"
 #include "master/session.h"
-#include "master/sync_board.h"
-#include "master/world.h"
+#include "master/staleness_tracker.h"
+#include "master/sync_primitives.h"
 
 namespace edl::master {
 
@@ -61,13 +61,13 @@ class Outbox {
   std::deque<std::function<void()>> durable_;
 };
 
-// The parts of the core that both doors work on. All outlive the doors.
+// The parts of the core that both APIs work on. All outlive the APIs.
 struct Parts {
   Sessions& sessions;
   Dispatcher& dispatcher;
-  SyncBoard& sync;
-  PaceBoard& pace;
-  World& world;
+  SyncPrimitives& sync;
+  StalenessTracker& staleness;
+  Rendezvous& rendezvous;
   ReplicaKeeper& keeper;
   ProgressLog& progress;
   Outbox& outbox;

@@ -87,7 +87,7 @@ class ReplicaKeeper {
   // The replica's part in the master (leases, locks) has been taken back by the caller.
   void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
 
-  // A process of it spoke at our door.
+  // A process of it spoke at our API.
   void OnJoined(ReplicaRef replica);
   // Its session was given up because nothing was heard of it. The next join undoes this.
   void OnSilent(ReplicaRef replica);

@@ -176,7 +176,7 @@ TEST(LostNodes, CostAReplicaThatIsSilentToo) {
   master.TakeLaunches();
   const OurClient worker(master, Worker(0));
   master.FallSilent(worker.incarnation());
-  master.LetPass(OurDoor::kLongestSilence + seconds(1));
+  master.LetPass(MasterApi::kLongestSilence + seconds(1));
 
   master.NodeOf(WorkerName(0), true);
   master.LetPass(seconds(1));

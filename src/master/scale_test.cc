@@ -27,25 +27,25 @@ class ThousandsOfWorkers : public testing::Test {
     master_.Commit();
     std::vector<Later<JoinReply>> joined(static_cast<size_t>(workers));
     for (int64_t id = 0; id < workers; ++id) {
-      master_.core().our_door().Join({.replica = Worker(id)},
-                                     joined[static_cast<size_t>(id)].reply());
+      master_.core().master_api().Join({.replica = Worker(id)},
+                                       joined[static_cast<size_t>(id)].reply());
     }
     master_.Commit();
     for (const Later<JoinReply>& reply : joined) sessions_.push_back(reply->incarnation);
   }
 
-  Later<ExchangeReply> Ask(Incarnation session, uint64_t number, std::vector<ShardReport> reports,
-                           uint32_t at_most = 1) {
-    Later<ExchangeReply> answer;
-    master_.core().our_door().Exchange({.call = master_.NextCall(),
-                                        .incarnation = session,
-                                        .number = number,
-                                        .received = number - 1,
-                                        .reports = std::move(reports),
-                                        .dataset = kData,
-                                        .lease_at_most = at_most,
-                                        .wait = std::chrono::hours(1)},
-                                       answer.reply());
+  Later<ReportAndLeaseReply> Ask(Incarnation session, uint64_t number,
+                                 std::vector<ShardReport> reports, uint32_t at_most = 1) {
+    Later<ReportAndLeaseReply> answer;
+    master_.core().master_api().ReportAndLease({.call = master_.NextCall(),
+                                                .incarnation = session,
+                                                .number = number,
+                                                .received = number - 1,
+                                                .reports = std::move(reports),
+                                                .dataset = kData,
+                                                .lease_at_most = at_most,
+                                                .wait = std::chrono::hours(1)},
+                                               answer.reply());
     return answer;
   }
 
@@ -68,19 +68,19 @@ class ThousandsOfWorkers : public testing::Test {
 
 TEST_F(ThousandsOfWorkers, ComeToTheEndOfTheDataTogether) {
   master_.Register(Shards(kWorkers));
-  std::vector<Later<ExchangeReply>> first;
+  std::vector<Later<ReportAndLeaseReply>> first;
   for (const Incarnation session : sessions_) first.push_back(Ask(session, 1, {}));
   master_.Commit();
 
   // Each reports its last shard and waits for more, while the others still hold theirs.
-  std::vector<Later<ExchangeReply>> last;
+  std::vector<Later<ReportAndLeaseReply>> last;
   for (size_t i = 0; i < sessions_.size(); ++i) {
     last.push_back(Ask(sessions_[i], 2, {{.lease = first[i]->shards.front().lease}}));
     if (i % 100 == 0) master_.Commit();
   }
   master_.Commit();
 
-  for (const Later<ExchangeReply>& answer : last) {
+  for (const Later<ReportAndLeaseReply>& answer : last) {
     ASSERT_TRUE(answer.answered());
     EXPECT_EQ(answer->answer, Answer::kFinished);
   }
@@ -93,12 +93,12 @@ TEST_F(ThousandsOfWorkers, AreShownAndWatchEachOther) {
   int pushed = 0;
   size_t listed = 0;
   for (const Incarnation session : sessions_) {
-    ASSERT_EQ(master_.core().our_door().Watch(session, 1,
-                                              [&](const Membership& membership) {
-                                                ++pushed;
-                                                listed += membership.members.size();
-                                                EXPECT_EQ(membership.count > 0, true);
-                                              }),
+    ASSERT_EQ(master_.core().master_api().Watch(session, 1,
+                                                [&](const Membership& membership) {
+                                                  ++pushed;
+                                                  listed += membership.members.size();
+                                                  EXPECT_EQ(membership.count > 0, true);
+                                                }),
               Ok());
   }
   pushed = 0;
@@ -139,17 +139,17 @@ TEST_F(ThousandsOfWorkers, AreLostAtOnceOverSeveralTicks) {
 }
 
 TEST_F(ThousandsOfWorkers, WhoseCallsAreDueAtOnceAreAnsweredOverSeveralTicks) {
-  std::vector<Later<ExchangeReply>> held;
+  std::vector<Later<ReportAndLeaseReply>> held;
   master_.Register(Shards(1));
   for (const Incarnation session : sessions_) {
-    Later<ExchangeReply> answer;
-    master_.core().our_door().Exchange({.call = master_.NextCall(),
-                                        .incarnation = session,
-                                        .number = 1,
-                                        .dataset = kData,
-                                        .lease_at_most = 1,
-                                        .wait = std::chrono::seconds(5)},
-                                       answer.reply());
+    Later<ReportAndLeaseReply> answer;
+    master_.core().master_api().ReportAndLease({.call = master_.NextCall(),
+                                                .incarnation = session,
+                                                .number = 1,
+                                                .dataset = kData,
+                                                .lease_at_most = 1,
+                                                .wait = std::chrono::seconds(5)},
+                                               answer.reply());
     held.push_back(answer);
   }
   master_.Commit();
@@ -183,23 +183,23 @@ TEST_F(ThousandsOfWorkers, GetTheirAnswersInSlicesAndInOrder) {
 TEST_F(ThousandsOfWorkers, MeetAtABarrier) {
   std::vector<Later<bool>> arrived(sessions_.size());
   for (size_t i = 0; i < sessions_.size(); ++i) {
-    master_.core().our_door().Arrive(sessions_[i], "start", std::chrono::hours(1),
-                                     arrived[i].reply());
+    master_.core().master_api().Arrive(sessions_[i], "start", std::chrono::hours(1),
+                                       arrived[i].reply());
   }
   master_.Commit();
 
   for (const Later<bool>& answer : arrived) EXPECT_TRUE(answer.answered() && *answer);
 }
 
-TEST_F(ThousandsOfWorkers, KeepPace) {
+TEST_F(ThousandsOfWorkers, ReportProgress) {
   for (uint64_t batch = 1; batch <= 5; ++batch) {
-    std::vector<Later<bool>> paced(sessions_.size());
+    std::vector<Later<bool>> answers(sessions_.size());
     for (size_t i = 0; i < sessions_.size(); ++i) {
-      master_.core().our_door().Pace(sessions_[i], batch, 0, std::chrono::hours(1),
-                                     paced[i].reply());
+      master_.core().master_api().ReportProgress(sessions_[i], batch, 0, std::chrono::hours(1),
+                                                 answers[i].reply());
     }
     master_.Commit();
-    for (const Later<bool>& answer : paced) ASSERT_TRUE(answer.answered());
+    for (const Later<bool>& answer : answers) ASSERT_TRUE(answer.answered());
   }
 }
 
@@ -241,19 +241,20 @@ class Workers : public ThousandsOfWorkers {
   }
   void Watch() {
     for (const Incarnation session : sessions_) {
-      EXPECT_EQ(master_.core().our_door().Watch(session, 1, [](const Membership&) {}), Ok());
+      EXPECT_EQ(master_.core().master_api().Watch(session, 1, [](const Membership&) {}), Ok());
     }
   }
   void MeetAtABarrier() {
     for (const Incarnation session : sessions_) {
-      master_.core().our_door().Arrive(session, "start", std::chrono::hours(1),
-                                       Later<bool>().reply());
+      master_.core().master_api().Arrive(session, "start", std::chrono::hours(1),
+                                         Later<bool>().reply());
     }
     master_.Commit();
   }
-  void KeepPace() {
+  void ReportProgress() {
     for (const Incarnation session : sessions_) {
-      master_.core().our_door().Pace(session, 1, 0, std::chrono::hours(1), Later<bool>().reply());
+      master_.core().master_api().ReportProgress(session, 1, 0, std::chrono::hours(1),
+                                                 Later<bool>().reply());
     }
     master_.Commit();
   }
@@ -328,10 +329,10 @@ TEST(CostOfWorkers, IsLinearWhenTheyMeetAtABarrier) {
   });
 }
 
-TEST(CostOfWorkers, IsLinearWhenTheyKeepPace) {
+TEST(CostOfWorkers, IsLinearWhenTheyReportProgress) {
   ExpectGrowth(kLinear, [](int workers) {
     return CostOf(
-        workers, [](Workers&) {}, &Workers::KeepPace);
+        workers, [](Workers&) {}, &Workers::ReportProgress);
   });
 }
 

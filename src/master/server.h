@@ -19,7 +19,7 @@ namespace edl::master {
 
 class Core;
 
-// The master's gRPC server with both doors. Its calls wait on its queue for the loop.
+// The master's gRPC server with both services. Its calls wait on its queue for the loop.
 class Server {
  public:
   // Listens on `address`, "127.0.0.1:23456". Unavailable: somebody else does. `job` and `core`

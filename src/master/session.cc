@@ -81,31 +81,31 @@ Status Sessions::Load(uint64_t next_incarnation, Time now) {
   for (const SessionRow& row : rows) {
     Session session{.incarnation = row.incarnation,
                     .replica = row.replica,
-                    .old_door = row.old_door,
+                    .compat_api = row.compat_api,
                     .process = row.process};
     EDL_RETURN_IF_ERROR(DecodeAnswers(row.answers, session));
     session.heard_at = now;
     session.disconnected_at = now;
     session.from_ledger = true;
     session.reported_at = now;
-    if (row.old_door) old_door_[row.replica] = row.incarnation;
+    if (row.compat_api) compat_api_[row.replica] = row.incarnation;
     by_replica_[row.replica].insert(row.incarnation);
     sessions_[row.incarnation] = std::move(session);
   }
   return Ok();
 }
 
-Session& Sessions::Open(ReplicaRef replica, bool old_door, std::string process, Time now) {
+Session& Sessions::Open(ReplicaRef replica, bool compat_api, std::string process, Time now) {
   const Incarnation incarnation(next_incarnation_++);
   Session& session = sessions_[incarnation];
   session.incarnation = incarnation;
   session.replica = replica;
-  session.old_door = old_door;
+  session.compat_api = compat_api;
   session.process = std::move(process);
   session.heard_at = now;
   session.disconnected_at = now;
   session.reported_at = now;
-  if (old_door) old_door_[replica] = incarnation;
+  if (compat_api) compat_api_[replica] = incarnation;
   by_replica_[replica].insert(incarnation);
   dirty_.insert(incarnation);
   return session;
@@ -121,9 +121,9 @@ const Session* Sessions::Find(Incarnation incarnation) const {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-Session* Sessions::FindOldDoor(ReplicaRef replica) {
-  auto found = old_door_.find(replica);
-  return found == old_door_.end() ? nullptr : Find(found->second);
+Session* Sessions::FindCompatApi(ReplicaRef replica) {
+  auto found = compat_api_.find(replica);
+  return found == compat_api_.end() ? nullptr : Find(found->second);
 }
 
 std::vector<Incarnation> Sessions::Of(ReplicaRef replica) const {
@@ -136,7 +136,7 @@ void Sessions::Close(Incarnation incarnation) {
   auto found = sessions_.find(incarnation);
   if (found == sessions_.end()) return;
   const ReplicaRef replica = found->second.replica;
-  if (found->second.old_door) old_door_.erase(replica);
+  if (found->second.compat_api) compat_api_.erase(replica);
   const auto others = by_replica_.find(replica);
   others->second.erase(incarnation);
   if (others->second.empty()) by_replica_.erase(others);
@@ -160,7 +160,7 @@ void Sessions::Received(Session& session, uint64_t up_to) {
 void Sessions::Flush() {
   for (const Incarnation incarnation : dirty_) {
     const Session& session = sessions_.at(incarnation);
-    ledger_.Put(SessionRow{incarnation, session.replica, session.old_door, session.process,
+    ledger_.Put(SessionRow{incarnation, session.replica, session.compat_api, session.process,
                            EncodeAnswers(session)});
   }
   dirty_.clear();

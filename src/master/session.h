@@ -23,11 +23,11 @@ struct StoredAnswer {
   std::vector<Verdict> verdicts;
 };
 
-// One incarnation: a process of a replica that joined at our door, or that called at the old one.
+// One incarnation: a process of a replica that joined at our API, or that called at the old one.
 struct Session {
   Incarnation incarnation;
   ReplicaRef replica;
-  bool old_door = false;
+  bool compat_api = false;
   std::string process;
   std::map<uint64_t, StoredAnswer> answers;  // by call number
   uint64_t received = 0;
@@ -40,7 +40,7 @@ struct Session {
   bool stream_was_open = false;  // in this master life
   Time disconnected_at;
   std::set<DatasetId> told_finished;
-  // Old door: what a replica that exits now was told.
+  // Compatibility API: what a replica that exits now was told.
   bool from_ledger = false;       // opened in an earlier master life
   bool fetch_answered = false;    // at least one, in this master life
   std::optional<Time> fetch_cut;  // its last fetch ended without an answer
@@ -56,12 +56,12 @@ class Sessions {
 
   Status Load(uint64_t next_incarnation, Time now);
 
-  Session& Open(ReplicaRef replica, bool old_door, std::string process, Time now);
+  Session& Open(ReplicaRef replica, bool compat_api, std::string process, Time now);
   // Null: never there, or given up.
   Session* Find(Incarnation incarnation);
   const Session* Find(Incarnation incarnation) const;
-  // The old door's session of a replica; null if it has none.
-  Session* FindOldDoor(ReplicaRef replica);
+  // The compatibility API's session of a replica; null if it has none.
+  Session* FindCompatApi(ReplicaRef replica);
   std::vector<Incarnation> Of(ReplicaRef replica) const;
   void Close(Incarnation incarnation);
 
@@ -79,7 +79,7 @@ class Sessions {
  private:
   Ledger& ledger_;  // outlives this
   std::map<Incarnation, Session> sessions_;
-  std::map<ReplicaRef, Incarnation> old_door_;
+  std::map<ReplicaRef, Incarnation> compat_api_;
   std::map<ReplicaRef, std::set<Incarnation>> by_replica_;
   std::set<Incarnation> dirty_;
   uint64_t next_incarnation_ = 1;

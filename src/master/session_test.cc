@@ -79,9 +79,9 @@ TEST(Sessions, AreReadBackWithTheirDoorAndReplica) {
   EXPECT_EQ(loaded.all().size(), 2u);
   EXPECT_EQ(loaded.Find(ours)->process, "host:1");
   EXPECT_EQ(loaded.Find(closed), nullptr);
-  ASSERT_NE(loaded.FindOldDoor(Chief()), nullptr);
-  EXPECT_EQ(loaded.FindOldDoor(Chief())->incarnation, old);
-  EXPECT_EQ(loaded.FindOldDoor(Worker(3)), nullptr);
+  ASSERT_NE(loaded.FindCompatApi(Chief()), nullptr);
+  EXPECT_EQ(loaded.FindCompatApi(Chief())->incarnation, old);
+  EXPECT_EQ(loaded.FindCompatApi(Worker(3)), nullptr);
   EXPECT_EQ(loaded.Of(Worker(3)), (std::vector<Incarnation>{ours}));
 }
 

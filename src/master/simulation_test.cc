@@ -119,7 +119,7 @@ TEST_P(SimulationOfAMutant, IsFound) {
 
 INSTANTIATE_TEST_SUITE_P(All, SimulationOfAMutant,
                          testing::Values(Mutant::kNoDeduplication, Mutant::kNoReclaim,
-                                         Mutant::kNoMarks, Mutant::kNamesAnyEpoch,
+                                         Mutant::kNoWatermarks, Mutant::kNamesAnyEpoch,
                                          Mutant::kDropsUnfenced, Mutant::kCutsEarly,
                                          Mutant::kRestoresNoMarks, Mutant::kKeepsOldLinks,
                                          Mutant::kNoSilenceLimit, Mutant::kMissingIsDamage));

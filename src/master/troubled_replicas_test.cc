@@ -17,7 +17,7 @@ std::string ReasonOf(const CoreFixture& master, ReplicaRef replica) {
   return "no such replica";
 }
 
-// A worker that beats and never reports, beside one that works.
+// A worker that sends heartbeats and never reports, beside one that works.
 class HungWorker : public testing::Test {
  protected:
   void Start(int64_t shards) {
@@ -40,7 +40,7 @@ class HungWorker : public testing::Test {
 
 TEST_F(HungWorker, LosesItsShardAndIsNamed) {
   Start(2);
-  const Later<ExchangeReply> waiting = works_->Ask();
+  const Later<ReportAndLeaseReply> waiting = works_->Ask();
   master_.LetPass(Dispatcher::kHangAtLeast - seconds(1));
   EXPECT_FALSE(waiting.answered());
 
@@ -172,10 +172,10 @@ TEST(LateHeartbeats, OfNearlyAllMakeSilenceMeanLess) {
   // Both come every 25 s: late, and not lost.
   for (int i = 0; i < 4; ++i) {
     master.LetPass(seconds(25));
-    EXPECT_EQ(master.Beat(other.incarnation()), Ok());
-    EXPECT_EQ(master.Beat(starved.incarnation()), Ok());
+    EXPECT_EQ(master.Heartbeat(other.incarnation()), Ok());
+    EXPECT_EQ(master.Heartbeat(starved.incarnation()), Ok());
   }
-  master.LetPass(seconds(45));  // longer than OurDoor::kSilence
+  master.LetPass(seconds(45));  // longer than MasterApi::kSilence
 
   EXPECT_EQ(starved.Report(shard), Verdict::kAccepted);
 }

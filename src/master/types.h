@@ -46,7 +46,7 @@ struct ShardKey {
 // A shard in the hands of a caller.
 struct LeasedShard {
   LeaseId lease;
-  int32_t task = 0;  // the lease's number at the old door, per dataset
+  int32_t task = 0;  // the lease's number at the compatibility API, per dataset
   std::string dataset;
   std::string task_type;
   uint32_t generation = 0;

@@ -8,7 +8,7 @@
 namespace edl::ps {
 namespace {
 
-// Of so many, drawn at random, the one that was pushed least is forgotten.
+// Sample size of an eviction: the least pushed candidate of the sample is evicted.
 constexpr int kDrawn = 4;
 
 }  // namespace

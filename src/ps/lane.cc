@@ -54,7 +54,7 @@ Lane::Lane(const wire::Placement& placement, size_t place)
       place_(place),
       first_(placement.FirstOf(place)),
       end_(placement.EndOf(place)),
-      marks_(first_, end_),
+      watermarks_(first_, end_),
       round_(first_, end_) {}
 
 double Lane::ShareOfIds() const { return static_cast<double>(end_ - first_) / wire::kBuckets; }
@@ -177,7 +177,7 @@ wire::PullAnswer Lane::Pull(const PullPlan& plan, std::byte* out) {
 }
 
 Result<wire::OpenAnswer> Lane::Open(const wire::Open& open) {
-  EDL_ASSIGN_OR_RETURN(const uint64_t mark, marks_.Open(open.lease, open.shard));
+  EDL_ASSIGN_OR_RETURN(const uint64_t mark, watermarks_.Open(open.lease, open.shard));
   trained_ = true;
   return wire::OpenAnswer{.mark = mark};
 }
@@ -209,17 +209,17 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
   if (!push.refused) EDL_RETURN_IF_ERROR(ReserveRows(tables));
 
   if (!push.refused && IsStale(push)) {
-    const Marks::Verdict seen = marks_.Look(push.lease, push.shard, push.batch);
-    if (seen.outcome == Marks::Outcome::kApplied) {
+    const Watermarks::BatchCheck seen = watermarks_.Peek(push.lease, push.shard, push.batch);
+    if (seen.outcome == Watermarks::Outcome::kApplied) {
       return wire::PushAnswer{
-          .outcome = Marks::Outcome::kStale, .mark = seen.mark, .version = version_};
+          .outcome = Watermarks::Outcome::kStale, .mark = seen.mark, .version = version_};
     }
   }
-  const Marks::Verdict verdict = marks_.Count(push.lease, push.shard, push.batch);
-  trained_ = trained_ || verdict.outcome == Marks::Outcome::kApplied;
-  if (verdict.outcome == Marks::Outcome::kApplied && push.refused) {
+  const Watermarks::BatchCheck verdict = watermarks_.Count(push.lease, push.shard, push.batch);
+  trained_ = trained_ || verdict.outcome == Watermarks::Outcome::kApplied;
+  if (verdict.outcome == Watermarks::Outcome::kApplied && push.refused) {
     ++refused_;
-  } else if (verdict.outcome == Marks::Outcome::kApplied && InRounds()) {
+  } else if (verdict.outcome == Watermarks::Outcome::kApplied && InRounds()) {
     for (const TablePush& table : tables) Contribute(table, verdict);
     const auto takes = [&](wire::Bucket bucket) { return Takes(verdict, bucket); };
     for (const TensorPush& share : shares) {
@@ -229,7 +229,7 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
       if (takes(static_cast<wire::Bucket>(bucket))) round_.Count(static_cast<wire::Bucket>(bucket));
     }
     CloseRounds(consistency_.gradients);
-  } else if (verdict.outcome == Marks::Outcome::kApplied) {
+  } else if (verdict.outcome == Watermarks::Outcome::kApplied) {
     const float share = ShareOfRate(push);
     for (TablePush& table : tables) table.learning_rate *= share;
     for (TensorPush& tensor : shares) tensor.learning_rate *= share;
@@ -249,7 +249,7 @@ Status Lane::ReserveRows(const std::vector<TablePush>& pushes) {
   return Ok();
 }
 
-void Lane::CountSteps(const Marks::Verdict& verdict) {
+void Lane::CountSteps(const Watermarks::BatchCheck& verdict) {
   ++version_;
   for (size_t bucket = first_; bucket < end_; ++bucket) {
     if (Takes(verdict, static_cast<wire::Bucket>(bucket))) ++steps_[bucket];
@@ -268,7 +268,7 @@ void Lane::CheckSteps() {
       *std::max_element(steps_.begin() + first_, steps_.begin() + static_cast<ptrdiff_t>(end_));
 }
 
-void Lane::Apply(const TablePush& push, const Marks::Verdict& verdict) {
+void Lane::Apply(const TablePush& push, const Watermarks::BatchCheck& verdict) {
   Table& table = *push.table;
   const bool by_step = table.optimizer().counts_steps();
   const auto now = static_cast<uint32_t>(most_steps_);
@@ -299,7 +299,7 @@ void Lane::Apply(const TablePush& push, const Marks::Verdict& verdict) {
   }
 }
 
-void Lane::Apply(const TensorPush& push, const Marks::Verdict& verdict) {
+void Lane::Apply(const TensorPush& push, const Watermarks::BatchCheck& verdict) {
   push.tensor->Push(push.gradients, [&](wire::Bucket bucket) -> std::optional<Step> {
     if (!Takes(verdict, bucket)) return std::nullopt;
     return Step{.learning_rate = push.learning_rate,

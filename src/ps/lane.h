@@ -13,12 +13,12 @@
 
 #include "base/status.h"
 #include "ps/declaration.h"
-#include "ps/marks.h"
 #include "ps/part_file.h"
 #include "ps/record_collector.h"
 #include "ps/round.h"
 #include "ps/table.h"
 #include "ps/tensor_share.h"
+#include "ps/watermarks.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
 
@@ -65,7 +65,7 @@ class Lane {
 
   // Closes rounds that are open, with what they have.
   void Flush();
-  // Of the bucket with the fewest gradients that rounds had, and of the one with the most.
+  // The gradients in rounds of the bucket with the fewest, and of the bucket with the most.
   std::pair<uint64_t, uint64_t> Contributed() const;
 
   // --- saving and restoring ---
@@ -119,7 +119,7 @@ class Lane {
   wire::Bucket first() const { return first_; }
   size_t end() const { return end_; }
 
-  Marks& marks() { return marks_; }
+  Watermarks& watermarks() { return watermarks_; }
   // Pushes that it has applied.
   uint64_t version() const { return version_; }
   // Batches that changed nothing, as their gradients were no numbers.
@@ -177,7 +177,7 @@ class Lane {
   bool IsStale(const wire::Push& push) const;
   // What of the learning rate is left for parameters of that age.
   float ShareOfRate(const wire::Push& push) const;
-  void Contribute(const TablePush& push, const Marks::Verdict& verdict);
+  void Contribute(const TablePush& push, const Watermarks::BatchCheck& verdict);
   // Makes steps of the rounds of buckets that have at least so many gradients.
   void CloseRounds(uint32_t gradients);
   void SaveRound();
@@ -185,11 +185,11 @@ class Lane {
   Status RestoreRoundRows(const Chunk& chunk, const PartRestore& part);
   Status RestoreRoundBlock(const Chunk& chunk, const PartRestore& part);
 
-  void CountSteps(const Marks::Verdict& verdict);
-  void Apply(const TablePush& push, const Marks::Verdict& verdict);
-  void Apply(const TensorPush& push, const Marks::Verdict& verdict);
+  void CountSteps(const Watermarks::BatchCheck& verdict);
+  void Apply(const TablePush& push, const Watermarks::BatchCheck& verdict);
+  void Apply(const TensorPush& push, const Watermarks::BatchCheck& verdict);
   // Whether the bucket takes part in a push.
-  bool Takes(const Marks::Verdict& verdict, wire::Bucket bucket) const {
+  bool Takes(const Watermarks::BatchCheck& verdict, wire::Bucket bucket) const {
     return !verdict.lacked.has_value() || (*verdict.lacked)[bucket - first_];
   }
 
@@ -199,7 +199,7 @@ class Lane {
   const size_t end_;
   std::map<std::string, std::unique_ptr<Table>, std::less<>> tables_;
   std::map<std::string, std::unique_ptr<TensorShare>, std::less<>> tensors_;
-  Marks marks_;
+  Watermarks watermarks_;
   std::optional<Consistency> declared_;  // as it was first
   Consistency consistency_;
   Round round_;

@@ -31,11 +31,11 @@ std::string_view TextOf(const wire::Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
 }
 
-Chunk MarksChunk(const Marks& marks) {
+Chunk MarksChunk(const Watermarks& marks) {
   wire::MetaWriter writer;
   writer.Add(marks.floor());
-  const std::vector<Marks::Entry> entries = marks.Entries();
-  for (const Marks::Entry& entry : entries) {
+  const std::vector<Watermarks::Entry> entries = marks.Entries();
+  for (const Watermarks::Entry& entry : entries) {
     writer.Add(static_cast<uint32_t>(entry.first));
     writer.Add(static_cast<uint32_t>(entry.end));
     writer.Add(entry.shard.ledger);
@@ -107,7 +107,7 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
                      {"end_bucket", end_},
                      {"parameters", json::parse(ToText(declaration))}};
   saving_->give({.kind = ChunkKind::kHead, .content = BufferOf(head.dump())});
-  saving_->give(MarksChunk(marks_));
+  saving_->give(MarksChunk(watermarks_));
   wire::Buffer steps((end_ - first_) * sizeof(uint64_t));
   std::memcpy(steps.data(), &steps_[first_], steps.size());
   saving_->give({.kind = ChunkKind::kSteps, .records = end_ - first_, .content = std::move(steps)});
@@ -229,10 +229,10 @@ Status Lane::RestoreHead(const Chunk& chunk, PartRestore& part) {
 
 Status Lane::RestoreMarks(const Chunk& chunk) {
   wire::MetaReader reader(chunk.content.bytes());
-  marks_.RaiseFloor(reader.Get<uint64_t>());
+  watermarks_.RaiseFloor(reader.Get<uint64_t>());
   for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
     const auto first = reader.Get<uint32_t>();
-    Marks::Entry entry{.first = static_cast<wire::Bucket>(first)};
+    Watermarks::Entry entry{.first = static_cast<wire::Bucket>(first)};
     entry.end = reader.Get<uint32_t>();
     entry.shard.ledger = reader.Get<uint64_t>();
     entry.shard.dataset = reader.Get<uint64_t>();
@@ -242,7 +242,7 @@ Status Lane::RestoreMarks(const Chunk& chunk) {
     entry.lease = reader.Get<uint64_t>();
     entry.mark = reader.Get<uint64_t>();
     if (!reader.ok() || first > entry.end || entry.end > wire::kBuckets) break;
-    marks_.Restore(entry);
+    watermarks_.Restore(entry);
   }
   if (reader.AtEnd()) return Ok();
   return InvalidArgument("its marks are none");
@@ -317,7 +317,7 @@ void Lane::Adopt(Lane&& other) {
   CHECK(other.save_ == save_, "a lane of save {} takes over one of save {}", save_, other.save_);
   tables_ = std::move(other.tables_);
   tensors_ = std::move(other.tensors_);
-  marks_ = std::move(other.marks_);
+  watermarks_ = std::move(other.watermarks_);
   declared_ = other.declared_;
   consistency_ = other.consistency_;
   round_ = std::move(other.round_);
@@ -330,7 +330,7 @@ void Lane::Adopt(Lane&& other) {
 }
 
 Status Lane::EndRestore(bool had_parts) {
-  marks_.Settle();
+  watermarks_.Settle();
   CheckSteps();
   if (!had_parts) return Ok();
   std::vector<int> parts(wire::kBuckets);

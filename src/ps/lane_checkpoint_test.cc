@@ -335,7 +335,7 @@ TEST_F(LaneCheckpointTest, OfASaveThatWasGivenUpSpoilsTheNextOneNot) {
 TEST_F(LaneCheckpointTest, KeepsTheFloor) {
   Lanes lanes(1);
   lanes.Declare();
-  lanes[0].marks().RaiseFloor(100);
+  lanes[0].watermarks().RaiseFloor(100);
   Begin(lanes, 0);
   Finish(lanes, 0);
   Lanes restored(1);

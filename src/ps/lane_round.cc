@@ -54,7 +54,7 @@ float Lane::ShareOfRate(const wire::Push& push) const {
   return 1.0F / static_cast<float>(version_ > push.version ? version_ - push.version : 1);
 }
 
-void Lane::Contribute(const TablePush& push, const Marks::Verdict& verdict) {
+void Lane::Contribute(const TablePush& push, const Watermarks::BatchCheck& verdict) {
   const size_t dim = push.table->spec().dim;
   for (size_t i = 0; i < push.ids.size(); ++i) {
     const wire::Bucket bucket = wire::BucketOf(push.ids[i]);
@@ -70,7 +70,7 @@ void Lane::CloseRounds(uint32_t gradients) {
   }
   const auto closes = [&](wire::Bucket bucket) { return Owns(bucket) && full[bucket - first_]; };
   if (std::ranges::find(full, true) == full.end()) return;
-  Marks::Verdict closing;
+  Watermarks::BatchCheck closing;
   if (std::ranges::find(full, false) != full.end()) closing.lacked = full;
   CountSteps(closing);
   for (auto& [table, rows] : round_.rows()) {

@@ -75,7 +75,7 @@ class LaneSaver {
   Time began_;
   Duration longest_pause_{};
   size_t waiting_bytes_ = 0;
-  // Of chunks that were written: memory that the system would have to clear anew.
+  // Buffers of written chunks. They are reused, because the system clears new memory.
   std::vector<wire::Buffer> spares_;
   // Shared with what was posted to the loop, which may run when this is gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -131,9 +131,9 @@ TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
   // A bucket of id 1 that has seen batch 0, and others that have not.
   const wire::Bucket ahead = wire::BucketOf(1);
   ASSERT_NE(wire::BucketOf(2), ahead);
-  lane_->marks().Restore(
+  lane_->watermarks().Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
-  lane_->marks().Settle();
+  lane_->watermarks().Settle();
   OpenShard();
 
   EXPECT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);
@@ -146,9 +146,9 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "Adam"})");
   const wire::Bucket ahead = wire::BucketOf(1);
-  lane_->marks().Restore(
+  lane_->watermarks().Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
-  lane_->marks().Settle();
+  lane_->watermarks().Settle();
   OpenShard();
   ASSERT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);  // of 2 alone
   ASSERT_EQ(Push(1, {1, 2})->outcome, Outcome::kApplied);
@@ -290,9 +290,9 @@ TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
   for (uint64_t batch = 0; batch < 50; ++batch) ASSERT_TRUE(Push(batch, {1, 2}).ok());
   const wire::ShardKey differs{.ledger = 1, .dataset = 9};
   const wire::Bucket ahead = wire::BucketOf(1);
-  lane_->marks().Restore(
+  lane_->watermarks().Restore(
       {.first = ahead, .end = ahead + 1U, .shard = differs, .lease = kLease, .mark = 1});
-  lane_->marks().Settle();
+  lane_->watermarks().Settle();
   const wire::Push again{
       .lease = kLease, .shard = differs, .batch = 0, .tables = {{.ids = 2, .learning_rate = 1}}};
   ASSERT_EQ(
@@ -395,9 +395,9 @@ TEST_F(RoundTest, IsEachBucketsOwn) {
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
-  lane_->marks().Restore(
+  lane_->watermarks().Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
-  lane_->marks().Settle();
+  lane_->watermarks().Settle();
   OpenShard();
 
   ASSERT_TRUE(Push(0, {1, 2}).ok());  // of 2 alone

@@ -18,7 +18,7 @@ namespace edl::ps {
 // agree, all are full at once. Confined to the lane's thread.
 class Round {
  public:
-  // Of the buckets first..end-1.
+  // For the buckets first..end-1.
   Round(wire::Bucket first, size_t end)
       : first_(first), contributors_(end - first), contributed_(end - first) {}
 

@@ -14,14 +14,14 @@ namespace edl::ps {
 namespace {
 
 // Connections that have not said what they want; the oldest goes when there are more.
-constexpr size_t kMostGuests = 256;
-// Questions of a guest, who has to say in the end which lane it is for.
+constexpr size_t kMostPending = 256;
+// Questions of a pending connection, which has to say in the end which lane it is for.
 constexpr int kMostHellos = 64;
 // Until connections are taken again after the process had no descriptors left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogEvery{1};
 constexpr size_t kMostOfCaller = 100;
-// A guest is read no further than a Hello may be long.
+// A pending connection is read no further than a Hello may be long.
 constexpr wire::FrameLimits kHelloLimits{.body_bytes = 64 << 10, .meta_bytes = 64 << 10};
 
 // Compares without telling by the time it takes how much of it was right.
@@ -152,7 +152,7 @@ struct Server::Worker {
   wire::LoopThread thread;  // ends before what it uses
 };
 
-struct Server::Guest {
+struct Server::PendingConnection {
   uint64_t number = 0;
   int hellos = 0;
   std::unique_ptr<wire::Connection> connection;
@@ -203,7 +203,7 @@ Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDes
       tcp_(std::move(tcp)),
       unix_(std::move(unix)),
       disk_(std::move(loops[loops.size() - 2])),
-      door_(std::move(loops.back())) {
+      acceptor_(std::move(loops.back())) {
   const wire::Placement placement(options_.lanes * options_.servers);
   for (size_t i = 0; i < options_.lanes; ++i) {
     workers_.push_back(std::make_unique<Worker>(placement, options_.index * options_.lanes + i,
@@ -214,14 +214,15 @@ Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDes
 
 Status Server::BeginAccepting() {
   Status status;
-  door_.Run([&] {
-    Result<std::unique_ptr<Timer>> made = Timer::Make(door_.loop(), [this] { SetAccepting(true); });
+  acceptor_.Run([&] {
+    Result<std::unique_ptr<Timer>> made =
+        Timer::Make(acceptor_.loop(), [this] { SetAccepting(true); });
     status = made.status();
     if (!made.ok()) return;
     resume_ = *std::move(made);
-    status = door_.loop().Add(tcp_.get(), 0, [this] { AcceptTcp(); });
+    status = acceptor_.loop().Add(tcp_.get(), 0, [this] { AcceptTcp(); });
     if (status.ok() && unix_.valid()) {
-      status = door_.loop().Add(unix_.get(), 0, [this] { AcceptRing(); });
+      status = acceptor_.loop().Add(unix_.get(), 0, [this] { AcceptRing(); });
     }
     if (status.ok()) SetAccepting(true);
   });
@@ -230,12 +231,12 @@ Status Server::BeginAccepting() {
 
 Server::~Server() {
   // Nobody comes any more before the lanes end.
-  door_.Run([this] {
-    door_.loop().Remove(tcp_.get());
-    if (unix_.valid()) door_.loop().Remove(unix_.get());
+  acceptor_.Run([this] {
+    acceptor_.loop().Remove(tcp_.get());
+    if (unix_.valid()) acceptor_.loop().Remove(unix_.get());
     resume_.reset();
-    guests_.clear();
-    for (const FileDescriptor& ring : rings_) door_.loop().Remove(ring.get());
+    pending_.clear();
+    for (const FileDescriptor& ring : rings_) acceptor_.loop().Remove(ring.get());
     rings_.clear();
   });
   for (const auto& worker : workers_) {
@@ -254,8 +255,8 @@ void Server::SetAccepting(bool accepting) {
   if (accepting == std::exchange(accepting_, accepting)) return;
   // They stay in the loop: it may have no room for them afterwards.
   const short events = accepting ? POLLIN : 0;
-  door_.loop().Change(tcp_.get(), events);
-  if (unix_.valid()) door_.loop().Change(unix_.get(), events);
+  acceptor_.loop().Change(tcp_.get(), events);
+  if (unix_.valid()) acceptor_.loop().Change(unix_.get(), events);
 }
 
 void Server::PauseAccepting(const Status& why) {
@@ -282,15 +283,15 @@ void Server::AcceptTcp() {
 
 void Server::AcceptRing() {
   AcceptAll(unix_, [this](FileDescriptor accepted) {
-    if (rings_.size() >= kMostGuests) {
-      door_.loop().Remove(rings_.front().get());
+    if (rings_.size() >= kMostPending) {
+      acceptor_.loop().Remove(rings_.front().get());
       rings_.pop_front();
     }
     const auto entry = rings_.insert(rings_.end(), std::move(accepted));
     // Its memory comes with the first byte.
-    const Status watched = door_.loop().Add(entry->get(), POLLIN, [this, entry] {
+    const Status watched = acceptor_.loop().Add(entry->get(), POLLIN, [this, entry] {
       FileDescriptor socket = std::move(*entry);
-      door_.loop().Remove(socket.get());
+      acceptor_.loop().Remove(socket.get());
       rings_.erase(entry);
       Result<std::unique_ptr<wire::Stream>> stream = wire::AcceptRing(std::move(socket));
       if (stream.ok()) {
@@ -317,14 +318,14 @@ void Server::LogRefused(std::string_view what) {
 }
 
 void Server::Admit(std::unique_ptr<wire::Stream> stream) {
-  if (guests_.size() >= kMostGuests) guests_.erase(guests_.begin());
-  const uint64_t number = ++last_guest_;
-  Guest& guest = *(guests_[number] = std::make_unique<Guest>());
-  guest.number = number;
-  guest.connection = std::make_unique<wire::Connection>(
-      door_.loop(), std::move(stream), kHelloLimits,
-      [this, &guest](const wire::Frame& frame) {
-        Greet(guest, frame);
+  if (pending_.size() >= kMostPending) pending_.erase(pending_.begin());
+  const uint64_t number = ++last_pending_;
+  PendingConnection& pending = *(pending_[number] = std::make_unique<PendingConnection>());
+  pending.number = number;
+  pending.connection = std::make_unique<wire::Connection>(
+      acceptor_.loop(), std::move(stream), kHelloLimits,
+      [this, &pending](const wire::Frame& frame) {
+        Handshake(pending, frame);
         return wire::Connection::Taken::kYes;
       },
       [this, number](const Status& why) {
@@ -333,8 +334,8 @@ void Server::Admit(std::unique_ptr<wire::Stream> stream) {
       });
 }
 
-void Server::Forget(uint64_t guest) {
-  door_.loop().Post([this, guest] { guests_.erase(guest); });
+void Server::Forget(uint64_t pending) {
+  acceptor_.loop().Post([this, pending] { pending_.erase(pending); });
 }
 
 Status Server::Check(const wire::Hello& hello) const {
@@ -353,8 +354,8 @@ Status Server::Check(const wire::Hello& hello) const {
   return Ok();
 }
 
-void Server::Greet(Guest& guest, const wire::Frame& frame) {
-  wire::Connection& connection = *guest.connection;
+void Server::Handshake(PendingConnection& pending, const wire::Frame& frame) {
+  wire::Connection& connection = *pending.connection;
   wire::Hello hello;
   const Status checked = [&] {
     if (frame.header.type != static_cast<uint8_t>(wire::MessageType::kHello)) {
@@ -363,11 +364,11 @@ void Server::Greet(Guest& guest, const wire::Frame& frame) {
     }
     EDL_RETURN_IF_ERROR(wire::Decode(frame.meta(), hello));
     // The lane's connection begins where nothing waits to be sent.
-    if (connection.outgoing_bytes() > 0 || ++guest.hellos > kMostHellos) {
+    if (connection.outgoing_bytes() > 0 || ++pending.hellos > kMostHellos) {
       return ResourceExhausted(
           "{} Hellos on a connection: read the answers, and say for which lane "
           "it is",
-          guest.hellos);
+          pending.hellos);
     }
     return Check(hello);
   }();
@@ -390,7 +391,7 @@ void Server::Greet(Guest& guest, const wire::Frame& frame) {
   }
   // The lane's from now on. A function that is posted can be copied, and a stream cannot.
   const auto stream = std::make_shared<std::unique_ptr<wire::Stream>>(connection.Release());
-  Forget(guest.number);
+  Forget(pending.number);
   Worker& worker = *workers_[hello.lane];
   worker.thread.loop().Post([this, &worker, stream, header = frame.header, welcome] {
     worker.Take(std::move(*stream), header, welcome, options_.limits);

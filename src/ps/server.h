@@ -93,7 +93,7 @@ class Server {
   // One lane with its thread and its connections, which are confined to that thread.
   struct Worker;
   // A connection that has not said which lane it is for.
-  struct Guest;
+  struct PendingConnection;
 
   Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
          FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops);
@@ -108,11 +108,11 @@ class Server {
   void SetAccepting(bool accepting);
   Status BeginAccepting();
   void Admit(std::unique_ptr<wire::Stream> stream);
-  void Greet(Guest& guest, const wire::Frame& frame);
+  void Handshake(PendingConnection& pending, const wire::Frame& frame);
   Status Check(const wire::Hello& hello) const;
   // Logs at most once in a second, for whoever reaches the port may cause it.
   void LogRefused(std::string_view what);
-  void Forget(uint64_t guest);
+  void Forget(uint64_t pending);
 
   const ServerOptions options_;
   const Clock& clock_;
@@ -122,14 +122,14 @@ class Server {
   wire::LoopThread disk_;      // writes what lanes save
   std::vector<std::unique_ptr<Worker>> workers_;
   // Below: confined to the thread that takes connections.
-  std::map<uint64_t, std::unique_ptr<Guest>> guests_;  // by number, the oldest first
-  uint64_t last_guest_ = 0;
+  std::map<uint64_t, std::unique_ptr<PendingConnection>> pending_;  // by number, the oldest first
+  uint64_t last_pending_ = 0;
   std::list<FileDescriptor> rings_;  // whose memory has not come yet
   std::unique_ptr<Timer> resume_;    // takes connections again
   bool accepting_ = false;
   Time logged_;              // when a refusal was
   uint64_t not_logged_ = 0;  // refusals since
-  wire::LoopThread door_;
+  wire::LoopThread acceptor_;
 };
 
 }  // namespace edl::ps

@@ -296,8 +296,8 @@ Status Session::HandleServe(const wire::Frame& frame) {
   if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
   EDL_ASSIGN_OR_RETURN(const job::ShardSet covered, job::ShardSet::FromJson(serve.covered));
   Unfence();
-  lane_.marks().RaiseFloor(serve.floor);
-  lane_.marks().Drop(covered);
+  lane_.watermarks().RaiseFloor(serve.floor);
+  lane_.watermarks().Drop(covered);
   service_.ps_epoch = std::max(service_.ps_epoch, serve.ps_epoch);
   service_.serves = true;
   service_.may_push = service_.may_push || serve.may_push;

@@ -16,14 +16,14 @@ namespace {
 constexpr size_t kCacheLine = 64;
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr uint32_t kAside = UINT32_MAX - 1;
-// Of its bytes that a table gives to candidates where it has a bound.
+// The share of the bytes of a bounded table that is for candidates.
 constexpr double kCandidateShare = 0.125;
 
 size_t BlockBytes(size_t header, size_t dim, size_t slots) {
   return (header + dim * (1 + slots) * sizeof(float) + 7) / 8 * 8;
 }
 
-// Of so many rows, drawn at random, the one that is used least goes.
+// Sample size of an eviction: the least used row of the sample is evicted.
 constexpr int kDrawn = 8;
 // Rows and candidates of which a bounded table keeps at least so many in a lane.
 constexpr size_t kLeastRows = 256;

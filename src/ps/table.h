@@ -17,44 +17,45 @@
 
 namespace edl::ps {
 
-// One lane's share of a table: rows by id, each with its slots, made when they are first asked for.
-// Where the spec sets bounds, rows that are used least or not any more are forgotten; what they are
-// when they are made anew is what they were at first. Confined to the lane.
+// One lane's share of a table: rows by id, each with its optimizer slots. A row is created when it
+// is first pulled or pushed. If the spec sets bounds, the least used and the oldest rows are
+// evicted; an evicted row that is used again starts with its initial values. Confined to the lane.
 class Table {
  public:
-  // What a pull does about an id that has no row: makes one, or only tells what it would be.
+  // What a pull does for an id without a row: create it, or only return its initial values.
   enum class Unknown { kMake, kTell };
 
   // REQUIRES: spec.dim > 0, and MakeOptimizer accepts spec.optimizer.
   // `save` is the number of the lane's last save, `share` the lane's share of the id space.
   explicit Table(TableSpec spec, SaveNumber save = 0, double share = 1);
 
-  // Bytes that a bounded table needs over all lanes, to keep some rows in a lane with that share.
+  // The least bytes, over all lanes, with which a bounded table keeps some rows in a lane that has
+  // this share.
   static size_t LeastBytes(const TableSpec& spec, double share);
 
-  // Makes room for so many rows more. ResourceExhausted: there is no memory for them.
+  // Reserves memory for `rows` more rows. ResourceExhausted: there is not enough.
   Status Reserve(size_t rows);
-  // Writes the weights of `ids`, dim values each, to `out`. Where there is no memory for a row it
-  // only tells what the row would be.
+  // Writes the weights of `ids`, dim values each, to `out`. If there is no memory for a new row,
+  // writes its initial values.
   void Pull(std::span<const int64_t> ids, Unknown unknown, float* out);
-  // Changes the rows of `ids` by their gradients, dim values each. `now` is the time by which rows
-  // grow old, in pushes. REQUIRES: no id is there twice, and Reserve() made room for them.
+  // Applies gradients, dim values each, to the rows of `ids`. `now` counts pushes; the age of a row
+  // is measured by it. REQUIRES: `ids` are distinct, and Reserve() was called for them.
   void Push(std::span<const int64_t> ids, const float* gradients, const Step& step, uint32_t now);
-  // Forgets a row; it is made anew when it is asked for. False: there is none.
+  // Removes a row. It is created again when it is used. False: there is no such row.
   bool Remove(int64_t id);
 
   // --- saving ---
-  // Rows are saved as they are at this moment: they go to `collector` a few at a time, and before
-  // they change. It outlives the save. REQUIRES: no save is under way; the number is the last one's
-  // successor.
+  // Starts a save of all rows as they are now. Rows go to `collector` a few at a time, and each row
+  // goes there before it changes. `collector` outlives the save. REQUIRES: no save is under way,
+  // and `number` is the successor of the last one.
   void BeginSave(SaveNumber number, RecordCollector* collector);
-  // Saves rows until `is_enough` says so, which is asked now and then. False: all are saved.
+  // Saves rows until `is_enough` returns true; it is called now and then. False: all are saved.
   bool SaveSome(const std::function<bool()>& is_enough);
-  // The save is done, or given up.
+  // Ends a save that is complete or cancelled.
   void EndSave() { collector_ = nullptr; }
-  // Gives all rows the number of the last save.
+  // Sets the save number of all rows to that of the last save.
   void Renumber();
-  // Takes a row as it was saved. ResourceExhausted: there is no memory for it.
+  // Restores a saved row. ResourceExhausted: there is no memory for it.
   // REQUIRES: row_bytes() at `record`.
   Status Restore(const std::byte* record);
   static int64_t IdOfRecord(const std::byte* record);
@@ -62,18 +63,18 @@ class Table {
   const TableSpec& spec() const { return spec_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   size_t rows() const { return index_.size(); }
-  // Null: each id gets its row at once. Whoever saves and restores rows does so with these too.
+  // Null: each id gets a row at once. Candidates are saved and restored like rows.
   Candidates* candidates() { return candidates_.get(); }
-  // Rows that bounds made it forget.
+  // The number of evicted rows.
   uint64_t evicted() const { return evicted_; }
-  // Memory of rows, also of removed ones, and of the index.
+  // Memory of rows, including removed ones, and of the index.
   size_t bytes() const {
     return slabs_.bytes() + index_.bytes() + (candidates_ == nullptr ? 0 : candidates_->bytes());
   }
   size_t row_bytes() const { return slabs_.block_bytes(); }
 
  private:
-  // A block that was never taken is all zeros, and so is none.
+  // kFree is 0, because a block that was never used is all zeros.
   enum class BlockState : uint8_t { kFree = 0, kRow = 1 };
   struct Header {
     int64_t id = 0;
@@ -84,11 +85,11 @@ class Table {
   };
   static_assert(sizeof(Header) == 16);
 
-  // So many ids are looked up together: what memory has to bring for one comes beside the others'.
+  // Ids that are looked up together, so that their cache misses overlap.
   static constexpr size_t kTogether = 64;
   struct Located {
     std::array<uint64_t, kTogether> hashes;
-    std::array<uint32_t, kTogether> rows;  // kNone: there is none; kAside: and shall be none
+    std::array<uint32_t, kTogether> rows;  // kNone: no row; kAside: no row, and none is created
   };
 
   Header& HeaderOf(uint32_t row) const { return *reinterpret_cast<Header*>(slabs_.At(row)); }
@@ -97,23 +98,22 @@ class Table {
   }
   void PrefetchRow(uint32_t row, size_t bytes) const;
   std::optional<uint32_t> Find(int64_t id, uint64_t hash) const;
-  // Finds the rows of at most kTogether ids, and brings so many bytes of each to the processor.
+  // Finds the rows of at most kTogether ids, and prefetches `bytes` of each.
   void Locate(std::span<const int64_t> ids, size_t bytes, Located& located) const;
-  // Sets aside, among the ids that have no row, those that get none yet. False: there are none.
+  // Marks the ids that are only candidates with kAside. False: there are none.
   bool SetCandidatesAside(std::span<const int64_t> ids, Located& located);
-  // Makes the rows that are not there.
+  // Creates the missing rows.
   void MakeMissing(std::span<const int64_t> ids, Located& located);
-  // Whether so many rows can be made. Rows may move.
+  // Whether `rows` rows can be created. May move rows.
   bool HasRoom(size_t rows);
-  // All but its weights.
+  // Creates a row without its weights.
   uint32_t Make(int64_t id, uint64_t hash);
-  // Before a row changes.
+  // Call before a row changes: saves it if the running save has not yet.
   void SaveBefore(uint32_t row);
   void RemoveRow(uint32_t row, uint64_t hash);
-  // Makes room for kTogether rows, where there is a bound and it is near. To be called while no
-  // row's place is held.
+  // Evicts rows until kTogether rows fit into the bound. REQUIRES: no pointer to a row is held.
   void MakeRoom();
-  // Forgets some rows that were not changed for long.
+  // Evicts rows that were not changed for long; examines `looks` of them.
   void EvictOld(size_t looks);
 
   const TableSpec spec_;

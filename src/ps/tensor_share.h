@@ -19,7 +19,7 @@ namespace edl::ps {
 // The blocks of a dense tensor that belong to one lane, each with its slots. Confined to the lane.
 class TensorShare {
  public:
-  // Of the buckets first..end-1. REQUIRES: MakeOptimizer accepts the optimizer of the spec.
+  // For the buckets first..end-1. REQUIRES: MakeOptimizer accepts the optimizer of the spec.
   // `save` is the number of the lane's last save.
   TensorShare(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save = 0);
 
@@ -56,7 +56,7 @@ class TensorShare {
   using SaveBlock = std::function<void(const Block&)>;
   void BeginSave(SaveNumber number, SaveBlock save_block);
   bool SaveSome(const std::function<bool()>& is_enough);
-  // Of blocks that the scan has not come to yet.
+  // Bytes of the blocks that the scan has not reached yet.
   size_t BytesToSave() const;
   void EndSave() { save_block_ = nullptr; }
   void Renumber();

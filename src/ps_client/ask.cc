@@ -17,7 +17,7 @@ Status CheckTime(const AskOptions& options, const Clock& clock, Time begin) {
   if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) {
     return Cancelled("stopped while waiting for an answer");
   }
-  if (options.patience.has_value() && clock.Now() - begin > *options.patience) {
+  if (options.timeout.has_value() && clock.Now() - begin > *options.timeout) {
     return DeadlineExceeded("no answer");
   }
   return Ok();
@@ -33,8 +33,8 @@ Status CheckServers(const std::vector<std::unique_ptr<Link>>& links,
   for (size_t i = 0; i < links.size(); ++i) {
     const LinkOptions& to = links[i]->options();
     if (requests[i].done || !asked.emplace(to.host, to.port).second) continue;
-    const Result<wire::Welcome> welcome = AskWho(
-        to, {.dial = options.dial, .patience = options.silence, .stop = options.stop}, clock);
+    const Result<wire::Welcome> welcome =
+        AskWho(to, {.dial = options.dial, .timeout = options.silence, .stop = options.stop}, clock);
     if (!welcome.ok()) return welcome.status().Within(NameOf(to));
     if (links[i]->greeted() && welcome->incarnation != links[i]->welcome().incarnation) {
       return Unavailable("{} was started anew before it answered", NameOf(to));
@@ -76,7 +76,7 @@ Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Qu
       checked = clock.Now();
     }
     poll(waiting.data(), waiting.size(), kLookEveryMs);
-    for (Link* const link : woken) link->Woken();
+    for (Link* const link : woken) link->OnReady();
   }
   std::vector<LaneAnswer> answers;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -97,7 +97,7 @@ Result<wire::Welcome> AskWho(LinkOptions server, const AskOptions& options, cons
     EDL_RETURN_IF_ERROR(CheckTime(options, clock, begin));
     pollfd waiting{.fd = link.fd(), .events = link.events(), .revents = 0};
     poll(&waiting, 1, kLookEveryMs);
-    link.Woken();
+    link.OnReady();
   }
 }
 

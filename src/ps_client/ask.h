@@ -25,7 +25,7 @@ struct LaneAnswer {
 
 struct AskOptions {
   Duration dial = std::chrono::seconds(1);  // for each connection
-  std::optional<Duration> patience;         // for all answers; none: as long as they are connected
+  std::optional<Duration> timeout;          // for all answers; none: as long as they are connected
   // While answers are missing, their servers are asked who they are on other connections, about
   // this often. One that does not answer that within this time, or is another by now, is lost:
   // DeadlineExceeded or Unavailable. None: they are not asked.

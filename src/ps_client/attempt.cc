@@ -33,8 +33,8 @@ Result<bool> Attempt::Move() {
 
 short Attempt::events() const { return dial_.has_value() ? POLLOUT : link_.events(); }
 
-void Attempt::Woken() {
-  if (!dial_.has_value()) link_.Woken();
+void Attempt::OnReady() {
+  if (!dial_.has_value()) link_.OnReady();
 }
 
 }  // namespace edl::ps_client

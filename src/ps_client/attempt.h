@@ -29,7 +29,7 @@ class Attempt {
   Link& link() { return link_; }
   int fd() const { return dial_.has_value() ? dial_->fd() : link_.fd(); }
   short events() const;
-  void Woken();
+  void OnReady();
 
  private:
   Attempt(const LinkOptions& to, Time now) : link_(to), since_(now) {}

@@ -26,13 +26,13 @@ constexpr Duration kAttempt = std::chrono::seconds(1);
 constexpr Duration kShortestReopen = std::chrono::milliseconds(100);
 constexpr int kMostReopenDoublings = 4;
 // As good as infinite, and no sum with it overflows.
-constexpr Duration kLongestPatience = std::chrono::hours(24 * 365 * 100);
+constexpr Duration kLongestTimeout = std::chrono::hours(24 * 365 * 100);
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // What is worse for one who pushes: that another has the shard, that it must be opened again, or
 // that an earlier batch is missing.
-int Badness(Outcome outcome) {
+int Severity(Outcome outcome) {
   switch (outcome) {
     case Outcome::kApplied:
     case Outcome::kAlready:
@@ -82,8 +82,8 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
                 .caller = options.caller,
                 .shared_memory = options.transport == Transport::kSharedMemory,
                 .limits = options.limits},
-               {.dial = std::min<Duration>(kAttempt, options.patience),
-                .patience = std::min<Duration>(deadline - clock.Now(), options.silence),
+               {.dial = std::min<Duration>(kAttempt, options.timeout),
+                .timeout = std::min<Duration>(deadline - clock.Now(), options.silence),
                 .stop = options.stop},
                clock);
     if (welcome.ok()) return welcome;
@@ -99,8 +99,8 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
 
 Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clock& clock) {
   if (options.servers.empty()) return InvalidArgument("no parameter server is named");
-  options.patience = std::min<Duration>(options.patience, kLongestPatience);
-  const Time deadline = clock.Now() + options.patience;
+  options.timeout = std::min<Duration>(options.timeout, kLongestTimeout);
+  const Time deadline = clock.Now() + options.timeout;
   size_t lanes_each = 0;
   std::vector<uint64_t> incarnations;
   for (size_t index = 0; index < options.servers.size(); ++index) {
@@ -145,7 +145,7 @@ Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each,
                                 .lanes = static_cast<uint32_t>(placement_.lanes()),
                                 .limits = options_.limits},
                        .transport = options_.transport,
-                       .timeout = options_.patience,
+                       .timeout = options_.timeout,
                        .silence = options_.silence,
                        .incarnation = options_.follows_restarts ? 0 : incarnation},
         place, ready_, clock_));
@@ -172,7 +172,7 @@ Request& Client::Add(Operation& operation, size_t lane, MessageType type) {
 Status Client::CheckSizes(const Operation& operation) const {
   for (const auto& [lane, request] : operation.requests) {
     const size_t bytes = wire::AlignedUp(request.meta.size()) +
-                         std::max(request.tensors.bytes(), request.rooms.bytes());
+                         std::max(request.tensors.bytes(), request.buffers.bytes());
     if (bytes > options_.limits.body_bytes) {
       return ResourceExhausted(
           "lane {} of {}: a message of {} bytes, and a frame takes {}; use fewer ids at once, or "
@@ -229,7 +229,7 @@ bool Client::IsDone(Ticket ticket) const {
 void Client::Move() {
   for (const size_t lane : ready_.Take()) {
     if (IsStopped(options_)) return;
-    lanes_[lane]->Woken();
+    lanes_[lane]->OnReady();
     MoveLane(lane);
   }
   if (clock_.Now() >= next_move_) {
@@ -350,17 +350,17 @@ void Client::AddPulls(const PullSpec& spec, size_t lane, Operation& operation) c
     pull.tables.push_back(
         {.table = static_cast<uint32_t>(table.table), .ids = static_cast<uint32_t>(count)});
     request->tensors.Add(table.keys->ids().data() + begin, count * sizeof(int64_t));
-    request->rooms.Add(table.rows + begin * dim, count * dim * sizeof(float));
+    request->buffers.Add(table.rows + begin * dim, count * dim * sizeof(float));
   }
   for (const TensorPull& tensor : spec.tensors) {
     const size_t bytes = layouts_[tensor.tensor].CountOf(lane) * sizeof(float);
-    if (request->rooms.bytes() > 0 && request->rooms.bytes() + bytes > MostTensorBytes()) {
+    if (request->buffers.bytes() > 0 && request->buffers.bytes() + bytes > MostTensorBytes()) {
       request->meta = wire::Encode(pull);
       pull = {.unknown = spec.unknown, .tables = {}, .tensors = {}};
       request = &Add(operation, lane, MessageType::kPull);
     }
     pull.tensors.push_back(static_cast<uint32_t>(tensor.tensor));
-    AddTensor(tensor.tensor, lane, tensor.values, request->rooms);
+    AddTensor(tensor.tensor, lane, tensor.values, request->buffers);
   }
   request->meta = wire::Encode(pull);
 }
@@ -424,7 +424,7 @@ void Client::ReviewOpen(Operation& operation) {
     const Status why =
         Unavailable("lane {} of server {}:{} serves epoch {}, and epoch {} has begun", to.lane,
                     to.host, to.port, answer.ps_epoch, operation.at_least_epoch);
-    if (clock_.Now() - operation.since >= options_.patience) {
+    if (clock_.Now() - operation.since >= options_.timeout) {
       request.status = why;
       continue;
     }
@@ -452,7 +452,7 @@ Result<Client::Opened> Client::WaitOpen(Ticket ticket) {
   return lowest;
 }
 
-bool Client::AreNumbers(const PushSpec& spec) const {
+bool Client::AllFinite(const PushSpec& spec) const {
   const auto is_sound = [&](const float* values, size_t count) {
     return AreAllNumbers({values, count});
   };
@@ -469,7 +469,7 @@ bool Client::AreNumbers(const PushSpec& spec) const {
 
 Client::Ticket Client::StartPush(const PushSpec& spec) {
   auto operation = std::make_unique<Operation>();
-  operation->refused = !AreNumbers(spec);
+  operation->refused = !AllFinite(spec);
   const Versions& versions = spec.versions != nullptr ? *spec.versions : versions_;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     Request& request = Add(*operation, lane, MessageType::kPush);
@@ -506,7 +506,7 @@ Result<PushResult> Client::WaitPush(Ticket ticket) {
   for (const auto& [lane, request] : operation->requests) {
     wire::PushAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
-    const bool is_worse = Badness(answer.outcome) > Badness(result.outcome);
+    const bool is_worse = Severity(answer.outcome) > Severity(result.outcome);
     if (is_worse) result.outcome = answer.outcome;
     result.mark = std::min(result.mark, answer.mark);
   }
@@ -522,8 +522,8 @@ Result<std::vector<LaneAnswer>> Client::AskAll(MessageType type,
   // However long they take, as long as the servers can be reached.
   return Ask(type, questions,
              {.dial = kAttempt,
-              .patience = {},
-              .silence = std::min(options_.silence, options_.patience),
+              .timeout = {},
+              .silence = std::min(options_.silence, options_.timeout),
               .stop = options_.stop},
              clock_);
 }

@@ -36,7 +36,7 @@ struct ClientOptions {
   Transport transport = Transport::kTcp;
   // A request fails when the server that owes its answer brings nothing for so long, whether it
   // cannot be reached, does not answer or keeps the request waiting.
-  Duration patience = std::chrono::minutes(10);
+  Duration timeout = std::chrono::minutes(10);
   // A server that owes an answer and is silent for so long is asked on a second connection.
   Duration silence = std::chrono::seconds(10);
   // True: a server that was started anew is as good as the one before, because a master restores
@@ -98,7 +98,7 @@ struct PushSpec {
   uint64_t batch = 0;
   std::vector<TablePush> tables;
   std::vector<TensorPush> tensors;
-  // Of the parameters that the batch was computed with: what WaitPull told. Null: those of the
+  // Versions of the parameters that the batch was computed with, from WaitPull. Null: those of the
   // last pull that made rows, of whichever batch.
   const Versions* versions = nullptr;
 };
@@ -113,9 +113,9 @@ struct PushResult {
 
 // Pulls and pushes parameters of all servers of a job. Operations are started, many at a time, and
 // waited for in any order; they move only in calls of this object. A server that is away is waited
-// for, `patience` at most, and asked again what it did not answer (LaneChannel).
+// for, `timeout` at most, and asked again what it did not answer (LaneChannel).
 //
-// Operations fail with: Unavailable, DeadlineExceeded: a server brought nothing for `patience`.
+// Operations fail with: Unavailable, DeadlineExceeded: a server brought nothing for `timeout`.
 // Aborted: a server was started anew (ClientOptions::follows_restarts). ResourceExhausted: a lane's
 // share is larger than a frame may be. Others are a server's refusals.
 //
@@ -181,7 +181,7 @@ class Client {
   void Expect(const std::vector<uint64_t>& incarnations);
 
   const wire::Placement& placement() const { return placement_; }
-  // Of each server, as it was when it answered last.
+  // The incarnation of each server at its last answer.
   const std::vector<uint64_t>& incarnations() const { return incarnations_; }
   // Servers that are reached through shared memory now, by at least one lane.
   size_t servers_through_shared_memory() const;
@@ -197,7 +197,7 @@ class Client {
     Status failure;                    // why nothing was sent
     bool refused = false;
     bool makes_rows = false;
-    // Of an Open.
+    // For an Open.
     uint64_t at_least_epoch = 0;
     Time since{};
     int rounds = 0;
@@ -226,7 +226,7 @@ class Client {
   void AddPulls(const PullSpec& spec, size_t lane, Operation& operation) const;
   // That a message may carry, beside its meta part.
   size_t MostTensorBytes() const;
-  bool AreNumbers(const PushSpec& spec) const;
+  bool AllFinite(const PushSpec& spec) const;
 
   const ClientOptions options_;
   const Clock& clock_;

@@ -81,7 +81,7 @@ class ClientTest : public testing::TestWithParam<Transport> {
     auto client = Client::Connect({.servers = servers.addresses(),
                                    .token = "secret",
                                    .transport = GetParam(),
-                                   .patience = std::chrono::seconds(30)},
+                                   .timeout = std::chrono::seconds(30)},
                                   clock_);
     EXPECT_TRUE(client.ok()) << client.status();
     EXPECT_EQ((*client)->Declare(SomeParameters()), Ok());
@@ -262,7 +262,7 @@ TEST_P(ClientTest, GivesUpAServerThatIsAwayTooLong) {
   auto client = Client::Connect({.servers = servers.addresses(),
                                  .token = "secret",
                                  .transport = GetParam(),
-                                 .patience = std::chrono::minutes(10)},
+                                 .timeout = std::chrono::minutes(10)},
                                 clock);
   ASSERT_TRUE(client.ok());
   ASSERT_EQ((*client)->Declare(SomeParameters()), Ok());
@@ -462,8 +462,8 @@ std::string Say(uint16_t port, std::string_view bytes, bool close_at_once = fals
     pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
     if (poll(&waiting, 1, 10000) <= 0) return heard + " and then nothing";
     std::array<char, 4096> room{};
-    const iovec rooms{room.data(), room.size()};
-    const auto got = stream.Read({&rooms, 1});
+    const iovec buffers{room.data(), room.size()};
+    const auto got = stream.Read({&buffers, 1});
     if (!got.ok()) return heard;
     heard.append(room.data(), *got);
     if (heard.size() > wire::FrameHeader::kBytes) return heard;
@@ -528,8 +528,8 @@ TEST_F(ServerTest, RefusesAMessageThatItDoesNotKnowAndGoesOn) {
     pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
     ASSERT_GT(poll(&waiting, 1, 10000), 0) << heard;
     std::array<char, 4096> room{};
-    const iovec rooms{room.data(), room.size()};
-    const auto got = stream.Read({&rooms, 1});
+    const iovec buffers{room.data(), room.size()};
+    const auto got = stream.Read({&buffers, 1});
     ASSERT_TRUE(got.ok()) << "the connection was ended";
     heard.append(room.data(), *got);
   }

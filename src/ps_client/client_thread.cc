@@ -15,8 +15,8 @@ Status Closed() { return Cancelled("the client was closed"); }
 
 }  // namespace
 
-bool Pending::WaitFor(Duration patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+bool Pending::WaitFor(Duration timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   const MutexLock lock(mutex_);
   while (!status_.has_value()) {
     if (!over_.WaitUntil(mutex_, deadline)) return status_.has_value();

@@ -21,7 +21,7 @@ namespace edl::ps_client {
 class Pending {
  public:
   // False: it is not over yet.
-  bool WaitFor(Duration patience);
+  bool WaitFor(Duration timeout);
   // REQUIRES: it is over. Cancelled: the thread was stopped before.
   Status status();
 

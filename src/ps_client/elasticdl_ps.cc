@@ -25,7 +25,7 @@ using edl::ps_client::ClientOptions;
 using edl::ps_client::Keys;
 using edl::ps_client::Parameters;
 
-// Of a client's own batches. No master gives it, and none can outdate it.
+// The lease of a client's own batches. No master gives it out, and none can outdate it.
 constexpr uint64_t kOwnLease = UINT64_MAX;
 
 thread_local std::string t_last_error;
@@ -40,7 +40,7 @@ Status CheckPointer(const void* pointer, const char* what) {
   return edl::InvalidArgument("{} is NULL", what);
 }
 
-// Of an argument that is an array.
+// Checks an argument that is an array.
 Status CheckArray(const void* array, size_t count, const char* what) {
   return count == 0 ? edl::Ok() : CheckPointer(array, what);
 }
@@ -87,11 +87,11 @@ Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
     default:
       return edl::InvalidArgument("there is no transport {}", from.transport);
   }
-  if (from.patience > 0) {
+  if (from.timeout > 0) {
     // Infinity, too: the client takes whatever is longer than a century for that.
     constexpr double kLongestSeconds = 5e9;
-    options.patience = std::chrono::duration_cast<edl::Duration>(
-        std::chrono::duration<double>(std::min(from.patience, kLongestSeconds)));
+    options.timeout = std::chrono::duration_cast<edl::Duration>(
+        std::chrono::duration<double>(std::min(from.timeout, kLongestSeconds)));
   }
   return options;
 }

@@ -36,7 +36,7 @@ typedef struct edl_ps_options {
   const char* token;   /* NULL: none */
   const char* caller;  /* who this is, in messages of the server; may be NULL */
   int transport;       /* EDL_PS_AUTO: shared memory where that works */
-  double patience;     /* seconds without any answer before calls fail; 0: ten minutes */
+  double timeout;      /* seconds without any answer before calls fail; 0: ten minutes */
 } edl_ps_options;
 
 /* Waits for the servers. `*client` is set only when it returns 0. */

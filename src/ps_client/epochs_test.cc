@@ -37,14 +37,13 @@ class EpochsTest : public testing::Test {
                                             .may_push = true,
                                             .covered = job::ShardSet{.ledger = 5}.ToJson()})});
     }
-    const auto told = Ask(wire::MessageType::kServe, questions, {.patience = seconds(30)}, clock_);
+    const auto told = Ask(wire::MessageType::kServe, questions, {.timeout = seconds(30)}, clock_);
     EXPECT_TRUE(told.ok()) << told.status();
     return server;
   }
-  std::unique_ptr<Client> Connect(uint16_t port, Duration patience = seconds(60)) {
+  std::unique_ptr<Client> Connect(uint16_t port, Duration timeout = seconds(60)) {
     return std::move(*Client::Connect(
-        {.servers = {{"127.0.0.1", port}}, .patience = patience, .follows_restarts = true},
-        clock_));
+        {.servers = {{"127.0.0.1", port}}, .timeout = timeout, .follows_restarts = true}, clock_));
   }
 
   const SystemClock clock_{};

@@ -50,7 +50,7 @@ void WriteAll(wire::Stream& stream, std::string_view bytes) {
     if (*sent > 0) continue;
     pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
     poll(&waiting, 1, 10);
-    stream.Woken();
+    stream.OnReady();
   }
 }
 
@@ -81,13 +81,13 @@ class HostileTest : public testing::Test {
   }
   // Asks both lanes.
   Result<std::vector<LaneAnswer>> Ask(MessageType type, const std::string& meta) {
-    const auto welcome = AskWho(ToServer(), {.patience = std::chrono::seconds(30)}, clock_);
+    const auto welcome = AskWho(ToServer(), {.timeout = std::chrono::seconds(30)}, clock_);
     if (!welcome.ok()) return welcome.status();
     std::vector<Question> questions;
     for (const LinkOptions& lane : LanesOf(ToServer(), *welcome)) {
       questions.push_back({.to = lane, .meta = meta});
     }
-    return ps_client::Ask(type, questions, {.patience = std::chrono::seconds(30)}, clock_);
+    return ps_client::Ask(type, questions, {.timeout = std::chrono::seconds(30)}, clock_);
   }
   std::unique_ptr<Client> Connect() {
     auto client = Client::Connect({.servers = {{"127.0.0.1", server_->port()}}}, clock_);
@@ -156,7 +156,7 @@ TEST_F(HostileTest, SurvivesHellosWhoseAnswersNobodyReads) {
   WriteAll(**ring, bytes);
   // The thread that hears them answers others between its turns; after so many it has heard all.
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(AskWho(ToServer(), {.patience = std::chrono::seconds(30)}, clock_).ok());
+    ASSERT_TRUE(AskWho(ToServer(), {.timeout = std::chrono::seconds(30)}, clock_).ok());
   }
 }
 

@@ -19,10 +19,10 @@ class Keys {
   static constexpr size_t kMostIds = INT32_MAX / 2 - 1;
   void Assign(std::span<const int64_t> ids);
 
-  // Of a row for each of ids() one for each id that was given, in that order.
+  // Scatters: writes to `spread` the row of each original id, in the order of the ids.
   void Spread(const float* rows, size_t dim, float* spread) const;
-  // Of a gradient for each id that was given one for each of ids(): those of the same id are added
-  // in the order in which they were given.
+  // Gathers: sums the gradients of equal ids, in the order in which they were given. Writes one
+  // gradient for each of ids().
   void Sum(const float* gradients, size_t dim, float* sums) const;
 
   // Each id once.

@@ -66,9 +66,9 @@ void LaneChannel::Drop(Duration pause, const Status& why) {
   next_move_ = std::min(next_move_, next_attempt_);
 }
 
-void LaneChannel::Woken() {
-  if (link_.connected()) link_.Woken();
-  if (attempt_ != nullptr) attempt_->Woken();
+void LaneChannel::OnReady() {
+  if (link_.connected()) link_.OnReady();
+  if (attempt_ != nullptr) attempt_->OnReady();
 }
 
 void LaneChannel::Move() {

@@ -57,7 +57,7 @@ class LaneChannel {
   // Does what can be done now without waiting.
   void Move();
   // Call it when a descriptor of this lane is ready, before Move().
-  void Woken();
+  void OnReady();
   // When Move() is to be called although nothing is ready; Time::max(): never.
   Time next_move() const { return next_move_; }
 

@@ -38,7 +38,7 @@ class LimitsTest : public testing::Test {
  protected:
   std::unique_ptr<Client> Connect(wire::FrameLimits limits) {
     auto client = Client::Connect({.servers = {{"127.0.0.1", server_->port()}},
-                                   .patience = std::chrono::seconds(60),
+                                   .timeout = std::chrono::seconds(60),
                                    .limits = limits},
                                   clock_);
     EXPECT_TRUE(client.ok()) << client.status();

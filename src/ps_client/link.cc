@@ -132,7 +132,8 @@ void Link::GiveUp(const Status& why) {
 }
 
 short Link::events() const {
-  return stream_->EventsFor(has_unsent() ? wire::Stream::Wish::kBoth : wire::Stream::Wish::kRead);
+  return stream_->EventsFor(has_unsent() ? wire::Stream::Interest::kBoth
+                                         : wire::Stream::Interest::kRead);
 }
 
 Status Link::Pump() {
@@ -229,10 +230,10 @@ Status Link::BeginReceiving() {
   const size_t meta_room = wire::AlignedUp(header.meta_bytes);
   receiving_.in_place = false;
   if (!is_refusal && header.body_bytes > header.meta_bytes) {
-    const Tensors& rooms = queue_.front()->rooms;
-    if (header.body_bytes != meta_room + rooms.bytes()) {
+    const Tensors& buffers = queue_.front()->buffers;
+    if (header.body_bytes != meta_room + buffers.bytes()) {
       return DataLoss("an answer with {} bytes where {} are due", header.body_bytes,
-                      meta_room + rooms.bytes());
+                      meta_room + buffers.bytes());
     }
     receiving_.in_place = true;
   }
@@ -241,7 +242,7 @@ Status Link::BeginReceiving() {
     receiving_.left.push_back({receiving_.front.data(), receiving_.front.size()});
   }
   if (receiving_.in_place) {
-    for (const iovec& room : queue_.front()->rooms.pieces()) {
+    for (const iovec& room : queue_.front()->buffers.pieces()) {
       const bool is_padding = room.iov_base == nullptr;
       receiving_.left.push_back({is_padding ? t_waste.data() : room.iov_base, room.iov_len});
     }
@@ -268,8 +269,8 @@ Status Link::FinishReceiving() {
   } else if (header.type != wire::AnswerTo(static_cast<uint8_t>(request.type))) {
     return DataLoss("an answer of type {} to a request of type {}", header.type,
                     static_cast<int>(request.type));
-  } else if (!had_rooms && request.rooms.bytes() > 0) {
-    return DataLoss("an answer without the {} bytes that are due", request.rooms.bytes());
+  } else if (!had_rooms && request.buffers.bytes() > 0) {
+    return DataLoss("an answer without the {} bytes that are due", request.buffers.bytes());
   } else {
     request.answer.assign(reinterpret_cast<const char*>(meta.data()), meta.size());
   }

@@ -41,7 +41,7 @@ struct Request {
   wire::MessageType type = wire::MessageType::kHello;
   std::string meta;
   Tensors tensors;
-  Tensors rooms;  // where the tensor part of the answer belongs; it must be as long
+  Tensors buffers;  // where the tensor part of the answer belongs; it must be as long
 
   // Counted down when the request is done; outlives it. Null: nobody counts.
   size_t* remaining = nullptr;
@@ -106,7 +106,7 @@ class Link {
   // What to poll for.
   int fd() const { return stream_->fd(); }
   short events() const;
-  void Woken() { stream_->Woken(); }
+  void OnReady() { stream_->OnReady(); }
   const LinkOptions& options() const { return options_; }
   // True once the lane has answered the Hello of this connection.
   bool greeted() const { return stream_ != nullptr && hello_.done && hello_.status.ok(); }

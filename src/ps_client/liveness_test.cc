@@ -42,10 +42,10 @@ class LivenessTest : public testing::Test {
     return *std::move(server);
   }
   std::unique_ptr<Client> Connect(uint16_t port, Transport transport = Transport::kTcp,
-                                  bool follows_restarts = false, Duration patience = seconds(60)) {
+                                  bool follows_restarts = false, Duration timeout = seconds(60)) {
     auto client = Client::Connect({.servers = {{"127.0.0.1", port}},
                                    .transport = transport,
-                                   .patience = patience,
+                                   .timeout = timeout,
                                    .follows_restarts = follows_restarts},
                                   clock_);
     EXPECT_TRUE(client.ok()) << client.status();
@@ -80,7 +80,7 @@ class LivenessTest : public testing::Test {
                                             .may_push = true,
                                             .covered = job::ShardSet{.ledger = 5}.ToJson()})});
     }
-    return Ask(wire::MessageType::kServe, questions, {.patience = seconds(30)}, system_).status();
+    return Ask(wire::MessageType::kServe, questions, {.timeout = seconds(30)}, system_).status();
   }
 
   const SystemClock system_{};
@@ -135,7 +135,7 @@ TEST_F(LivenessTest, AServerThatHangsForAWhileAnswersInTheEnd) {
 TEST_F(LivenessTest, AServerThatKeepsARequestWaitingIsNotTakenForLost) {
   const auto server = StartServer(1, 0, true);
   auto connected = Client::Connect(
-      {.servers = {{"127.0.0.1", server->port()}}, .patience = std::chrono::hours(100)}, clock_);
+      {.servers = {{"127.0.0.1", server->port()}}, .timeout = std::chrono::hours(100)}, clock_);
   ASSERT_TRUE(connected.ok()) << connected.status();
   Client& client = **connected;
   const Client::Ticket pull = client.StartPull({});
@@ -294,7 +294,7 @@ class Refuser {
 TEST_F(LivenessTest, AServerThatRefusesForNowIsAskedAgainWithPauses) {
   const Refuser server;
   const auto client = std::move(*Client::Connect(
-      {.servers = {{"127.0.0.1", server.port()}}, .patience = std::chrono::milliseconds(1500)},
+      {.servers = {{"127.0.0.1", server.port()}}, .timeout = std::chrono::milliseconds(1500)},
       system_));
   const Status pulled = client->WaitPull(client->StartPull({}));
   EXPECT_EQ(pulled.code(), Code::kUnavailable) << pulled;

@@ -44,13 +44,13 @@ class ManagedTest : public testing::Test {
   // Asks both lanes, as a master does.
   Result<std::vector<LaneAnswer>> AskAll(MessageType type, const std::string& meta) {
     const LinkOptions to{.host = "127.0.0.1", .port = server_->port(), .caller = "a test"};
-    const auto welcome = AskWho(to, {.patience = std::chrono::seconds(10)}, clock_);
+    const auto welcome = AskWho(to, {.timeout = std::chrono::seconds(10)}, clock_);
     if (!welcome.ok()) return welcome.status();
     std::vector<Question> questions;
     for (const LinkOptions& lane : LanesOf(to, *welcome)) {
       questions.push_back({.to = lane, .meta = meta});
     }
-    return Ask(type, questions, {.patience = std::chrono::seconds(10)}, clock_);
+    return Ask(type, questions, {.timeout = std::chrono::seconds(10)}, clock_);
   }
   Status Serve(wire::Serve serve) {
     serve.incarnation = serve.incarnation == 0 ? kLife : serve.incarnation;

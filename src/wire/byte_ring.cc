@@ -51,7 +51,7 @@ Result<size_t> RingReader::Available() const {
                   bytes_.size(), read_ + available, read_);
 }
 
-Result<size_t> RingReader::Read(std::span<const iovec> rooms) {
+Result<size_t> RingReader::Read(std::span<const iovec> buffers) {
   EDL_ASSIGN_OR_RETURN(size_t available, Available());
   if (available == 0) {
     control_.reader_waits.store(1, std::memory_order_relaxed);
@@ -61,13 +61,13 @@ Result<size_t> RingReader::Read(std::span<const iovec> rooms) {
     control_.reader_waits.store(0, std::memory_order_relaxed);
   }
   const size_t size = Move(
-      rooms, read_, bytes_.size(), available,
+      buffers, read_, bytes_.size(), available,
       [&](size_t at, std::byte* memory, size_t size) {
         std::memcpy(memory, bytes_.data() + at, size);
       },
       [&](size_t moved) {
         control_.read.store(read_ + moved, std::memory_order_release);
-        // Woken for a little room, a writer would soon wait again.
+        // OnReady for a little room, a writer would soon wait again.
         if (available - moved <= bytes_.size() / 2) Wake(control_.writer_waits, writer_);
       });
   read_ += size;

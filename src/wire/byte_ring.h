@@ -34,9 +34,9 @@ class RingReader {
   RingReader(RingControl& control, std::span<const std::byte> bytes, Doorbell& writer)
       : control_(control), bytes_(bytes), writer_(writer) {}
 
-  // Fills the rooms, the first one first. 0: nothing is there, and the writer will ring when there
-  // is. DataLoss: the writer claims what cannot be.
-  Result<size_t> Read(std::span<const iovec> rooms);
+  // Fills the buffers, the first one first. 0: nothing is there, and the writer will ring when
+  // there is. DataLoss: the writer claims what cannot be.
+  Result<size_t> Read(std::span<const iovec> buffers);
 
  private:
   Result<size_t> Available() const;

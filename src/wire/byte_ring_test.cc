@@ -25,22 +25,24 @@ struct Ring {
   RingControl control{};
   std::vector<std::byte> bytes;
   std::array<FileDescriptor, 2> sockets = SocketPair();
-  Doorbell reader_door{std::move(sockets[0])};  // by which the reader is woken
-  Doorbell writer_door{std::move(sockets[1])};
-  RingReader reader{control, bytes, reader_door};
-  RingWriter writer{control, bytes, writer_door};
+  Doorbell reader_bell{std::move(sockets[0])};  // by which the reader is woken
+  Doorbell writer_bell{std::move(sockets[1])};
+  RingReader reader{control, bytes, reader_bell};
+  RingWriter writer{control, bytes, writer_bell};
 };
 
 // One direction of a ring as a stream.
 class ReadEnd final : public Stream {
  public:
   explicit ReadEnd(Ring& ring) : ring_(ring) {}
-  Result<size_t> Read(std::span<const iovec> rooms) override { return ring_.reader.Read(rooms); }
+  Result<size_t> Read(std::span<const iovec> buffers) override {
+    return ring_.reader.Read(buffers);
+  }
   Result<size_t> Write(std::span<const iovec>) override { return Unimplemented("it reads"); }
-  int fd() const override { return ring_.reader_door.fd(); }
-  short EventsFor(Wish) const override { return POLLIN; }
+  int fd() const override { return ring_.reader_bell.fd(); }
+  short EventsFor(Interest) const override { return POLLIN; }
   bool IsPeerGone() const override { return false; }
-  void Woken() override { ring_.reader_door.Answer(); }
+  void OnReady() override { ring_.reader_bell.Answer(); }
 
  private:
   Ring& ring_;
@@ -53,10 +55,10 @@ class WriteEnd final : public Stream {
   Result<size_t> Write(std::span<const iovec> pieces) override {
     return ring_.writer.Write(pieces);
   }
-  int fd() const override { return ring_.writer_door.fd(); }
-  short EventsFor(Wish) const override { return POLLIN; }
+  int fd() const override { return ring_.writer_bell.fd(); }
+  short EventsFor(Interest) const override { return POLLIN; }
   bool IsPeerGone() const override { return false; }
-  void Woken() override { ring_.writer_door.Answer(); }
+  void OnReady() override { ring_.writer_bell.Answer(); }
 
  private:
   Ring& ring_;
@@ -74,8 +76,8 @@ size_t Read(Ring& ring, size_t size) {
   return *ring.reader.Read({&room, 1});
 }
 
-bool IsRung(const Doorbell& door) {
-  pollfd wait{.fd = door.fd(), .events = POLLIN};
+bool IsRung(const Doorbell& bell) {
+  pollfd wait{.fd = bell.fd(), .events = POLLIN};
   return poll(&wait, 1, 0) == 1;
 }
 
@@ -145,7 +147,7 @@ Status Race(Stream& waiting, const std::function<size_t()>& tries,
     round.store(i);
     linger(random);
     while (status.ok() && tries() == 0) {
-      if (!Await(waiting, Stream::Wish::kBoth)) status = DeadlineExceeded("round {}", i);
+      if (!Await(waiting, Stream::Interest::kBoth)) status = DeadlineExceeded("round {}", i);
     }
   }
   round.store(kRounds + 1);
@@ -182,16 +184,16 @@ TEST(ByteRing, HoldsAllItsBytes) {
 TEST(ByteRing, RingsOnceForAReaderThatWaits) {
   Ring ring(4096);
   Write(ring, 1);
-  EXPECT_FALSE(IsRung(ring.reader_door));
+  EXPECT_FALSE(IsRung(ring.reader_bell));
   Read(ring, 1);
   ASSERT_EQ(Read(ring, 1), 0U);
 
   Write(ring, 1);
-  EXPECT_TRUE(IsRung(ring.reader_door));
+  EXPECT_TRUE(IsRung(ring.reader_bell));
 
-  ring.reader_door.Answer();
+  ring.reader_bell.Answer();
   Write(ring, 1);
-  EXPECT_FALSE(IsRung(ring.reader_door));
+  EXPECT_FALSE(IsRung(ring.reader_bell));
 }
 
 TEST(ByteRing, RingsForAWriterThatWaitsOnceHalfIsFree) {
@@ -200,10 +202,10 @@ TEST(ByteRing, RingsForAWriterThatWaitsOnceHalfIsFree) {
   ASSERT_EQ(Write(ring, 1), 0U);
 
   Read(ring, 2047);
-  EXPECT_FALSE(IsRung(ring.writer_door));
+  EXPECT_FALSE(IsRung(ring.writer_bell));
 
   Read(ring, 1);
-  EXPECT_TRUE(IsRung(ring.writer_door));
+  EXPECT_TRUE(IsRung(ring.writer_bell));
 }
 
 TEST(ByteRing, BelievesNoWriterThatClaimsMoreThanFits) {

@@ -37,7 +37,7 @@ Connection::Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLim
       reader_(limits),
       on_frame_(std::move(on_frame)),
       on_end_(std::move(on_end)),
-      armed_(stream_->EventsFor(Stream::Wish::kRead)) {
+      armed_(stream_->EventsFor(Stream::Interest::kRead)) {
   const Status watched = loop_.Add(stream_->fd(), armed_, [this] { OnReady(); });
   // What came before nobody was told of.
   loop_.Post([this, alive = alive_, watched] {
@@ -127,7 +127,7 @@ std::unique_ptr<Stream> Connection::Release() {
 
 void Connection::OnReady() {
   turn_bytes_ = 0;
-  stream_->Woken();
+  stream_->OnReady();
   // Nothing is read while a frame is held, so the end of the stream would not be found by reading.
   // The frame was not answered: a peer that comes back sends it again.
   if (held_.has_value() && stream_->IsPeerGone()) {
@@ -197,9 +197,9 @@ Status Connection::ReadFrames() {
     std::optional<Frame> frame = reader_.Next();
     while (!frame.has_value() && turn_bytes_ < kBytesInATurn) {
       const std::span<std::byte> room = reader_.Room();
-      const std::array<iovec, 1> rooms = {
+      const std::array<iovec, 1> buffers = {
           iovec{room.data(), std::min(room.size(), kBytesInATurn - turn_bytes_)}};
-      EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(rooms));
+      EDL_ASSIGN_OR_RETURN(const size_t got, stream_->Read(buffers));
       if (got == 0) return Ok();
       turn_bytes_ += got;
       EDL_RETURN_IF_ERROR(reader_.Add(got));
@@ -239,9 +239,9 @@ void Connection::Resume() {
 
 void Connection::Discard() {
   std::array<std::byte, 4096> scratch;  // NOLINT: written before it is read
-  const std::array<iovec, 1> rooms = {iovec{scratch.data(), scratch.size()}};
+  const std::array<iovec, 1> buffers = {iovec{scratch.data(), scratch.size()}};
   while (true) {
-    const Result<size_t> got = stream_->Read(rooms);
+    const Result<size_t> got = stream_->Read(buffers);
     if (got.ok() && *got == 0) return;
     discarded_ += got.ok() ? *got : 0;
     if (got.ok() && discarded_ <= kMostDiscarded) continue;
@@ -278,12 +278,13 @@ void Connection::Write() {
 }
 
 void Connection::Arm() {
-  using Wish = Stream::Wish;
+  using Interest = Stream::Interest;
   const bool waits = held_.has_value() || pieces_ != nullptr;
   const bool full = outgoing_bytes_ > kMostOutgoing || waits;
-  Wish wish = outgoing_.empty() ? Wish::kRead : (full ? Wish::kWrite : Wish::kBoth);
-  if (waits && outgoing_.empty()) wish = Wish::kNothing;
-  const short events = stream_->EventsFor(wish);
+  Interest interest =
+      outgoing_.empty() ? Interest::kRead : (full ? Interest::kWrite : Interest::kBoth);
+  if (waits && outgoing_.empty()) interest = Interest::kNothing;
+  const short events = stream_->EventsFor(interest);
   if (events == armed_) return;
   armed_ = events;
   loop_.Change(stream_->fd(), events);

@@ -19,9 +19,9 @@ class Pieces {
  public:
   virtual ~Pieces() = default;
 
-  // Of all pieces together.
+  // The bytes of all pieces together.
   virtual size_t bytes() const = 0;
-  // Of the next piece; 0: there is none.
+  // The bytes of the next piece. 0: there is none.
   virtual size_t NextBytes() const = 0;
   // Writes the next piece. False: it cannot be had any more.
   virtual bool WriteNext(std::byte* out) = 0;
@@ -69,7 +69,7 @@ class Connection {
   // was answered that is not sent; the connection is only destroyed after it.
   std::unique_ptr<Stream> Release();
 
-  // Of answers that were not sent yet, and whether a frame waits to be taken.
+  // The bytes of answers that were not sent yet, and whether a frame waits to be taken.
   size_t outgoing_bytes() const { return outgoing_bytes_; }
   bool holds_frame() const { return held_.has_value(); }
 

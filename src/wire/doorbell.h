@@ -18,7 +18,7 @@ class Doorbell {
   // Takes the rings that came. Call it when fd() is readable.
   void Answer();
   // Whether the other end has closed or died, as Ring or Answer found.
-  bool IsAlone() const { return is_alone_; }
+  bool PeerClosed() const { return is_alone_; }
   int fd() const { return socket_.get(); }
 
  private:

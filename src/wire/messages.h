@@ -55,7 +55,7 @@ struct Hello {
   std::string caller;  // for people
   uint32_t lane = 0;   // of this server
   uint32_t place = 0;  // the lane's, counted over all servers
-  // Of all servers. 0: the caller only wants to be told, and says Hello again.
+  // Lanes of all servers. 0: the caller asks for the number, and sends Hello again.
   uint32_t lanes = 0;
 };
 struct Welcome {
@@ -221,7 +221,7 @@ std::string Encode(const Restore& message);
 std::string Encode(const RestoreAnswer& message);
 std::string Encode(const Serve& message);
 std::string Encode(const StateAnswer& message);
-// Of a failure.
+// Encodes a failure.
 std::string Encode(const Status& failure);
 
 // InvalidArgument: the bytes are no such message.

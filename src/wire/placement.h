@@ -21,7 +21,7 @@ inline uint64_t HashOf(int64_t id) {
   return hash ^ (hash >> 32);
 }
 
-// Of a name; FNV-1a, the same on every machine, where std::hash need not be.
+// Hash of a name: FNV-1a, which is the same on every machine. std::hash need not be.
 uint64_t HashOf(std::string_view name);
 
 inline Bucket BucketOfHash(uint64_t hash) { return static_cast<Bucket>(hash % kBuckets); }

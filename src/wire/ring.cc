@@ -35,11 +35,11 @@ class RingStream final : public Stream {
         reader_(memory_.control(read), memory_.bytes(read), doorbell_),
         writer_(memory_.control(write), memory_.bytes(write), doorbell_) {}
 
-  Result<size_t> Read(std::span<const iovec> rooms) override {
+  Result<size_t> Read(std::span<const iovec> buffers) override {
     EDL_RETURN_IF_ERROR(broken_);
-    if (!HasBytes(rooms)) return size_t{0};
-    const bool was_alone = doorbell_.IsAlone();  // before the ring is found empty
-    Result<size_t> size = reader_.Read(rooms);
+    if (!HasBytes(buffers)) return size_t{0};
+    const bool was_alone = doorbell_.PeerClosed();  // before the ring is found empty
+    Result<size_t> size = reader_.Read(buffers);
     if (!size.ok()) return broken_ = size.status();
     if (*size == 0 && was_alone) return Alone();
     return size;
@@ -47,7 +47,7 @@ class RingStream final : public Stream {
 
   Result<size_t> Write(std::span<const iovec> pieces) override {
     EDL_RETURN_IF_ERROR(broken_);
-    if (doorbell_.IsAlone()) return Alone();
+    if (doorbell_.PeerClosed()) return Alone();
     if (!HasBytes(pieces)) return size_t{0};
     Result<size_t> size = writer_.Write(pieces);
     if (!size.ok()) return broken_ = size.status();
@@ -56,9 +56,11 @@ class RingStream final : public Stream {
 
   int fd() const override { return doorbell_.fd(); }
   // The end of the other side is POLLHUP, which comes unasked.
-  short EventsFor(Wish wish) const override { return wish == Wish::kNothing ? 0 : POLLIN; }
-  void Woken() override { doorbell_.Answer(); }
-  bool IsPeerGone() const override { return doorbell_.IsAlone(); }
+  short EventsFor(Interest interest) const override {
+    return interest == Interest::kNothing ? 0 : POLLIN;
+  }
+  void OnReady() override { doorbell_.Answer(); }
+  bool IsPeerGone() const override { return doorbell_.PeerClosed(); }
 
  private:
   static Status Alone() { return Unavailable("the other end of a ring is gone"); }

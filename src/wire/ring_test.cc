@@ -253,7 +253,7 @@ TEST(Ring, BearsOneThatRingsWithoutEnd) {
   std::memcpy(ring.bytes(kBytesAt), "hello", 5);
   ring.SetPosition(kToServerWrittenAt, 5);
 
-  ring.server().Woken();
+  ring.server().OnReady();
 
   EXPECT_EQ(*ReadText(ring.server()), "hello");
 }
@@ -264,7 +264,7 @@ TEST(Ring, KeepsNoFileThatComesWithARing) {
   const size_t before = OpenFiles();
 
   Send(ring.socket(), {file.get()});
-  ring.server().Woken();
+  ring.server().OnReady();
 
   EXPECT_EQ(*ReadText(ring.server()), "");
   EXPECT_EQ(OpenFiles(), before);
@@ -314,7 +314,7 @@ TEST(Ring, KeepsWhatAProcessWroteBeforeItWasKilled) {
   ASSERT_TRUE(server.ok()) << server.status();
 
   EXPECT_EQ(*ReadText(**server, 4), "last");
-  ASSERT_TRUE(Await(**server, Stream::Wish::kRead));
+  ASSERT_TRUE(Await(**server, Stream::Interest::kRead));
   EXPECT_EQ(*ReadText(**server), " words");
   EXPECT_EQ(ReadText(**server).status().code(), Code::kUnavailable);
 }

@@ -170,10 +170,10 @@ Result<UnixAddress> AbstractAddress(const std::string& name) {
 SocketStream::SocketStream(FileDescriptor socket)
     : socket_(std::move(socket)), peer_(PeerOf(socket_.get())) {}
 
-Result<size_t> SocketStream::Read(std::span<const iovec> rooms) {
-  rooms = SkipEmpty(rooms);
-  if (rooms.empty()) return size_t{0};
-  msghdr message = MessageOf(rooms);
+Result<size_t> SocketStream::Read(std::span<const iovec> buffers) {
+  buffers = SkipEmpty(buffers);
+  if (buffers.empty()) return size_t{0};
+  msghdr message = MessageOf(buffers);
   while (true) {
     const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
     if (got > 0) return static_cast<size_t>(got);
@@ -196,15 +196,15 @@ Result<size_t> SocketStream::Write(std::span<const iovec> pieces) {
   }
 }
 
-short SocketStream::EventsFor(Wish wish) const {
-  switch (wish) {
-    case Wish::kRead:
+short SocketStream::EventsFor(Interest interest) const {
+  switch (interest) {
+    case Interest::kRead:
       return POLLIN;
-    case Wish::kWrite:
+    case Interest::kWrite:
       return POLLOUT;
-    case Wish::kNothing:
+    case Interest::kNothing:
       return POLLRDHUP;
-    case Wish::kBoth:
+    case Interest::kBoth:
       break;
   }
   return POLLIN | POLLOUT;
@@ -255,9 +255,9 @@ Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener) {
   }
 }
 
-Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration patience) {
+Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration timeout) {
   EDL_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, port));
-  const Time deadline = std::chrono::steady_clock::now() + patience;
+  const Time deadline = std::chrono::steady_clock::now() + timeout;
   const std::string endpoint = Endpoint(host, port);
   Result<FileDescriptor> connection = NotFound("{} has no address", endpoint);
   for (const addrinfo* at = addresses.get(); at != nullptr && !connection.ok(); at = at->ai_next) {

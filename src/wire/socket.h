@@ -22,11 +22,11 @@ class SocketStream final : public Stream {
  public:
   explicit SocketStream(FileDescriptor socket);
 
-  Result<size_t> Read(std::span<const iovec> rooms) override;
+  Result<size_t> Read(std::span<const iovec> buffers) override;
   Result<size_t> Write(std::span<const iovec> pieces) override;
   int fd() const override { return socket_.get(); }
-  short EventsFor(Wish wish) const override;
-  void Woken() override {}
+  short EventsFor(Interest interest) const override;
+  void OnReady() override {}
   bool IsPeerGone() const override;
 
  private:
@@ -55,9 +55,9 @@ Result<FileDescriptor> ListenUnix(const std::string& name);
 // The next connection. Nothing: nobody waits now.
 Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener);
 
-// Blocks until one of the host's addresses answers, `patience` at most; finding the addresses by
+// Blocks until one of the host's addresses answers, `timeout` at most; finding the addresses by
 // name comes before that. Unavailable, DeadlineExceeded: try again later.
-Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration patience);
+Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration timeout);
 
 // A TCP connection that is being made, without blocking: wait until fd() is writable, then call
 // Continue(). Finding the addresses by name blocks, in Start. Confined.

@@ -9,35 +9,36 @@
 
 namespace edl::wire {
 
-// One end of a connection: bytes go both ways and arrive in order. Nothing here blocks; whoever
-// gets a 0 waits until fd() is ready, calls Woken() and tries again:
+// One end of a connection that carries bytes both ways, in order. No call blocks. When Read or
+// Write returns 0, wait until fd() is ready, call OnReady(), and try again:
 //
-//   poll(stream.fd(), stream.EventsFor(...));  stream.Woken();  stream.Read(...);
+//   poll(stream.fd(), stream.EventsFor(...));  stream.OnReady();  stream.Read(...);
 //
-// Only a 0 since the last Woken() makes fd() tell of what it was a 0 of: who has read some reads on
-// until 0, who waits for both has tried both. fd() may be ready for nothing.
+// fd() is edge-triggered: it becomes ready for reading only after Read returned 0 since the last
+// OnReady(), and for writing only after Write did. So read until 0 before you wait for more bytes,
+// and try both before you wait for both. Spurious readiness is possible.
 //
-// Confined.
+// Confined to one thread.
 class Stream {
  public:
   virtual ~Stream() = default;
 
-  // Fills the rooms, the first one first, and tells how many bytes that were. 0: nothing is there
-  // now. Unavailable: the other end has closed or is gone, and all it sent was read.
-  virtual Result<size_t> Read(std::span<const iovec> rooms) = 0;
-  // Sends what there is room for, and tells how many bytes that were. 0: there is no room now.
-  // Unavailable: nobody will read it.
+  // Fills `buffers` in order, and returns the number of bytes. 0: there is nothing to read now.
+  // Unavailable: the peer has closed or is gone, and everything it sent was read.
+  virtual Result<size_t> Read(std::span<const iovec> buffers) = 0;
+  // Sends as much of `pieces` as fits, and returns the number of bytes. 0: nothing fits now.
+  // Unavailable: the peer has closed or is gone.
   virtual Result<size_t> Write(std::span<const iovec> pieces) = 0;
 
   virtual int fd() const = 0;
-  // What to ask poll or epoll for (POLLIN, POLLOUT) by one who would read, write or both.
-  // kNothing: to be told only that the other end has closed or is gone.
-  enum class Wish { kRead, kWrite, kBoth, kNothing };
-  virtual short EventsFor(Wish wish) const = 0;
-  // Call it when fd() became ready, before the next Read or Write.
-  virtual void Woken() = 0;
-  // Whether the other end has closed or is gone, even if what it sent before was not read yet.
-  // Call it after Woken().
+  // The events (POLLIN, POLLOUT) to poll fd() for, by what the caller waits for.
+  // kNothing: only that the peer has closed or is gone.
+  enum class Interest { kRead, kWrite, kBoth, kNothing };
+  virtual short EventsFor(Interest interest) const = 0;
+  // Call this when fd() is ready, before the next Read or Write.
+  virtual void OnReady() = 0;
+  // Whether the peer has closed or is gone, even if not everything it sent was read yet. Call this
+  // after OnReady().
   virtual bool IsPeerGone() const = 0;
 };
 

@@ -54,7 +54,7 @@ class Namespace:
         """Packets that match are lost, in silence. Nothing is closed."""
         self.run("iptables", "-w", "-A", "INPUT", "-p", "tcp", *match, "-j", "DROP")
 
-    def mend(self, *match: str) -> None:
+    def heal(self, *match: str) -> None:
         self.run("iptables", "-w", "-D", "INPUT", "-p", "tcp", *match, "-j", "DROP")
 
     def cut_connection(self, one: int, other: int) -> None:

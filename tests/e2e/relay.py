@@ -32,7 +32,7 @@ class Relay:
         """Forwards nothing from now on, and closes nothing: a network that was cut."""
         self._passes.clear()
 
-    def mend(self) -> None:
+    def heal(self) -> None:
         self._passes.set()
 
     def close(self) -> None:

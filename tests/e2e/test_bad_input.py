@@ -178,7 +178,7 @@ def test_callers_without_the_token_take_no_memory(start: Callable) -> None:
     def call(_) -> grpc.StatusCode:
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         with grpc.insecure_channel(address, options) as channel:
-            exchange = channel.unary_unary("/elasticdl.v1.Master/Exchange")
+            exchange = channel.unary_unary("/elasticdl.v1.Master/ReportAndLease")
             try:
                 exchange(request, metadata=[("authorization", "Bearer wrong")], timeout=60)
             except grpc.RpcError as error:

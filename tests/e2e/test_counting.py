@@ -242,7 +242,7 @@ def test_a_save_under_way_while_a_server_is_lost_is_void(start: Callable,
 
 def test_a_worker_waits_for_the_slowest(start: Callable, start_ps: Callable) -> None:
     ahead = 3
-    job = start_counting(start, f"--max_ahead={ahead}", size=6000, epochs=1, batch_ms=0,
+    job = start_counting(start, f"--max_staleness={ahead}", size=6000, epochs=1, batch_ms=0,
                          slow_ms=100, workers=2, servers=1)
     job.assert_succeeded(120)
     trained = sorted(int(number) for number in re.findall(r"trained (\d+) batches",

@@ -31,7 +31,7 @@ def check_all_done(job: Job, size: int = SIZE, epochs: int = EPOCHS,
     assert dataset["finished"] and dataset["records_not_trained"] == 0
     (entry,) = job.ledger()["datasets"]
     assert entry["epochs_done"] == [[0, epochs - 1]]
-    assert entry["leases"] == [] and entry["returned"] == [] and entry["set_aside"] == []
+    assert entry["leases"] == [] and entry["returned"] == [] and entry["quarantined"] == []
     shards = -(-size // entry["records_per_shard"]) * epochs
     assert entry["shards_done"] == shards
     return view
@@ -164,7 +164,7 @@ def lose_replies(start: Callable, tmp_path: Path, **more) -> None:
     assert job.dataset(view)["shards_repeated"] == 0, "a shard was leased for nothing"
 
 
-def test_replies_lost_at_our_door_cost_nothing(start: Callable, tmp_path: Path) -> None:
+def test_replies_lost_at_master_api_cost_nothing(start: Callable, tmp_path: Path) -> None:
     lose_replies(start, tmp_path)
 
 

@@ -90,7 +90,7 @@ def test_a_server_whose_network_is_cut_is_replaced(start: Callable, start_ps: Ca
         namespace.cut_connection(local, remote)
     namespace.cut("--dport", str(port))
     wait_for("the process to be ended", lambda: not Path(f"/proc/{victim['pid']}").exists(), 60)
-    namespace.mend("--dport", str(port))  # its successor has the same port
+    namespace.heal("--dport", str(port))  # its successor has the same port
     await_successor(job, victim)
     job.assert_succeeded(240)
     check_counts(start_ps, newest_checkpoint(job))

@@ -28,7 +28,7 @@ def test_a_master_that_takes_a_repeated_call_for_a_new_one_is_found(start: Calla
         lose_replies(start, tmp_path, binary=mutant("no_deduplication"))
 
 
-@pytest.mark.parametrize("name", ["no_marks", "no_reopen"])
+@pytest.mark.parametrize("name", ["no_watermarks", "no_reopen"])
 def test_servers_that_miscount_are_found(name: str, start: Callable, start_ps: Callable) -> None:
     folder = kill_a_server(start, binary=mutant(name))
     with pytest.raises(AssertionError, match="rows are wrong"):

@@ -144,8 +144,7 @@ def test_many_prefetches_are_under_way_beside_pushes(client):
         client.push({"rows": (ids, ones(len(ids), DIM))}, learning_rate=1)
     for number, handle in enumerate(handles):
         rows, inverse = handle.result()["rows"]
-        # Of what was pushed only what came before it: the last row was never, the one before
-        # it once.
+        # Only the pushes before it were applied: none to the last row, one to the row before.
         np.testing.assert_array_equal(rows[inverse][-2:, 0], [1, 1] if number == 0 else [0, 1])
 
 
@@ -437,7 +436,7 @@ def test_a_server_that_never_comes_is_a_connection_error(start_ps):
     server, = start_ps()
     server.kill()
     with pytest.raises(ConnectionError, match=str(server.port)) as caught:
-        ParameterClient(server.address, patience=0.2)
+        ParameterClient(server.address, timeout=0.2)
     assert caught.value.code == "UNAVAILABLE"
 
 
@@ -579,8 +578,8 @@ def test_a_wait_can_be_interrupted(start_ps):
     server, = start_ps()
     with subprocess.Popen([sys.executable, "-c", INTERRUPTED, server.address], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-        patience = threading.Timer(60, program.kill)
-        patience.start()
+        timeout = threading.Timer(60, program.kill)
+        timeout.start()
         assert program.stdout.readline() == "declared\n"
         server.freeze()
         program.stdin.write("\n")
@@ -588,7 +587,7 @@ def test_a_wait_can_be_interrupted(start_ps):
         assert program.stdout.readline() == "pushes\n"
         program.send_signal(signal.SIGINT)
         assert program.stdout.readline() == "interrupted\n"
-    patience.cancel()
+    timeout.cancel()
     assert program.returncode == 0
 
 

@@ -14,7 +14,7 @@ TABLE = {"name": "t", "dim": 3}
 @pytest.fixture
 def client(start_ps):
     server, = start_ps()
-    with ParameterClient(server.address, patience=20) as client:
+    with ParameterClient(server.address, timeout=20) as client:
         yield client
 
 
@@ -68,8 +68,8 @@ def test_wrong_pushes(client):
 
 
 def test_wrong_clients():
-    for words, more in (("patience is -1", {"patience": -1}), ("patience is nan",
-                                                               {"patience": math.nan})):
+    for words, more in (("timeout is -1", {"timeout": -1}), ("timeout is nan",
+                                                               {"timeout": math.nan})):
         with pytest.raises(ValueError, match=words):
             ParameterClient("127.0.0.1:1", **more)
     with pytest.raises(TypeError, match="host:port"):
@@ -96,9 +96,9 @@ def test_a_folder_that_cannot_be_written_is_an_os_error(client, disk):
                                                                        ConnectionError)
 
 
-def test_infinite_patience_is_taken(start_ps):
+def test_infinite_timeout_is_taken(start_ps):
     server, = start_ps()
-    with ParameterClient(server.address, patience=math.inf) as client:
+    with ParameterClient(server.address, timeout=math.inf) as client:
         client.declare(tables=[TABLE])
         assert client.pull("t", np.arange(2)).shape == (2, 3)
 

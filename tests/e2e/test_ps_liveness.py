@@ -43,7 +43,7 @@ def raises_in_time(call):
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
 def test_a_stopped_server_fails_calls_after_the_timeout(start_ps, transport, tmp_path):
     server, = start_ps()
-    with connect(server.address, transport=transport, patience=PATIENCE) as client:
+    with connect(server.address, transport=transport, timeout=PATIENCE) as client:
         add_one(client)
         server.freeze()
         raises_in_time(lambda: client.pull("rows", IDS))
@@ -56,11 +56,11 @@ def test_a_stopped_server_fails_calls_after_the_timeout(start_ps, transport, tmp
 
 def test_a_stopped_server_blocks_neither_declare_nor_the_first_push(start_ps):
     server, = start_ps()
-    with ParameterClient(server.address, patience=PATIENCE) as client:
+    with ParameterClient(server.address, timeout=PATIENCE) as client:
         server.freeze()
         raises_in_time(lambda: client.declare(tables=[TABLE]))
         server.thaw()
-    with connect(server.address, patience=PATIENCE) as client:
+    with connect(server.address, timeout=PATIENCE) as client:
         server.freeze()
         pushed = client.push_async({"rows": (IDS, GRADIENTS)}, learning_rate=1.0)
         assert not pushed.done(), "the call has returned while the server is stopped"
@@ -71,11 +71,11 @@ def test_a_stopped_server_blocks_neither_declare_nor_the_first_push(start_ps):
 def test_a_network_that_is_cut_without_a_word(start_ps):
     server, = start_ps()
     relay = Relay(lambda: server.address)
-    with connect(relay.address, patience=PATIENCE) as client:
+    with connect(relay.address, timeout=PATIENCE) as client:
         add_one(client)
         relay.cut()
         raises_in_time(lambda: client.pull("rows", IDS))
-        relay.mend()
+        relay.heal()
         np.testing.assert_array_equal(client.pull("rows", IDS), 1)
     relay.close()
 

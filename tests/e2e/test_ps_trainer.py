@@ -32,7 +32,7 @@ class Master:
     def holds(self, lease):
         return True
 
-    def exchange(self, reports, dataset, at_most=1, wait_s=0.0):
+    def report_and_lease(self, reports, dataset, at_most=1, wait_s=0.0):
         self.reports.extend(reports)
         answer = self.answers.pop(0) if self.answers else {}
         given = {"answer": Answer.WAIT, "shards": [], "reopen": set(), "ps_epoch": 0, **answer}
@@ -96,6 +96,6 @@ def test_a_client_of_a_job_waits_without_a_limit(monkeypatch):
     monkeypatch.delenv("ELASTICDL_TOKEN_FILE", raising=False)
     monkeypatch.setattr(shard_trainer, "ParameterClient",
                         lambda servers, **options: SimpleNamespace(**options))
-    assert shard_trainer.job_client().patience == math.inf
+    assert shard_trainer.job_client().timeout == math.inf
     assert shard_trainer.job_client().managed
-    assert shard_trainer.job_client(patience=5).patience == 5
+    assert shard_trainer.job_client(timeout=5).timeout == 5

@@ -139,7 +139,7 @@ def test_every_call_of_the_published_wire_is_answered(idle) -> None:
         assert call(channel, "Master/wait_worker_sync", text(1, "e")) == b"\x08\x01"
 
 
-def test_our_door_needs_the_token(idle) -> None:
+def test_master_api_needs_the_token(idle) -> None:
     with grpc.insecure_channel(master_address(idle)) as channel:
         for metadata in ((), (("authorization", "Bearer wrong"),)):
             with pytest.raises(grpc.RpcError) as refused:

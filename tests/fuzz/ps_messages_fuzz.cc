@@ -81,8 +81,8 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       if (DecodesToItself(meta, serve)) {
         const auto covered = edl::job::ShardSet::FromJson(serve.covered);
         if (!covered.ok()) return;
-        served.lane.marks().RaiseFloor(serve.floor);
-        served.lane.marks().Drop(*covered);
+        served.lane.watermarks().RaiseFloor(serve.floor);
+        served.lane.watermarks().Drop(*covered);
       }
       return;
     default:

@@ -13,7 +13,7 @@ from bare_system import ROOT, BareSystem, download
 
 # Newer than what TensorFlow allows, as somebody without it gets them.
 CONSTRAINTS = ROOT / "requirements" / "published.txt"
-# Of the machine, never of a wheel.
+# Libraries of the machine. A wheel never contains them.
 GLIBC = {"libc.so.6", "libm.so.6", "libresolv.so.2"}
 SYSTEMS = {"bookworm": "3.11", "trixie": "3.13"}
 NIGHTLY = pytest.mark.skipif(not os.environ.get("ELASTICDL_NIGHTLY"), reason="nightly only")

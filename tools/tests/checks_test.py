@@ -131,5 +131,60 @@ class CheckTests(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
 
 
+class CheckWords(unittest.TestCase):
+
+    WORDS = (TOOLS / 'retired_words.txt').read_text()
+
+    def check(self, files):
+        return run('check_words', {'tools/retired_words.txt': self.WORDS, **files})
+
+    def assert_offence(self, path, content, *words):
+        result = self.check({path: content})
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stdout)
+
+    def test_plain_words_are_clean(self):
+        result = self.check({'src/master/core.cc': '// The indoor heartbeat of a cardboard box.\n',
+                             'requirements.txt': 'TensorBoard\n'})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_a_retired_word_in_a_comment(self):
+        self.assert_offence('src/master/core.h', 'int a;\n// The door of our clients.\n',
+                            'src/master/core.h:2: "door"', 'service')
+
+    def test_a_retired_word_in_a_message(self):
+        self.assert_offence('src/cli/stop.cc', 'Fail("shard 3 was set aside");\n', 'quarantined')
+
+    def test_a_retired_word_in_a_flag(self):
+        self.assert_offence('src/job/train_flags.cc', '{.name = "old_door"},\n', '--compat_api')
+
+    def test_a_retired_word_in_a_page(self):
+        self.assert_offence('docs/flags.md', '# Flags\n\nThe patience of a call.\n',
+                            'docs/flags.md:3: "patience"', 'timeout')
+
+    def test_a_retired_word_in_the_name_of_a_file(self):
+        self.assert_offence('src/master/server_hands.h', '', 'the name has', 'controller')
+
+    def test_a_comment_that_starts_with_of(self):
+        self.assert_offence('src/ps/round.h', '  // Of the buckets.\n', 'starts with its subject')
+
+    def test_each_line_of_the_list_finds_something(self):
+        planted = ['door', 'Hands', 'Teller', 'SyncBoard', 'World', 'Beat', 'Exchange', 'max_ahead',
+                   'patience', 'complaint', 'set aside', 'unborn', 'Wish', 'guest', 'Surroundings',
+                   'Badness', 'newcomer', 'mend', '// Of a row']
+        lines = [line for line in self.WORDS.splitlines()
+                 if ' => ' in line and not line.startswith('#')]
+        self.assertEqual(len(planted), len(lines), 'plant a word for each line of the list')
+        for word, line in zip(planted, lines):
+            self.assert_offence('docs/page.md', f'{word}\n', line.partition(' => ')[2])
+
+    def test_a_list_that_cannot_be_read(self):
+        for wrong in ('door\n', '[ => bracket\n'):
+            result = run('check_words', {'tools/retired_words.txt': wrong})
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertIn('tools/retired_words.txt:1', result.stderr)
+
+
 if __name__ == '__main__':
     unittest.main()

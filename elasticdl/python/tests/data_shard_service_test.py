@@ -256,7 +256,7 @@ def test_a_dropped_remainder_is_not_counted():
     assert state_of("rows").records_done == 4
 
 
-def test_failed_records_come_again_and_are_set_aside_in_the_end(caplog):
+def test_failed_records_come_again_and_are_quarantined_in_the_end(caplog):
     service = rows(size=8)
     for _ in range(3):
         shard = service.fetch_shard()
@@ -265,7 +265,7 @@ def test_failed_records_come_again_and_are_set_aside_in_the_end(caplog):
         service.report_batch_done(2, err_msg="not a number")
 
     assert service.fetch_shard().start == 4
-    assert "set aside: not a number" in caplog.text
+    assert "quarantined: not a number" in caplog.text
 
 
 def test_all_open_shards_can_be_failed():

@@ -43,7 +43,7 @@ class FakeMaster(grpc.GenericRpcHandler):
         self.locks: Dict[str, int] = {}
         self.left: List[int] = []
         self.hold_open = False  # no Finished yet: more may come
-        self.beat_ms = 1000
+        self.heartbeat_ms = 1000
         self.watches = 0
         self._last_incarnation = 0
         self._last_lease = 100
@@ -167,8 +167,8 @@ class FakeMaster(grpc.GenericRpcHandler):
                         self.waiting.append(ordinal)
             self.lock.notify_all()
             return messages.message("JoinResponse")(
-                incarnation=incarnation, held=kept, beat_ms=self.beat_ms, silence_ms=10000,
-                ledger=self.ledger,
+                incarnation=incarnation, held=kept, heartbeat_ms=self.heartbeat_ms,
+                silence_ms=10000, ledger=self.ledger,
             )
 
     def _leave(self, request: Any, context: Any) -> Any:
@@ -178,9 +178,9 @@ class FakeMaster(grpc.GenericRpcHandler):
         self.give_up(request.incarnation)
         return messages.message("LeaveResponse")()
 
-    def _beat(self, request: Any, context: Any) -> Any:
+    def _heartbeat(self, request: Any, context: Any) -> Any:
         self._known(request, context)
-        return messages.message("BeatResponse")()
+        return messages.message("HeartbeatResponse")()
 
     def _watch(self, request: Any, context: Any) -> Any:
         with self.lock:
@@ -195,14 +195,14 @@ class FakeMaster(grpc.GenericRpcHandler):
         while context.is_active() and not stopped.wait(0.02):
             pass
 
-    def _exchange(self, request: Any, context: Any) -> Any:
+    def _reportandlease(self, request: Any, context: Any) -> Any:
         stopped = self._stopped
         self._known(request, context)
         with self.lock:
             key = (request.incarnation, request.number)
             if key in self.answers:
                 return self.answers[key]
-            response = messages.message("ExchangeResponse")(
+            response = messages.message("ReportAndLeaseResponse")(
                 verdicts=[self._report(request.incarnation, r) for r in request.reports]
             )
             if self.give_up_next:

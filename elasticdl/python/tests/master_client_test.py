@@ -8,7 +8,7 @@ import pytest
 from fake_master import TOKEN, FakeMaster
 
 from elasticai_api.common import connection
-from elasticai_api.common.connection import Patience
+from elasticai_api.common.connection import Timeout
 from elasticai_api.common.data_shard_service import build_data_shard_service
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.identity import Identity, identity_from_env, master_address
@@ -72,7 +72,7 @@ def test_what_was_counted_before_the_process_was_given_up_is_not_called_lost(cli
     shard = client.lease("rows")[0]
     master.give_up_next = True
 
-    answered = client._session.exchange([Report(shard.lease)], "rows", 1, 1.0)
+    answered = client._session.report_and_lease([Report(shard.lease)], "rows", 1, 1.0)
 
     assert master.done == [shard.ordinal]
     assert answered.lost == set()
@@ -93,7 +93,7 @@ def test_the_job_is_told_who_joins(master, client, monkeypatch):
     assert joined.process.endswith(f":{os.getpid()}")
 
 
-@pytest.mark.parametrize("lost", ["Join", "RegisterDataset", "Exchange"])
+@pytest.mark.parametrize("lost", ["Join", "RegisterDataset", "ReportAndLease"])
 def test_lost_replies_cost_nothing(client, master, lost):
     master.lose[lost] = 3
     client.register_dataset(ROWS)
@@ -106,11 +106,11 @@ def test_lost_replies_cost_nothing(client, master, lost):
 
 def test_a_repeated_call_carries_the_same_number(client, master):
     client.register_dataset(ROWS)
-    master.lose["Exchange"] = 2
+    master.lose["ReportAndLease"] = 2
 
     client.lease("rows")
 
-    numbers = [call.number for call in master.called("Exchange")]
+    numbers = [call.number for call in master.called("ReportAndLease")]
     assert numbers == [1, 1, 1]
 
 
@@ -118,7 +118,7 @@ def test_received_says_which_answers_arrived(client, master):
     client.register_dataset(ROWS)
     lease_and_report_all(client)
 
-    calls = master.called("Exchange")
+    calls = master.called("ReportAndLease")
     assert all(call.received == call.number - 1 for call in calls)
 
 
@@ -128,12 +128,12 @@ def test_received_waits_for_the_oldest_call_under_way(client, master):
     master.hold_open = True
     waits = threading.Thread(target=client.lease, args=("rows",))
     waits.start()
-    master.wait_for(lambda: len([c for c in master.calls if c[0] == "Exchange"]) == 2)
+    master.wait_for(lambda: len([c for c in master.calls if c[0] == "ReportAndLease"]) == 2)
 
     for shard in held:
         client.report([Report(shard.lease)])
 
-    assert {call.received for call in master.called("Exchange")[2:]} == {1}
+    assert {call.received for call in master.called("ReportAndLease")[2:]} == {1}
     with master.lock:
         master.hold_open = False
         master.lock.notify_all()
@@ -158,7 +158,7 @@ def test_a_call_held_by_a_master_that_dies_is_asked_again(client, master):
     got = []
     waits = threading.Thread(target=lambda: got.extend(client.lease("rows")))
     waits.start()
-    master.wait_for(lambda: master.calls[-1][0] == "Exchange" and master.calls[-1][1].wait_ms)
+    master.wait_for(lambda: master.calls[-1][0] == "ReportAndLease" and master.calls[-1][1].wait_ms)
 
     master.restart()
     with master.lock:
@@ -212,41 +212,41 @@ def test_reports_of_leases_known_to_be_lost_are_not_sent(client, master):
     lost = client.lease("rows")[0]
     master.give_up(1)
     client.lease("rows")
-    sent = len(master.called("Exchange"))
+    sent = len(master.called("ReportAndLease"))
 
     assert client.report([Report(lost.lease)]) == {lost.lease}
 
-    assert len(master.called("Exchange")) == sent
+    assert len(master.called("ReportAndLease")) == sent
 
 
 def test_shards_that_cross_a_join_are_confirmed_before_use(client, master):
-    """The answer of an Exchange crosses a Join whose list lacks its leases: the master has taken
-    them back, so none of their records may be read."""
+    """The answer of a ReportAndLease call crosses a Join whose list lacks its leases: the master
+    has taken them back, so none of their records may be read."""
     client.register_dataset(ROWS)
 
     def join_between(request, context):
-        del master.before["Exchange"]
-        answer = master._exchange(request, context)
+        del master.before["ReportAndLease"]
+        answer = master._reportandlease(request, context)
         client._session._rejoin(client._session._joins_sent)
         assert answer.shards[0].ordinal == 0 and not master.leases
 
-    master.before["Exchange"] = join_between
+    master.before["ReportAndLease"] = join_between
 
     assert client.lease("rows")[0].ordinal == 1
     assert list(master.leases.values()) == [(1, 1)]
 
 
-def test_beats_only_when_nothing_else_was_said(client, master):
-    master.beat_ms = 30
+def test_heartbeats_only_when_nothing_else_was_said(client, master):
+    master.heartbeat_ms = 30
     client.register_dataset(ROWS)
 
-    master.wait_for(lambda: sum(name == "Beat" for name, _ in master.calls) >= 3)
+    master.wait_for(lambda: sum(name == "Heartbeat" for name, _ in master.calls) >= 3)
 
-    assert {beat.incarnation for beat in master.called("Beat")} == {1}
+    assert {heartbeat.incarnation for heartbeat in master.called("Heartbeat")} == {1}
 
 
-def test_a_beat_that_is_not_known_joins_again(client, master):
-    master.beat_ms = 30
+def test_a_heartbeat_that_is_not_known_joins_again(client, master):
+    master.heartbeat_ms = 30
     client.register_dataset(ROWS)
     master.give_up(1)
 
@@ -264,7 +264,7 @@ def test_a_real_error_is_raised_and_not_repeated(client, master):
 
 def test_an_error_is_never_the_end_of_the_data(client, master):
     client.register_dataset(ROWS)
-    master.before["Exchange"] = lambda request, context: context.abort(
+    master.before["ReportAndLease"] = lambda request, context: context.abort(
         grpc.StatusCode.DATA_LOSS, "the ledger is damaged")
 
     with pytest.raises(MasterError, match="the ledger is damaged"):
@@ -285,7 +285,7 @@ def test_a_dataset_that_nobody_registered_is_waited_for(client, master, caplog):
     got = []
     waits = threading.Thread(target=lambda: got.extend(client.lease("rows")))
     waits.start()
-    master.wait_for(lambda: master.called("Exchange"))
+    master.wait_for(lambda: master.called("ReportAndLease"))
 
     client.register_dataset(ROWS)
     waits.join(20)
@@ -321,9 +321,9 @@ def test_waiting_is_said_at_most_every_ten_seconds(caplog, monkeypatch):
         def wait(self, seconds):
             now[0] += seconds
 
-    patience = Patience("Exchange", Unclosed())
+    timeout = Timeout("ReportAndLease", Unclosed())
     while now[0] < 25:
-        patience.pause("UNAVAILABLE")
+        timeout.pause("UNAVAILABLE")
 
     assert len(caplog.records) == 3
 

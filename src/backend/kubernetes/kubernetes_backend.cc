@@ -22,7 +22,7 @@ const kube::ClientOptions kCalls{.calls_per_second = 200,
                                  .burst = 400,
                                  .timeout = std::chrono::milliseconds(10'000),
                                  .tries = 3,
-                                 .patience = std::chrono::milliseconds(5'000)};
+                                 .retry_timeout = std::chrono::milliseconds(5'000)};
 
 // For what others wait behind.
 const kube::ClientOptions kHastyCalls{.timeout = std::chrono::milliseconds(3'000), .tries = 1};
@@ -140,7 +140,7 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
     replicas_.erase(spec.name);
     return created;
   }
-  replica.unborn = spec;
+  replica.pending_create = spec;
   replica.create_wait = options_.try_again_after;
   replica.create_at = timing_.clock.Now() + replica.create_wait;
   Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
@@ -174,7 +174,7 @@ Status KubernetesBackend::CreateService(const kube::Object& service) {
 void KubernetesBackend::Retry(const std::stop_token& stop) {
   Time services_at = timing_.clock.Now() + options_.services_every;
   while (timing_.wait(options_.try_again_after, stop)) {
-    TryUnbornAgain(stop);
+    RetryCreates(stop);
     LookForUnseen(stop);
     if (timing_.clock.Now() < services_at) continue;
     RecreateServices(stop);
@@ -214,28 +214,28 @@ void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
   }
 }
 
-void KubernetesBackend::TryUnbornAgain(const std::stop_token& stop) {
-  std::vector<job::ReplicaSpec> unborn;
+void KubernetesBackend::RetryCreates(const std::stop_token& stop) {
+  std::vector<job::ReplicaSpec> pending_create;
   {
     const MutexLock lock(mutex_);
     const Time now = timing_.clock.Now();
     for (const auto& [name, replica] : replicas_) {
-      if (replica.unborn.has_value() && replica.create_at <= now) {
-        unborn.push_back(*replica.unborn);
+      if (replica.pending_create.has_value() && replica.create_at <= now) {
+        pending_create.push_back(*replica.pending_create);
       }
     }
   }
-  for (const job::ReplicaSpec& spec : unborn) {
+  for (const job::ReplicaSpec& spec : pending_create) {
     if (stop.stop_requested()) return;
     const Status created = Create(spec);
     const MutexLock lock(mutex_);
     Replica& replica = replicas_[spec.name];
     // Stopped meanwhile. Its pod, if there is one now, is deleted when it is seen.
-    if (!replica.unborn.has_value()) continue;
+    if (!replica.pending_create.has_value()) continue;
     replica.create_wait = std::min(std::max(replica.create_wait * 2, kFirstWait), kLongestWait);
     replica.create_at = timing_.clock.Now() + replica.create_wait;
     if (created.ok()) {
-      replica.unborn.reset();
+      replica.pending_create.reset();
       replica.unseen_since = timing_.clock.Now();
     } else if (!MayPass(created)) {
       TellExit(spec.name, replica,
@@ -279,7 +279,7 @@ Status KubernetesBackend::Stop(const std::string& name, std::chrono::millisecond
   replica.unwanted = true;
   // A grace of 0 would forget the pod while its container still runs.
   replica.grace = std::max(std::chrono::ceil<std::chrono::seconds>(grace), std::chrono::seconds(1));
-  if (replica.unborn.has_value()) {
+  if (replica.pending_create.has_value()) {
     TellExit(name, replica,
              {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
   }
@@ -362,14 +362,14 @@ Status KubernetesBackend::DeleteAllPods(std::chrono::seconds grace, const std::s
                             {.grace = grace}, stop);
 }
 
-std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   const MutexLock lock(mutex_);
   while (true) {
     std::vector<std::string> left;
     for (auto& [name, replica] : replicas_) {
       replica.unwanted = true;
-      if (replica.unborn.has_value()) {
+      if (replica.pending_create.has_value()) {
         TellExit(name, replica,
                  {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
       }
@@ -390,7 +390,7 @@ void KubernetesBackend::Watch(std::function<void(const job::ReplicaEvent&)> on_e
     if (!replica.acknowledged && !replica.last.name.empty()) first.push_back(replica.last);
   }
   if (synced_) first.push_back({.kind = Kind::kSynced});
-  teller_.Watch(std::move(on_event), std::move(first));
+  dispatcher_.Watch(std::move(on_event), std::move(first));
 }
 
 Status KubernetesBackend::Acknowledge(const std::string& name) {
@@ -429,11 +429,11 @@ Result<std::string> KubernetesBackend::AddressOf(job::Role role, int index) {
 
 void KubernetesBackend::Tell(Replica& replica, job::ReplicaEvent event) {
   replica.last = event;
-  teller_.Tell(std::move(event));
+  dispatcher_.Tell(std::move(event));
 }
 
 void KubernetesBackend::TellExit(const std::string& name, Replica& replica, job::ExitCause cause) {
-  replica.unborn.reset();
+  replica.pending_create.reset();
   replica.unseen_since.reset();
   if (!replica.unwanted) {
     // The pod's phase follows its container a second later, and sidecars may need a while.
@@ -471,7 +471,7 @@ void KubernetesBackend::OnPod(const kube::Object& pod) {
     replica.unseen_since.reset();
     changed_.NotifyAll();
     if (replica.last.kind == Kind::kExited) return;  // the rest of its way out
-    replica.unborn.reset();
+    replica.pending_create.reset();
     const bool runs = life.kind == Kind::kRunning;
     const bool news = !replica.told_running || replica.last.node_lost != life.node_lost;
     if ((runs && news) || (life.kind == Kind::kExited && life.started && !replica.told_running)) {
@@ -522,7 +522,7 @@ void KubernetesBackend::OnPodGone(const kube::Object& pod) {
 void KubernetesBackend::OnSynced() {
   const MutexLock lock(mutex_);
   synced_ = true;
-  teller_.Tell({.kind = Kind::kSynced});
+  dispatcher_.Tell({.kind = Kind::kSynced});
 }
 
 }  // namespace edl::backend::kubernetes

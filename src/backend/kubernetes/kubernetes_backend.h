@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/event_dispatcher.h"
 #include "backend/kubernetes/pod_life.h"
 #include "backend/kubernetes/pod_log.h"
 #include "backend/kubernetes/pod_maker.h"
-#include "backend/teller.h"
 #include "base/mutex.h"
 #include "kube/client.h"
 #include "kube/connection.h"
@@ -63,9 +63,9 @@ class KubernetesBackend final : public Backend {
   Result<std::string> AddressOf(job::Role role, int index) override;
 
   // Deletes every pod of this master that still runs, and waits until each is gone or told to go,
-  // at most for `patience`. Names those that are neither. Pods that have ended stay, for their
+  // at most for `timeout`. Names those that are neither. Pods that have ended stay, for their
   // logs.
-  std::vector<std::string> EndAll(std::chrono::milliseconds patience);
+  std::vector<std::string> EndAll(std::chrono::milliseconds timeout);
 
  private:
   // A replica's pod, as the informer saw it last.
@@ -87,8 +87,8 @@ class KubernetesBackend final : public Backend {
     bool seen = false;  // its pod, by the informer
     bool told_running = false;
     bool acknowledged = false;
-    std::optional<job::ReplicaSpec> unborn;  // refused for now
-    Time create_at;                          // of an unborn one: the next try
+    std::optional<job::ReplicaSpec> pending_create;  // refused for now
+    Time create_at;                                  // of an pending_create one: the next try
     Duration create_wait = Duration::zero();
     std::optional<Time> unseen_since;  // created, and the informer has not seen it yet
   };
@@ -122,7 +122,7 @@ class KubernetesBackend final : public Backend {
   // When the next deletion is due, if one is.
   std::optional<Time> NextDeletion() const REQUIRES(mutex_);
   void RecreateServices(const std::stop_token& stop);
-  void TryUnbornAgain(const std::stop_token& stop);
+  void RetryCreates(const std::stop_token& stop);
   // A pod may come and go while nobody watches.
   void LookForUnseen(const std::stop_token& stop);
   kube::ObjectKey KeyOf(const std::string& name) const { return {maker_.name_space(), name}; }
@@ -132,7 +132,7 @@ class KubernetesBackend final : public Backend {
   kube::Client hasty_;
   const PodMaker maker_;
   const Options options_;
-  Teller teller_;
+  EventDispatcher dispatcher_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -76,7 +76,7 @@ class KubernetesBackendTest : public testing::Test {
 
   // Waits until `count` events were told that this is true of.
   void AwaitEvent(const std::function<bool(const job::ReplicaEvent&)>& wanted, int count = 1) {
-    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kTimeout;
     while (std::chrono::steady_clock::now() < deadline) {
       const auto events = recorder_.Events();
       if (std::count_if(events.begin(), events.end(), wanted) >= count) return;
@@ -109,7 +109,7 @@ class KubernetesBackendTest : public testing::Test {
 
   // The kubelet's word on the worker's pod, once it is there.
   void SetStatus(const std::string& status, const std::string& metadata = "{}") {
-    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kTimeout;
     while (!server_.Get(kube::kPods, kWorkerKey).ok()) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "no pod was created";
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -281,7 +281,7 @@ TEST_F(KubernetesBackendTest, KeepsPodsThatHaveEndedForTheirLogs) {
   ASSERT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
   ASSERT_EQ(backend_->Launch(Worker(1)), Ok());
 
-  EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
+  EXPECT_TRUE(backend_->EndAll(EventRecorder::kTimeout).empty());
 
   EXPECT_TRUE(server_.Get(kube::kPods, kWorkerKey).ok());
   EXPECT_EQ(server_.Get(kube::kPods, {"ml", Worker(1).name}).status().code(), Code::kNotFound);
@@ -291,7 +291,7 @@ TEST_F(KubernetesBackendTest, DeletesManyWithOneCall) {
   Start();
   LaunchAndRun(100);
 
-  EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
+  EXPECT_TRUE(backend_->EndAll(EventRecorder::kTimeout).empty());
 
   // On a slow machine it asks again before it has seen all of them go.
   EXPECT_GE(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods?"), 1);
@@ -306,7 +306,7 @@ TEST_F(KubernetesBackendTest, DeletesOneByOneWhereItMayNotDeleteManyAtOnce) {
   server_.Inject({.part = "DELETE /api/v1/namespaces/ml/pods?", .status = 403, .body = R"({
       "kind": "Status", "code": 403, "message": "pods is forbidden: cannot deletecollection"})"});
 
-  EXPECT_TRUE(backend_->EndAll(EventRecorder::kPatience).empty());
+  EXPECT_TRUE(backend_->EndAll(EventRecorder::kTimeout).empty());
 
   EXPECT_EQ(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods/"), kPods);
 }
@@ -396,7 +396,7 @@ TEST_F(KubernetesBackendTest, ShowsWhatUsersWriteToTheMastersPod) {
   server_.Put(kube::kPods, master);
 
   std::unique_lock lock(mutex);
-  EXPECT_TRUE(changed.wait_for(lock, EventRecorder::kPatience, [&] { return seen == "hello"; }));
+  EXPECT_TRUE(changed.wait_for(lock, EventRecorder::kTimeout, [&] { return seen == "hello"; }));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kGonePatience{90};
+constexpr std::chrono::seconds kGoneTimeout{90};
 constexpr std::chrono::milliseconds kGonePoll{200};
 
 // 128 bits in hexadecimal digits.
@@ -64,7 +64,8 @@ KubernetesJobs::KubernetesJobs(std::unique_ptr<kube::Connection> connection,
     : connection_(std::move(connection)),
       timing_(timing),
       name_space_(std::move(name_space)),
-      client_(*connection_, timing, {.tries = 4, .patience = std::chrono::milliseconds(10'000)}) {}
+      client_(*connection_, timing,
+              {.tries = 4, .retry_timeout = std::chrono::milliseconds(10'000)}) {}
 
 std::string KubernetesJobs::Where() const {
   return fmt::format("{} ({}), namespace {}", client_.config().server, client_.config().source,
@@ -123,7 +124,7 @@ Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {
   const kube::Object service = maker.MasterService(pod.AsOwner());
   Status served = client_.Create(kube::kServices, service).status();
   if (served.code() == Code::kAlreadyExists) {
-    // Of an earlier master: the garbage collector may not have come to it yet.
+    // It belongs to an earlier master, and the garbage collector has not removed it yet.
     EDL_RETURN_IF_ERROR(client_.Delete(kube::kServices, service.key()));
     served = client_.Create(kube::kServices, service).status();
   }
@@ -165,7 +166,7 @@ Status KubernetesJobs::Submit(const Submission& given) {
 }
 
 Status KubernetesJobs::AwaitGone(const kube::ObjectKey& master) {
-  const Time deadline = timing_.clock.Now() + kGonePatience;
+  const Time deadline = timing_.clock.Now() + kGoneTimeout;
   while (true) {
     const Status pod = client_.Get(kube::kPods, master).status();
     const Status service = client_.Get(kube::kServices, master).status();
@@ -175,7 +176,7 @@ Status KubernetesJobs::AwaitGone(const kube::ObjectKey& master) {
     }
     if (timing_.clock.Now() >= deadline) {
       return DeadlineExceeded("pod {} is still there after {} s; see `kubectl describe pod {}`",
-                              master, kGonePatience.count(), master.name);
+                              master, kGoneTimeout.count(), master.name);
     }
     (void)timing_.wait(kGonePoll, {});
   }
@@ -258,7 +259,7 @@ Status KubernetesJobs::Stop(const std::string& job, const std::string& reason) {
   // Without a master nobody else ends what it launched.
   if (!pod.ok() || !MasterLifeOf(*pod).running) return DeletePodsOf(job, Which::kRunning);
   if (kube::PodStateOf(*pod).phase == kube::PodPhase::kPending) {
-    return StopUnborn(job, *pod, reason);
+    return StopPendingCreates(job, *pod, reason);
   }
   return Annotate(job, kStopAnnotation, reason);
 }
@@ -289,8 +290,8 @@ Result<int> KubernetesJobs::CountRunningPods(const std::string& job) {
   return static_cast<int>(pods.items.size());
 }
 
-Status KubernetesJobs::StopUnborn(const std::string& job, const kube::Object& pod,
-                                  const std::string& reason) {
+Status KubernetesJobs::StopPendingCreates(const std::string& job, const kube::Object& pod,
+                                          const std::string& reason) {
   EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
   EDL_ASSIGN_OR_RETURN(const kube::Object map, client_.Get(kube::kConfigMaps, MasterKey(job)));
   // What cannot be read is not kept.

@@ -14,7 +14,7 @@ namespace edl::backend::kubernetes {
 // What users write to a master's pod, for its master to read.
 inline constexpr std::string_view kStopAnnotation = "elasticdl.org/stop";  // why
 inline constexpr std::string_view kNumWorkersAnnotation = "elasticdl.org/num-workers";
-// Of the status ConfigMap: why the master's pod was told to end, for when the pod is gone.
+// Annotation of the status ConfigMap: why the master's pod was told to end. It outlives the pod.
 inline constexpr std::string_view kInterruptedAnnotation = "elasticdl.org/interrupted";
 // Where a master shows its job: the key of a ConfigMap of the master's name.
 inline constexpr std::string_view kStatusKey = "status.json";
@@ -67,7 +67,8 @@ class KubernetesJobs final : public ClusterJobs {
   Status AwaitGone(const kube::ObjectKey& master);
   Status Annotate(const std::string& job, std::string_view name, const std::string& value);
   // A master that does not run yet obeys nobody.
-  Status StopUnborn(const std::string& job, const kube::Object& pod, const std::string& reason);
+  Status StopPendingCreates(const std::string& job, const kube::Object& pod,
+                            const std::string& reason);
 
   const std::unique_ptr<kube::Connection> connection_;
   const kube::Timing timing_;

@@ -27,7 +27,7 @@ constexpr int kMasterGroup = 65532;
 int GraceSeconds(job::Role role) { return role == job::Role::kWorker ? 1 : 5; }
 
 // "disk" is the original's word for what Kubernetes calls ephemeral-storage.
-json AmountsOf(const job::Resources& resources) {
+json ResourceListOf(const job::Resources& resources) {
   json out = json::object();
   for (const auto& [name, amount] : resources.amounts) {
     out[name == "disk" ? "ephemeral-storage" : name] = amount;
@@ -36,7 +36,8 @@ json AmountsOf(const job::Resources& resources) {
 }
 
 json ResourcesOf(const job::RoleResources& resources, int64_t memory_bytes) {
-  json out = {{"requests", AmountsOf(resources.request)}, {"limits", AmountsOf(resources.limit)}};
+  json out = {{"requests", ResourceListOf(resources.request)},
+              {"limits", ResourceListOf(resources.limit)}};
   // After it ran out of memory a replica gets more than its flags say.
   if (memory_bytes > resources.limit.memory_bytes && resources.limit.memory_bytes > 0) {
     out["requests"]["memory"] = out["limits"]["memory"] = std::to_string(memory_bytes);

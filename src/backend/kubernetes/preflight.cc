@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "backend/kubernetes/amounts.h"
+#include "backend/kubernetes/cluster_capacity.h"
 #include "backend/kubernetes/pod_maker.h"
 #include "backend/kubernetes/quota.h"
-#include "backend/kubernetes/room.h"
+#include "backend/kubernetes/resource_list.h"
 #include "job/cluster_options.h"
 #include "job/names.h"
 #include "job/role.h"
@@ -87,8 +87,8 @@ std::string CountOf(const PodGroup& group, int count) {
   return fmt::format("{} {}{}", count, job::NameOf(group.role), plural ? "s" : "");
 }
 
-Amounts AskedBy(const PodGroup& group) {
-  Amounts asked = RequestsOf(group.pod.fields());
+ResourceList AskedBy(const PodGroup& group) {
+  ResourceList asked = RequestsOf(group.pod.fields());
   asked.erase("pods");
   return asked;
 }
@@ -127,7 +127,7 @@ std::vector<Finding> Preflight::Run(Depth depth) {
   nodes_ = client_.List(kube::kNodes, "");
   CheckImages();
   CheckQuotas();
-  CheckRoom();
+  CheckCapacity();
   CheckAdmission();
   return std::move(findings_);
 }
@@ -203,7 +203,7 @@ Result<std::vector<std::string>> Preflight::Denied(std::span<const Act> acts,
                               .name_space = name_space_};
     EDL_ASSIGN_OR_RETURN(
         const kube::AccessAnswer answer,
-        account == nullptr ? client_.MayI(access) : client_.MayAccount(*account, access));
+        account == nullptr ? client_.CanI(access) : client_.CanAccount(*account, access));
     if (answer.allowed) continue;
     denied.push_back(fmt::format("{} {}{}{}", act.verb, act.resource.plural,
                                  act.subresource.empty() ? "" : "/", act.subresource));
@@ -329,7 +329,7 @@ void Preflight::CheckAdmission() {
 void Preflight::CheckAdmission(const std::string& what, const kube::Resource& resource,
                                const kube::Object& object) {
   kube::Object asked = object;
-  // Of an owner that is not there yet.
+  // The owner does not exist yet.
   asked.metadata().erase("ownerReferences");
   const Status taken = client_.CreateDryRun(resource, asked).status();
   if (taken.ok() || taken.code() == Code::kAlreadyExists) {
@@ -501,26 +501,26 @@ void Preflight::CheckQuotas() {
   if (quotas->items.empty()) AddOk("quota", "the namespace has none");
 }
 
-void Preflight::CheckRoom() {
+void Preflight::CheckCapacity() {
   if (!nodes_.ok()) return AddUnknown("room", nodes_.status().message());
   const Result<kube::ObjectList> pods = client_.List(kube::kPods, "");
-  Room room(nodes_->items, pods.ok() ? pods->items : std::vector<kube::Object>());
-  if (!FitAlone(room)) return;
+  ClusterCapacity capacity(nodes_->items, pods.ok() ? pods->items : std::vector<kube::Object>());
+  if (!FitAlone(capacity)) return;
   if (!pods.ok()) {
     return AddUnknown("room", "each replica fits on a node; what runs there now is not known: " +
                                   pods.status().message());
   }
-  FitTogether(room);
+  FitTogether(capacity);
 }
 
-bool Preflight::FitAlone(const Room& room) {
+bool Preflight::FitAlone(const ClusterCapacity& capacity) {
   bool fit = true;
   std::set<job::Role> seen;
   for (const PodGroup& group : groups_) {
-    if (room.FitsAlone(group.pod) || !seen.insert(group.role).second) continue;
+    if (capacity.FitsAlone(group.pod) || !seen.insert(group.role).second) continue;
     fit = false;
     const std::string_view role = job::NameOf(group.role);
-    if (room.CountNodesFor(group.pod) == 0) {
+    if (capacity.CountNodesFor(group.pod) == 0) {
       AddMissing(fmt::format("room for a {}", role),
                  fmt::format("none of the {} nodes takes it: each is not ready, cordoned, tainted "
                              "or not selected",
@@ -528,7 +528,7 @@ bool Preflight::FitAlone(const Room& room) {
                  "see `kubectl describe nodes`, and tolerate taints by --cluster_spec_json");
       continue;
     }
-    Amounts largest = room.LargestFor(group.pod);
+    ResourceList largest = capacity.LargestFor(group.pod);
     largest.erase("pods");
     AddMissing(fmt::format("room for a {}", role),
                fmt::format("it asks for {}, and the most that a node has is {}",
@@ -538,14 +538,14 @@ bool Preflight::FitAlone(const Room& room) {
   return fit;
 }
 
-void Preflight::FitTogether(Room& room) {
+void Preflight::FitTogether(ClusterCapacity& capacity) {
   int workers = 0;
   int workers_placed = 0;
   std::vector<std::string> left_out;
   for (const PodGroup& group : groups_) {
     const auto known = priorities_.find(kube::TextIn(SpecOf(group), "priorityClassName"));
     const int64_t priority = known == priorities_.end() ? 0 : known->second;
-    const int placed = room.Place(group.pod, priority, group.count);
+    const int placed = capacity.Place(group.pod, priority, group.count);
     if (group.role == job::Role::kWorker) {
       workers += group.count;
       workers_placed += placed;

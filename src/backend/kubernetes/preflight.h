@@ -14,7 +14,7 @@
 
 namespace edl::backend::kubernetes {
 
-class Room;
+class ClusterCapacity;
 
 // One thing that somebody must be allowed to do in the job's namespace.
 struct Act {
@@ -57,10 +57,10 @@ class Preflight {
   void CheckSecret(const std::string& name, const std::set<std::string>& keys, bool pulls);
   void CheckImages();
   void CheckQuotas();
-  void CheckRoom();
+  void CheckCapacity();
   // Each pod for itself, on a node that runs nothing else.
-  bool FitAlone(const Room& room);
-  void FitTogether(Room& room);
+  bool FitAlone(const ClusterCapacity& capacity);
+  void FitTogether(ClusterCapacity& capacity);
 
   // Which of `acts` the caller may not do. A failure is that of asking.
   Result<std::vector<std::string>> Denied(std::span<const Act> acts,
@@ -69,7 +69,7 @@ class Preflight {
   void AddOk(std::string what, std::string detail);
   Finding& AddMissing(std::string what, std::string detail, std::string fix);
   void AddUnknown(std::string what, std::string detail, std::string fix = "");
-  // Of an object that could not be read: it is not there, or nobody knows.
+  // Adds a finding for an object that could not be read: it does not exist, or this is unknown.
   void AddUnread(const std::string& what, const Status& why, const std::string& fix, bool blocks);
 
   kube::Client& client_;

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/kubernetes/amounts.h"
+#include "backend/kubernetes/resource_list.h"
 #include "kube/json_fields.h"
 
 namespace edl::backend::kubernetes {
@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 
 // What one pod takes, by the names that quotas have for it.
-Amounts TakenBy(const json& pod) {
-  Amounts out;
+ResourceList TakenBy(const json& pod) {
+  ResourceList out;
   for (const auto& [name, amount] : RequestsOf(pod)) {
     out[name] = amount;
     out[(name == "pods" ? "count/" : "requests.") + name] = amount;
@@ -41,8 +41,8 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
     finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.name_space(), quota.name());
     return finding;
   }
-  Amounts others;  // all but workers
-  Amounts worker;
+  ResourceList others;  // all but workers
+  ResourceList worker;
   int64_t workers = 0;
   for (const PodGroup& group : groups) {
     if (group.role == job::Role::kWorker) {
@@ -52,8 +52,8 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
       Add(others, TakenBy(group.pod.fields()), group.count);
     }
   }
-  const Amounts hard = AmountsIn(kube::FieldAt(quota.fields(), {"status", "hard"}));
-  const Amounts used = AmountsIn(kube::FieldAt(quota.fields(), {"status", "used"}));
+  const ResourceList hard = ResourceListIn(kube::FieldAt(quota.fields(), {"status", "hard"}));
+  const ResourceList used = ResourceListIn(kube::FieldAt(quota.fields(), {"status", "used"}));
   const int64_t least = TrainsWithoutWorkers(groups) ? 0 : std::min<int64_t>(workers, 1);
   int64_t fit = workers;
   for (const auto& [name, limit] : hard) {

@@ -21,8 +21,8 @@
 namespace edl::backend::local {
 namespace {
 
-constexpr std::chrono::seconds kStartPatience{60};
-constexpr std::chrono::seconds kAnswerPatience{10};
+constexpr std::chrono::seconds kStartTimeout{60};
+constexpr std::chrono::seconds kAnswerTimeout{10};
 
 // Blocks every signal for its life: neither the client's handlers nor its pending signals are the
 // new process's.
@@ -99,7 +99,7 @@ Result<std::string> ReadLine(int socket, LineReader& reader, std::chrono::millis
 // What the agent says of its start.
 Result<Message> AwaitStart(const Started& started) {
   LineReader reader;
-  Result<std::string> line = ReadLine(started.lifeline.get(), reader, kStartPatience);
+  Result<std::string> line = ReadLine(started.lifeline.get(), reader, kStartTimeout);
   if (!line.ok()) return std::move(line).status().Within("starting the agent");
   return ParseMessage(*line);
 }
@@ -203,7 +203,7 @@ Status ShutdownAgent(const std::filesystem::path& job_dir) {
   EDL_ASSIGN_OR_RETURN(const FileDescriptor connection, ConnectToAgent(job_dir));
   EDL_RETURN_IF_ERROR(SendOp(connection.get(), Op::kShutdown));
   LineReader reader;
-  EDL_ASSIGN_OR_RETURN(const std::string line, ReadLine(connection.get(), reader, kAnswerPatience));
+  EDL_ASSIGN_OR_RETURN(const std::string line, ReadLine(connection.get(), reader, kAnswerTimeout));
   EDL_ASSIGN_OR_RETURN(const Message reply, ParseMessage(line));
   return reply.status;
 }

@@ -170,9 +170,9 @@ Status Agent::Start(FileDescriptor outer_proc) {
   const std::string id = ProcessIdIn(outer_proc_);
   const auto seed = static_cast<uint32_t>(std::hash<std::string>()(options_.job_dir.string() + id));
   supervisor_.emplace(*loop_, clock_, options_,
-                      Surroundings{.outer_proc = outer_proc_.get(),
-                                   .open_files = open_files,
-                                   .agent_name = "elasticdl-" + id},
+                      Environment{.outer_proc = outer_proc_.get(),
+                                  .open_files = open_files,
+                                  .agent_name = "elasticdl-" + id},
                       PortPool(EphemeralPorts(), seed));
   server_.emplace(*loop_, *supervisor_,
                   options_.detach ? Attachment::kDetached : Attachment::kAttached);

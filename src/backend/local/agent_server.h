@@ -16,8 +16,8 @@ namespace edl::backend::local {
 // Whether the job goes on without its client.
 enum class Attachment { kAttached, kDetached };
 
-// The agent's door: takes requests from agent.sock and from the client that started the agent, and
-// hands them to the supervisor. Bad requests get an error, never more.
+// The agent's server: takes requests from agent.sock and from the client that started the agent,
+// and hands them to the supervisor. Bad requests get an error, never more.
 //
 // Confined to the agent's loop.
 class AgentServer {

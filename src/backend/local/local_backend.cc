@@ -22,7 +22,7 @@ LocalBackend::LocalBackend(std::filesystem::path job_dir, Options options, FileD
       options_(std::move(options)),
       socket_(std::move(socket)),
       reader_([this] { Read(); }),
-      teller_([this] { TellWatcher(); }) {}
+      dispatcher_([this] { TellWatcher(); }) {}
 
 LocalBackend::~LocalBackend() {
   {
@@ -32,7 +32,7 @@ LocalBackend::~LocalBackend() {
   }
   shutdown(socket_.get(), SHUT_RDWR);
   reader_.join();
-  teller_.join();
+  dispatcher_.join();
 }
 
 Status LocalBackend::Launch(const job::ReplicaSpec& spec) {

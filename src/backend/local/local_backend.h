@@ -73,7 +73,7 @@ class LocalBackend final : public Backend {
   bool ending_ GUARDED_BY(mutex_) = false;  // the destructor runs
 
   std::thread reader_;
-  std::thread teller_;  // apart from the reader, so that a watcher may call the backend
+  std::thread dispatcher_;  // apart from the reader, so that a watcher may call the backend
 };
 
 }  // namespace edl::backend::local

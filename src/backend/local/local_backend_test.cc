@@ -185,7 +185,7 @@ TEST_P(LocalBackendTest, LeavesNothingOfALaunchThatTimedOut) {
   ASSERT_TRUE(agent.ok()) << agent.status();
   kill(agent->process_id, SIGSTOP);
   // The signal is delivered when the agent is next scheduled.
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (!FindAgent(job().job_dir())->stopped) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     sched_yield();

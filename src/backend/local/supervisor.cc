@@ -20,8 +20,8 @@ using Kind = job::ReplicaEvent::Kind;
 
 constexpr int kFailedCode = 1;
 constexpr int kStoppedCode = 3;
-constexpr std::chrono::seconds kStartPatience{30};
-constexpr std::chrono::seconds kEndPatience{10};  // beyond all grace
+constexpr std::chrono::seconds kStartTimeout{30};
+constexpr std::chrono::seconds kEndTimeout{10};  // beyond all grace
 
 std::optional<CgroupPlace> OwnCgroup() {
   const Result<std::string> cgroup = ReadFile("/proc/self/cgroup");
@@ -64,7 +64,7 @@ Status CheckSpec(const job::ReplicaSpec& spec) {
 }  // namespace
 
 Supervisor::Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options,
-                       Surroundings surroundings, PortPool ports)
+                       Environment surroundings, PortPool ports)
     : loop_(loop),
       clock_(clock),
       options_(std::move(options)),
@@ -248,7 +248,7 @@ Status Supervisor::WatchMaster(ReplicaProcess process) {
 Status Supervisor::StartMaster() {
   if (options_.master_command.empty()) return InvalidArgument("the master has no command");
   EDL_ASSIGN_OR_RETURN(ReplicaProcess process, RunMaster());
-  const Result<ShimReport> report = process.Await(kStartPatience);
+  const Result<ShimReport> report = process.Await(kStartTimeout);
   if (!report.ok()) return report.status();
   if (report->kind == ShimReport::Kind::kNotStarted) {
     return StatusFromErrno(report->error,
@@ -361,7 +361,7 @@ void Supervisor::EndReplicas(int exit_code, const std::string& reason) {
     if (replica.process.has_value()) replica.process->Stop(options_.replica_grace);
   }
   // A process that the kernel cannot end must not keep the agent.
-  loop_.CallAfter(options_.replica_grace + kEndPatience, [this] { end_ = ending_; });
+  loop_.CallAfter(options_.replica_grace + kEndTimeout, [this] { end_ = ending_; });
   EndIfNothingIsLeft();
 }
 

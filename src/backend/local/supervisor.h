@@ -24,7 +24,7 @@
 namespace edl::backend::local {
 
 // What the supervisor needs to know of the process that it lives in.
-struct Surroundings {
+struct Environment {
   int outer_proc = -1;     // /proc of the users' PID namespace
   rlimit open_files{};     // as the client had it
   std::string agent_name;  // unique on this machine, names its cgroup
@@ -37,7 +37,7 @@ struct Surroundings {
 class Supervisor {
  public:
   // Loop and clock outlive it.
-  Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options, Surroundings surroundings,
+  Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options, Environment surroundings,
              PortPool ports);
 
   // Reserves the master's address, "127.0.0.1:PORT", and writes it to master.addr. Call it first.
@@ -95,7 +95,7 @@ class Supervisor {
   EventLoop& loop_;
   const Clock& clock_;
   const AgentOptions options_;
-  const Surroundings surroundings_;
+  const Environment surroundings_;
   PortPool ports_;
   MemoryCgroups cgroups_;
   Phase phase_ = Phase::kRunning;

@@ -14,7 +14,7 @@ std::function<void(const job::ReplicaEvent&)> EventRecorder::Watcher() {
 
 std::optional<job::ReplicaEvent> EventRecorder::Await(job::ReplicaEvent::Kind kind,
                                                       const std::string& name) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   const MutexLock lock(mutex_);
   while (true) {
     const auto found = std::find_if(events_.begin(), events_.end(), [&](const auto& event) {

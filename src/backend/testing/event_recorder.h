@@ -14,7 +14,7 @@ namespace edl::backend {
 class EventRecorder {
  public:
   // How long a wait may last before the test is told that nothing came.
-  static constexpr std::chrono::seconds kPatience{20};
+  static constexpr std::chrono::seconds kTimeout{20};
 
   // What to hand to Backend::Watch. The recorder must outlive the backend or the next Watch.
   std::function<void(const job::ReplicaEvent&)> Watcher();

@@ -383,7 +383,7 @@ TEST_P(KubeConformance, TakesADeadHoldersLease) {
 }
 
 TEST_P(KubeConformance, SaysWhetherWeMay) {
-  const auto may = client_.MayI(
+  const auto may = client_.CanI(
       {.verb = "create", .resource = kConfigMaps, .name_space = server_->name_space()});
   ASSERT_TRUE(may.ok()) << may.status();
   EXPECT_TRUE(may->allowed);
@@ -391,7 +391,7 @@ TEST_P(KubeConformance, SaysWhetherWeMay) {
 
 TEST_P(KubeConformance, SaysWhetherAnAccountMay) {
   const std::string& name_space = server_->name_space();
-  const auto may = client_.MayAccount(
+  const auto may = client_.CanAccount(
       {name_space, "default"},
       {.verb = "get", .resource = kSecrets, .name_space = name_space, .name = "none"});
   ASSERT_TRUE(may.ok()) << may.status();

@@ -105,8 +105,8 @@ void CoreFixture::LetPass(Duration time) {
     time -= step;
     clock_.Advance(step);
     core_->Advance(clock_.Now(), clock_.WallNow());
-    for (const Incarnation incarnation : beating_) {
-      core_->our_door().Beat(incarnation, Later<Done>().reply());
+    for (const Incarnation incarnation : alive_) {
+      core_->master_api().Heartbeat(incarnation, Later<Done>().reply());
     }
     Tick();
   }
@@ -175,30 +175,30 @@ job::DatasetView CoreFixture::Data(const std::string& name) const {
 
 Result<JoinReply> CoreFixture::TryJoin(const JoinRequest& request) {
   const Later<JoinReply> answer;
-  core_->our_door().Join(request, answer.reply());
+  core_->master_api().Join(request, answer.reply());
   Commit();
-  if (answer.result().ok()) beating_.insert(answer->incarnation);
+  if (answer.result().ok()) alive_.insert(answer->incarnation);
   return answer.result();
 }
 
-Status CoreFixture::Beat(Incarnation incarnation) {
+Status CoreFixture::Heartbeat(Incarnation incarnation) {
   const Later<Done> answer;
-  core_->our_door().Beat(incarnation, answer.reply());
+  core_->master_api().Heartbeat(incarnation, answer.reply());
   Commit();
   return answer.result().status();
 }
 
-Later<ExchangeReply> CoreFixture::Exchange(ExchangeRequest request) {
-  Later<ExchangeReply> answer;
+Later<ReportAndLeaseReply> CoreFixture::ReportAndLease(ReportAndLeaseRequest request) {
+  Later<ReportAndLeaseReply> answer;
   request.call = NextCall();
-  core_->our_door().Exchange(request, answer.reply());
+  core_->master_api().ReportAndLease(request, answer.reply());
   Commit();
   return answer;
 }
 
 CoreFixture::HeldFetch CoreFixture::Fetch(ReplicaRef replica, const std::string& dataset) {
   HeldFetch fetch{.call = NextCall()};
-  core_->old_door().Fetch(fetch.call, replica, dataset, fetch.answer.reply());
+  core_->compat_api().Fetch(fetch.call, replica, dataset, fetch.answer.reply());
   Commit();
   return fetch;
 }
@@ -210,7 +210,7 @@ LeasedShard CoreFixture::FetchShard(ReplicaRef replica, const std::string& datas
 }
 
 void CoreFixture::ReportTask(const LeasedShard& shard, const std::string& error) {
-  core_->old_door().ReportTask(shard.dataset, shard.task, error);
+  core_->compat_api().ReportTask(shard.dataset, shard.task, error);
   Commit();
 }
 
@@ -232,8 +232,8 @@ OurClient::OurClient(CoreFixture& master, ReplicaRef replica) : master_(master),
   incarnation_ = joined->incarnation;
 }
 
-Later<ExchangeReply> OurClient::Exchange(std::vector<ShardReport> reports, uint32_t at_most,
-                                         milliseconds wait) {
+Later<ReportAndLeaseReply> OurClient::ReportAndLease(std::vector<ShardReport> reports,
+                                                     uint32_t at_most, milliseconds wait) {
   last_ = {.incarnation = incarnation_,
            .number = number_ + 1,
            .received = number_,
@@ -242,21 +242,21 @@ Later<ExchangeReply> OurClient::Exchange(std::vector<ShardReport> reports, uint3
            .lease_at_most = at_most,
            .wait = wait};
   ++number_;
-  return master_.Exchange(last_);
+  return master_.ReportAndLease(last_);
 }
 
-Later<ExchangeReply> OurClient::Repeat() { return master_.Exchange(last_); }
+Later<ReportAndLeaseReply> OurClient::Repeat() { return master_.ReportAndLease(last_); }
 
 std::vector<LeasedShard> OurClient::LeaseMany(uint32_t at_most) {
-  const Later<ExchangeReply> answer = Ask(at_most);
+  const Later<ReportAndLeaseReply> answer = Ask(at_most);
   CHECK(answer.answered() && answer.result().ok() && answer->answer == Answer::kShards,
         "{} gets no shard", NameOf(replica_));
   return answer->shards;
 }
 
 Verdict OurClient::Report(const LeasedShard& shard, Outcome outcome, const std::string& error) {
-  const Later<ExchangeReply> answer =
-      Exchange({{.lease = shard.lease, .outcome = outcome, .error = error}}, 0);
+  const Later<ReportAndLeaseReply> answer =
+      ReportAndLease({{.lease = shard.lease, .outcome = outcome, .error = error}}, 0);
   CHECK(answer.answered() && answer.result().ok() && answer->verdicts.size() == 1,
         "a report of {} gets no verdict", NameOf(replica_));
   return answer->verdicts.front();

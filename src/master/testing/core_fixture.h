@@ -74,7 +74,7 @@ class CoreFixture {
   // every held call. Synced again unless `synced` is false.
   void CrashAndReload(bool synced = true);
 
-  // Time passes with the loop at work, all live clients beating.
+  // Time passes with the loop at work, all live clients sending heartbeats.
   void LetPass(Duration time);
   // Time passes while the loop stands still.
   void Stall(Duration time);
@@ -83,16 +83,16 @@ class CoreFixture {
   // What the master shows of `name`.
   job::DatasetView Data(const std::string& name = kData) const;
 
-  // At our door.
+  // At our API.
   Result<JoinReply> TryJoin(const JoinRequest& request);
-  Status Beat(Incarnation incarnation);
+  Status Heartbeat(Incarnation incarnation);
   // A client that says nothing any more; its process may still be there.
-  void FallSilent(Incarnation incarnation) { beating_.erase(incarnation); }
-  void BeatFromNowOn(Incarnation incarnation) { beating_.insert(incarnation); }
-  Later<ExchangeReply> Exchange(ExchangeRequest request);
+  void FallSilent(Incarnation incarnation) { alive_.erase(incarnation); }
+  void SendHeartbeatsFromNowOn(Incarnation incarnation) { alive_.insert(incarnation); }
+  Later<ReportAndLeaseReply> ReportAndLease(ReportAndLeaseRequest request);
   uint64_t NextCall() { return next_call_++; }
 
-  // At the old door.
+  // At the compatibility API.
   struct HeldFetch {
     uint64_t call = 0;
     Later<std::optional<LeasedShard>> answer;
@@ -133,30 +133,30 @@ class CoreFixture {
   FakeClock clock_;
   Ledger ledger_;
   std::unique_ptr<Core> core_;
-  std::set<Incarnation> beating_;
+  std::set<Incarnation> alive_;
   uint64_t next_call_ = 1;
   std::vector<LaunchCommand> launches_;
   std::vector<std::string> stops_;
   std::vector<std::string> acknowledged_;
 };
 
-// A well-behaved client at our door: it numbers its calls and says which answers arrived.
+// A well-behaved client at our API: it numbers its calls and says which answers arrived.
 class OurClient {
  public:
   OurClient(CoreFixture& master, ReplicaRef replica);
 
   // The next call: reports, and asks for `at_most` shards of kData.
-  Later<ExchangeReply> Exchange(std::vector<ShardReport> reports, uint32_t at_most = 1,
-                                milliseconds wait = std::chrono::hours(1));
+  Later<ReportAndLeaseReply> ReportAndLease(std::vector<ShardReport> reports, uint32_t at_most = 1,
+                                            milliseconds wait = std::chrono::hours(1));
   // The last call once more, as after a lost connection.
-  Later<ExchangeReply> Repeat();
+  Later<ReportAndLeaseReply> Repeat();
 
-  Later<ExchangeReply> Ask(uint32_t at_most = 1) { return Exchange({}, at_most); }
+  Later<ReportAndLeaseReply> Ask(uint32_t at_most = 1) { return ReportAndLease({}, at_most); }
   // Must be answered with shards at once.
   std::vector<LeasedShard> LeaseMany(uint32_t at_most);
   LeasedShard Lease() { return LeaseMany(1).front(); }
   // Says that all answers so far have arrived.
-  void Acknowledge() { Exchange({}, 0); }
+  void Acknowledge() { ReportAndLease({}, 0); }
   Verdict Report(const LeasedShard& shard, Outcome outcome = Outcome::kDone,
                  const std::string& error = "");
 
@@ -169,7 +169,7 @@ class OurClient {
   CoreFixture& master_;
   const ReplicaRef replica_;
   Incarnation incarnation_;
-  ExchangeRequest last_;
+  ReportAndLeaseRequest last_;
   uint64_t number_ = 0;
 };
 

@@ -118,10 +118,10 @@ grpc::Status CallWith(const std::string& request, const std::shared_ptr<grpc::Ch
   return status;
 }
 
-std::unique_ptr<grpc::ClientContext> NewContext(std::chrono::milliseconds patience,
+std::unique_ptr<grpc::ClientContext> NewContext(std::chrono::milliseconds timeout,
                                                 const std::string& token) {
   auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(std::chrono::system_clock::now() + patience);
+  context->set_deadline(std::chrono::system_clock::now() + timeout);
   context->AddMetadata("authorization", "Bearer " + token);
   return context;
 }

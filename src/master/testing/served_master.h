@@ -62,7 +62,7 @@ grpc::Status CallWith(const std::string& request, const std::shared_ptr<grpc::Ch
 
 // A context with the token, and a deadline after which a test has failed.
 std::unique_ptr<grpc::ClientContext> NewContext(
-    std::chrono::milliseconds patience = std::chrono::seconds(60),
+    std::chrono::milliseconds timeout = std::chrono::seconds(60),
     const std::string& token = ServedMaster::kToken);
 
 }  // namespace edl::master

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// At the old door some things are noticed only after many minutes.
+// At the compatibility API some things are noticed only after many minutes.
 constexpr seconds kGiveUpAfter{7200};
 constexpr seconds kGiveUpServersAfter{1200};
 
@@ -53,11 +53,11 @@ void SimulatedJob::AddServers() {
     spec_.ps_lanes = static_cast<int64_t>(layout.lanes);
   };
   servers_.emplace(plan_, mutant_, time_, result_,
-                   SimulatedServers::Surroundings{tell, resume_with});
-  hands_.emplace(plan_, mutant_, *servers_, time_, result_,
-                 SimulatedHands::Master{
-                     .life = [this] { return core_ == nullptr ? 0 : master_life_; },
-                     .run = [this](const std::function<void(Core&)>& work) { AtMaster(work); }});
+                   SimulatedServers::Environment{tell, resume_with});
+  launcher_.emplace(plan_, mutant_, *servers_, time_, result_,
+                    SimulatedPsController::Master{
+                        .life = [this] { return core_ == nullptr ? 0 : master_life_; },
+                        .run = [this](const std::function<void(Core&)>& work) { AtMaster(work); }});
   trainer_.emplace(plan_, mutant_, *servers_, time_, result_);
   servers_->BeginMoves();
 }
@@ -86,7 +86,7 @@ void SimulatedJob::StartMaster() {
   Step();
   // Workers notice their broken connection and come again.
   for (const auto& [name, worker] : workers_) {
-    if (!worker->alive || worker->old_door || worker->incarnation.value() == 0) continue;
+    if (!worker->alive || worker->compat_api || worker->incarnation.value() == 0) continue;
     AtWorker(worker, Between(10, 800), [this, worker = worker] { Join(worker); });
   }
 }
@@ -99,7 +99,7 @@ void SimulatedJob::CrashMaster() {
   ledger_->Rollback();
   core_.reset();
   ++master_life_;
-  // Held calls of the old door end with an error.
+  // Held calls of the compatibility API end with an error.
   for (const auto& [name, worker] : workers_) {
     if (worker->alive && worker->registering) {
       AtWorker(worker, Between(1, 20), [this, worker = worker] { OnRegisterError(worker); });
@@ -159,9 +159,9 @@ void SimulatedJob::Step() {
   for (const Command& command : core_->TakeCommands()) {
     At(Between(1, 50), [this, command] { Carry(command); });
   }
-  if (!hands_) return;
-  hands_->CheckNewest(*core_);
-  hands_->Do(core_->TakeServerCommands());
+  if (!launcher_) return;
+  launcher_->CheckNewest(*core_);
+  launcher_->Do(core_->TakeServerCommands());
 }
 
 void SimulatedJob::Tick() {
@@ -242,7 +242,7 @@ void SimulatedJob::Launch(const LaunchCommand& command) {
   auto worker = std::make_shared<Worker>();
   worker->name = command.name;
   worker->replica = command.replica;
-  worker->old_door = plan_.old_door_mixed && command.replica.id % 2 == 1;
+  worker->compat_api = plan_.compat_api_mixed && command.replica.id % 2 == 1;
   worker->buffer = static_cast<size_t>(Between(0, 3).count());
   if (servers_) worker->buffer = 0;
   workers_[command.name] = worker;
@@ -271,7 +271,7 @@ void SimulatedJob::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
 // To a master that does not reclaim, the dead are as good as alive.
 void SimulatedJob::Mourn(const WorkerPtr& worker) {
   AtMaster([worker](Core& core) {
-    core.our_door().Beat(worker->incarnation, [](const Result<Done>&) {});
+    core.master_api().Heartbeat(worker->incarnation, [](const Result<Done>&) {});
   });
   At(seconds(1), [this, worker] { Mourn(worker); });
 }
@@ -331,7 +331,7 @@ void SimulatedJob::CheckEnd() {
       }
     }
   }
-  if (hands_) hands_->CheckAll(*core_);
+  if (launcher_) launcher_->CheckAll(*core_);
 }
 
 }  // namespace edl::master

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "master/core.h"
-#include "master/testing/simulated_hands.h"
+#include "master/testing/simulated_ps_controller.h"
 #include "master/testing/simulated_servers.h"
 #include "master/testing/simulated_trainer.h"
 #include "master/testing/simulation.h"
@@ -38,7 +38,7 @@ class SimulatedJob {
   struct Worker {
     std::string name;
     ReplicaRef replica;
-    bool old_door = false;
+    bool compat_api = false;
     bool alive = true;
     Time frozen_until;
     Time cut_off_until;  // from the master
@@ -47,9 +47,9 @@ class SimulatedJob {
     uint64_t received = 0;
     uint64_t watch = 0;
     uint64_t join_try = 0;
-    std::optional<ExchangeRequest> open_call;  // not answered yet
-    std::vector<LeasedShard> trained;          // in order, not reported yet
-    std::vector<LeasedShard> in_hand;          // leased, being trained
+    std::optional<ReportAndLeaseRequest> open_call;  // not answered yet
+    std::vector<LeasedShard> trained;                // in order, not reported yet
+    std::vector<LeasedShard> in_hand;                // leased, being trained
     // With parameter servers:
     bool training = false;               // is at it
     std::vector<LeasedShard> reported;   // by the open call
@@ -60,7 +60,7 @@ class SimulatedJob {
     size_t buffer = 0;  // how many it cannot report before the end
     bool ended = false;
     bool leaving = false;
-    // At the old door: such a call is with the master, by its number; 0: none.
+    // At the compatibility API: such a call is with the master, by its number; 0: none.
     bool registering = false;
     uint64_t fetching = 0;
     uint64_t reporting = 0;
@@ -108,17 +108,18 @@ class SimulatedJob {
   void Join(const WorkerPtr& worker);
   void OnJoined(const WorkerPtr& worker, const JoinRequest& request, const JoinReply& reply);
   // The master counts no lease as the worker's that the worker does not know of.
-  void CheckNoOrphans(const Worker& worker, const ExchangeReply& reply);
-  void Beat(const WorkerPtr& worker);
+  void CheckNoOrphans(const Worker& worker, const ReportAndLeaseReply& reply);
+  void Heartbeat(const WorkerPtr& worker);
   void Ask(const WorkerPtr& worker);
-  void SendExchange(const WorkerPtr& worker, uint64_t number);
-  void DeliverExchange(const WorkerPtr& worker, const ExchangeRequest& request);
-  void OnExchange(const WorkerPtr& worker, uint64_t number, const Result<ExchangeReply>& reply);
+  void SendReportAndLease(const WorkerPtr& worker, uint64_t number);
+  void DeliverReportAndLease(const WorkerPtr& worker, const ReportAndLeaseRequest& request);
+  void OnReportAndLease(const WorkerPtr& worker, uint64_t number,
+                        const Result<ReportAndLeaseReply>& reply);
   void Fetch(const WorkerPtr& worker);
   void OnFetched(const WorkerPtr& worker, uint64_t call, const std::optional<LeasedShard>& shard);
   void OnFetchError(const WorkerPtr& worker, uint64_t call);
   // Reports all but the last `keep` that were trained.
-  void ReportOldDoor(const WorkerPtr& worker, size_t keep, std::function<void()> then);
+  void ReportCompatApi(const WorkerPtr& worker, size_t keep, std::function<void()> then);
   void Train(const WorkerPtr& worker, const LeasedShard& shard);
   void Push(const WorkerPtr& worker, const LeasedShard& shard);  // the same, to servers
   void NextFaults(const WorkerPtr& worker);
@@ -140,7 +141,7 @@ class SimulatedJob {
 
   std::map<std::string, WorkerPtr> workers_;
   std::optional<SimulatedServers> servers_;
-  std::optional<SimulatedHands> hands_;
+  std::optional<SimulatedPsController> launcher_;
   std::optional<SimulatedTrainer> trainer_;
   std::map<std::string, job::ReplicaEvent> exits_;  // until acknowledged
   std::map<ShardKey, int> trainings_;               // how often each shard was wholly trained

@@ -1,4 +1,4 @@
-// The workers of a simulated job, at both doors.
+// The workers of a simulated job, of both APIs.
 
 #include <algorithm>
 #include <utility>
@@ -46,7 +46,7 @@ void SimulatedJob::NextFaults(const WorkerPtr& worker) {
 }
 
 void SimulatedJob::Begin(const WorkerPtr& worker) {
-  if (!worker->old_door) {
+  if (!worker->compat_api) {
     Join(worker);
     return;
   }
@@ -100,7 +100,7 @@ void SimulatedJob::Join(const WorkerPtr& worker) {
   const bool lost = Lose();
   const uint64_t attempt = ++worker->join_try;
   const auto join = [this, worker, request, lost, attempt](Core& core) {
-    core.our_door().Join(
+    core.master_api().Join(
         request, [this, worker, request, lost, attempt](const Result<JoinReply>& reply) {
           if (lost || !reply.ok()) return;
           AtWorker(worker, Between(1, 30), [this, worker, request, reply, attempt] {
@@ -137,42 +137,42 @@ void SimulatedJob::OnJoined(const WorkerPtr& worker, const JoinRequest& request,
   const uint64_t watch = worker->watch;
   AtMaster([this, worker, watch](Core& core) {
     const Status watching =
-        core.our_door().Watch(worker->incarnation, watch, [](const Membership&) {});
+        core.master_api().Watch(worker->incarnation, watch, [](const Membership&) {});
     if (!watching.ok()) AtWorker(worker, milliseconds(200), [this, worker] { Join(worker); });
   });
   if (first) {
     Register(worker);
-    Beat(worker);
+    Heartbeat(worker);
   }
   if (worker->open_call) {
-    SendExchange(worker, worker->open_call->number);
+    SendReportAndLease(worker, worker->open_call->number);
   } else if (worker->in_hand.empty() && !worker->training) {
     Ask(worker);
   }
 }
 
-void SimulatedJob::Beat(const WorkerPtr& worker) {
+void SimulatedJob::Heartbeat(const WorkerPtr& worker) {
   const bool lost = Lose() || CutOff(*worker);
   if (!lost) {
     AtMaster([this, worker](Core& core) {
-      core.our_door().Beat(worker->incarnation, [this, worker](const Result<Done>& done) {
+      core.master_api().Heartbeat(worker->incarnation, [this, worker](const Result<Done>& done) {
         if (done.status().code() == Code::kAborted) {
           AtWorker(worker, Between(1, 20), [this, worker] { Join(worker); });
         }
       });
     });
   }
-  AtWorker(worker, seconds(1), [this, worker] { Beat(worker); });
+  AtWorker(worker, seconds(1), [this, worker] { Heartbeat(worker); });
 }
 
 void SimulatedJob::Ask(const WorkerPtr& worker) {
   if (worker->open_call || worker->leaving) return;
-  ExchangeRequest request{.incarnation = worker->incarnation,
-                          .number = worker->next_number++,
-                          .received = worker->received,
-                          .dataset = Plan::kDataset,
-                          .lease_at_most = static_cast<uint32_t>(Between(1, 3).count()),
-                          .wait = milliseconds(8000)};
+  ReportAndLeaseRequest request{.incarnation = worker->incarnation,
+                                .number = worker->next_number++,
+                                .received = worker->received,
+                                .dataset = Plan::kDataset,
+                                .lease_at_most = static_cast<uint32_t>(Between(1, 3).count()),
+                                .wait = milliseconds(8000)};
   const size_t keep = worker->ended ? 0 : worker->buffer;
   worker->reported.clear();
   while (worker->trained.size() > keep) {
@@ -183,47 +183,51 @@ void SimulatedJob::Ask(const WorkerPtr& worker) {
   }
   if (worker->ended) request.lease_at_most = 0;
   worker->open_call = request;
-  SendExchange(worker, request.number);
+  SendReportAndLease(worker, request.number);
 }
 
-void SimulatedJob::SendExchange(const WorkerPtr& worker, uint64_t number) {
+void SimulatedJob::SendReportAndLease(const WorkerPtr& worker, uint64_t number) {
   if (!worker->open_call || worker->open_call->number != number) return;
-  ExchangeRequest request = *worker->open_call;
+  ReportAndLeaseRequest request = *worker->open_call;
   const int times = Faulty() && Chance() < plan_.repeat ? 2 : 1;
   for (int i = 0; i < times; ++i) {
     if (Lose() || CutOff(*worker)) continue;
-    At(Between(1, 60), [this, worker, request] { DeliverExchange(worker, request); });
+    At(Between(1, 60), [this, worker, request] { DeliverReportAndLease(worker, request); });
   }
-  AtWorker(worker, milliseconds(12000), [this, worker, number] { SendExchange(worker, number); });
+  AtWorker(worker, milliseconds(12000),
+           [this, worker, number] { SendReportAndLease(worker, number); });
 }
 
-void SimulatedJob::DeliverExchange(const WorkerPtr& worker, const ExchangeRequest& sent) {
+void SimulatedJob::DeliverReportAndLease(const WorkerPtr& worker,
+                                         const ReportAndLeaseRequest& sent) {
   AtMaster([this, worker, sent](Core& core) {
-    ExchangeRequest request = sent;
+    ReportAndLeaseRequest request = sent;
     request.call = ++calls_;
     if (mutant_ == Mutant::kNoDeduplication) {
       request.number = 1'000'000 + calls_;
       request.received = 0;
     }
-    core.our_door().Exchange(request, [this, worker, sent](const Result<ExchangeReply>& reply) {
-      if (Lose() || CutOff(*worker)) return;
-      AtWorker(worker, Between(1, 60), [this, worker, sent, reply] {
-        // A reply belongs to its call; one of an incarnation that was given up has no caller.
-        if (worker->incarnation == sent.incarnation) OnExchange(worker, sent.number, reply);
-      });
-    });
+    core.master_api().ReportAndLease(
+        request, [this, worker, sent](const Result<ReportAndLeaseReply>& reply) {
+          if (Lose() || CutOff(*worker)) return;
+          AtWorker(worker, Between(1, 60), [this, worker, sent, reply] {
+            // A reply belongs to its call; one of an incarnation that was given up has no caller.
+            if (worker->incarnation == sent.incarnation)
+              OnReportAndLease(worker, sent.number, reply);
+          });
+        });
   });
 }
 
-void SimulatedJob::OnExchange(const WorkerPtr& worker, uint64_t number,
-                              const Result<ExchangeReply>& reply) {
+void SimulatedJob::OnReportAndLease(const WorkerPtr& worker, uint64_t number,
+                                    const Result<ReportAndLeaseReply>& reply) {
   if (!worker->open_call || worker->open_call->number != number) return;
   if (!reply.ok()) {
     if (reply.status().code() == Code::kAborted) {
       // What the call reported is lost with it, if it did not arrive before.
       AtWorker(worker, Between(1, 20), [this, worker] { Join(worker); });
     } else if (reply.status().code() != Code::kInvalidArgument) {
-      Fail("an Exchange was refused: " + reply.status().ToString());
+      Fail("a ReportAndLease was refused: " + reply.status().ToString());
     }
     return;
   }
@@ -256,7 +260,7 @@ void SimulatedJob::OnExchange(const WorkerPtr& worker, uint64_t number,
   Train(worker, worker->in_hand.front());
 }
 
-void SimulatedJob::CheckNoOrphans(const Worker& worker, const ExchangeReply& reply) {
+void SimulatedJob::CheckNoOrphans(const Worker& worker, const ReportAndLeaseReply& reply) {
   if (core_ == nullptr) return;
   std::set<LeaseId> known;
   for (const auto* list : {&worker.trained, &worker.in_hand, &worker.reported, &reply.shards}) {
@@ -312,8 +316,8 @@ void SimulatedJob::Train(const WorkerPtr& worker, const LeasedShard& shard) {
     }
     if (!worker->in_hand.empty()) {
       Train(worker, worker->in_hand.front());
-    } else if (worker->old_door) {
-      ReportOldDoor(worker, worker->buffer, [this, worker] { Fetch(worker); });
+    } else if (worker->compat_api) {
+      ReportCompatApi(worker, worker->buffer, [this, worker] { Fetch(worker); });
     } else {
       Ask(worker);
     }
@@ -334,7 +338,7 @@ void SimulatedJob::Fetch(const WorkerPtr& worker) {
   const bool lost = !plan_.quits_on_error && dataset != nullptr && dataset->HasMore() &&
                     dataset->row().leftover_at < 0 && Lose();
   AtMaster([this, worker, call, life, lost](Core& core) {
-    core.old_door().Fetch(
+    core.compat_api().Fetch(
         call, worker->replica, Plan::kDataset,
         [this, worker, call, life, lost](const Result<std::optional<LeasedShard>>& shard) {
           time_.Note("{} fetch: {}{}{}", worker->name,
@@ -374,14 +378,15 @@ void SimulatedJob::OnFetched(const WorkerPtr& worker, uint64_t call,
   }
   worker->ended = true;
   worker->leaving = true;
-  ReportOldDoor(worker, 0, [this, worker] {
+  ReportCompatApi(worker, 0, [this, worker] {
     AtWorker(worker, Between(1, 200),
              [this, worker] { Exit(worker, job::ExitCause::Kind::kSucceeded); });
   });
 }
 
 // A published client reports in order and waits for each answer; what broke is sent again.
-void SimulatedJob::ReportOldDoor(const WorkerPtr& worker, size_t keep, std::function<void()> then) {
+void SimulatedJob::ReportCompatApi(const WorkerPtr& worker, size_t keep,
+                                   std::function<void()> then) {
   if (worker->trained.size() <= keep) {
     then();
     return;
@@ -390,7 +395,7 @@ void SimulatedJob::ReportOldDoor(const WorkerPtr& worker, size_t keep, std::func
   const uint64_t call = ++calls_;
   worker->reporting = call;
   const auto again = [this, worker, keep, then, call] {
-    if (worker->reporting == call) ReportOldDoor(worker, keep, then);
+    if (worker->reporting == call) ReportCompatApi(worker, keep, then);
   };
   worker->report_broke = again;
   if (core_ == nullptr) {
@@ -399,13 +404,13 @@ void SimulatedJob::ReportOldDoor(const WorkerPtr& worker, size_t keep, std::func
   }
   time_.Note("{} reports task {}", worker->name, shard.task);
   AtMaster([this, worker, keep, then, call, shard](Core& core) {
-    core.old_door().ReportTask(Plan::kDataset, shard.task, "");
+    core.compat_api().ReportTask(Plan::kDataset, shard.task, "");
     core.outbox().Add([this, worker, keep, then, call] {
       AtWorker(worker, Between(1, 5), [this, worker, keep, then, call] {
         if (worker->reporting != call) return;  // the connection broke before
         worker->reporting = 0;
         worker->trained.erase(worker->trained.begin());
-        ReportOldDoor(worker, keep, then);
+        ReportCompatApi(worker, keep, then);
       });
     });
   });

@@ -6,7 +6,7 @@
 namespace edl::master {
 namespace {
 
-// Of pushes that are too old for a synchronous round.
+// Share of pushes that are too old for a synchronous round.
 constexpr double kStaleRate = 0.004;
 
 size_t FirstOf(size_t place, size_t lanes) {
@@ -27,7 +27,7 @@ SimulatedLane::SimulatedLane(size_t place, size_t lanes, const SimulatedBatches&
 }
 
 void SimulatedLane::Clear() {
-  marks_ = std::make_unique<ps::Marks>(static_cast<wire::Bucket>(first_), end_);
+  watermarks_ = std::make_unique<ps::Watermarks>(static_cast<wire::Bucket>(first_), end_);
   buckets_.assign(end_ - first_, {});
   empty_ = true;
 }
@@ -43,7 +43,7 @@ void SimulatedLane::Open(uint64_t lease, const wire::ShardKey& shard,
     return;
   }
   empty_ = false;
-  const Result<uint64_t> mark = marks_->Open(lease, shard);
+  const Result<uint64_t> mark = watermarks_->Open(lease, shard);
   if (mark.ok()) {
     answer(wire::OpenAnswer{.mark = *mark, .ps_epoch = ps_epoch_});
   } else {
@@ -60,23 +60,23 @@ void SimulatedLane::Push(uint64_t lease, const wire::ShardKey& shard, uint64_t b
     return;
   }
   if (time_.Chance() < kStaleRate) {
-    const ps::Marks::Verdict seen = marks_->Look(lease, shard, batch);
-    if (seen.outcome == ps::Marks::Outcome::kApplied) {
+    const ps::Watermarks::BatchCheck seen = watermarks_->Peek(lease, shard, batch);
+    if (seen.outcome == ps::Watermarks::Outcome::kApplied) {
       ++sums_.stale;
-      answer({.outcome = ps::Marks::Outcome::kStale, .mark = seen.mark});
+      answer({.outcome = ps::Watermarks::Outcome::kStale, .mark = seen.mark});
       return;
     }
   }
-  ps::Marks::Verdict verdict = marks_->Count(lease, shard, batch);
-  if (mutant_ == Mutant::kNoMarks && verdict.outcome == ps::Marks::Outcome::kAlready) {
-    verdict.outcome = ps::Marks::Outcome::kApplied;
+  ps::Watermarks::BatchCheck verdict = watermarks_->Count(lease, shard, batch);
+  if (mutant_ == Mutant::kNoWatermarks && verdict.outcome == ps::Watermarks::Outcome::kAlready) {
+    verdict.outcome = ps::Watermarks::Outcome::kApplied;
   }
-  if (verdict.outcome == ps::Marks::Outcome::kApplied) Apply(shard, batch, verdict);
+  if (verdict.outcome == ps::Watermarks::Outcome::kApplied) Apply(shard, batch, verdict);
   answer({.outcome = verdict.outcome, .mark = verdict.mark});
 }
 
 void SimulatedLane::Apply(const wire::ShardKey& shard, uint64_t batch,
-                          const ps::Marks::Verdict& verdict) {
+                          const ps::Watermarks::BatchCheck& verdict) {
   if (verdict.lacked.has_value()) ++sums_.partly_applied;
   const size_t number = batches_.NumberOf(shard.generation, shard.epoch, shard.ordinal, batch);
   for (size_t i = 0; i < buckets_.size(); ++i) {
@@ -99,7 +99,7 @@ Status SimulatedLane::Restore(uint64_t ps_epoch, const std::vector<SimulatedPart
   if (!serves_) Clear();
   if (!empty_) return FailedPrecondition("this lane has parameters already");
   for (const SimulatedPart& part : parts) Take(part);
-  marks_->Settle();
+  watermarks_->Settle();
   return Ok();
 }
 
@@ -110,8 +110,8 @@ void SimulatedLane::Take(const SimulatedPart& part) {
   }
   empty_ = false;
   if (mutant_ == Mutant::kRestoresNoMarks) return;
-  marks_->RaiseFloor(part.floor);
-  for (const ps::Marks::Entry& entry : part.marks) marks_->Restore(entry);
+  watermarks_->RaiseFloor(part.floor);
+  for (const ps::Watermarks::Entry& entry : part.marks) watermarks_->Restore(entry);
 }
 
 Status SimulatedLane::Serve(const ServeAll& serve) {
@@ -122,8 +122,8 @@ Status SimulatedLane::Serve(const ServeAll& serve) {
   if (mutant_ == Mutant::kDropsUnfenced) {
     DropUnfenced(serve.covered);
   } else {
-    marks_->RaiseFloor(serve.floor);
-    marks_->Drop(serve.covered);
+    watermarks_->RaiseFloor(serve.floor);
+    watermarks_->Drop(serve.covered);
   }
   ps_epoch_ = std::max(ps_epoch_, serve.ps_epoch);
   serves_ = true;
@@ -134,22 +134,24 @@ Status SimulatedLane::Serve(const ServeAll& serve) {
 }
 
 void SimulatedLane::DropUnfenced(const job::ShardSet& covered) {
-  const std::vector<ps::Marks::Entry> entries = marks_->Entries();
-  const uint64_t floor = marks_->floor();
-  marks_ = std::make_unique<ps::Marks>(static_cast<wire::Bucket>(first_), end_);
-  marks_->RaiseFloor(floor);
-  for (const ps::Marks::Entry& entry : entries) {
+  const std::vector<ps::Watermarks::Entry> entries = watermarks_->Entries();
+  const uint64_t floor = watermarks_->floor();
+  watermarks_ = std::make_unique<ps::Watermarks>(static_cast<wire::Bucket>(first_), end_);
+  watermarks_->RaiseFloor(floor);
+  for (const ps::Watermarks::Entry& entry : entries) {
     if (!covered.Contains(static_cast<int64_t>(entry.shard.dataset), entry.shard.generation,
                           entry.shard.epoch, entry.shard.ordinal)) {
-      marks_->Restore(entry);
+      watermarks_->Restore(entry);
     }
   }
-  marks_->Settle();
+  watermarks_->Settle();
 }
 
 SimulatedPart SimulatedLane::Content() const {
-  return {
-      .first = first_, .buckets = buckets_, .floor = marks_->floor(), .marks = marks_->Entries()};
+  return {.first = first_,
+          .buckets = buckets_,
+          .floor = watermarks_->floor(),
+          .marks = watermarks_->Entries()};
 }
 
 Result<SimulatedPart> SimulatedLane::Cut() {

@@ -10,7 +10,7 @@
 #include "master/parameter_keeper.h"
 #include "master/testing/simulation.h"
 #include "master/testing/virtual_time.h"
-#include "ps/marks.h"
+#include "ps/watermarks.h"
 #include "wire/messages.h"
 
 namespace edl::master {
@@ -35,7 +35,7 @@ struct SimulatedPart {
   size_t first = 0;  // bucket
   std::vector<SimulatedBucket> buckets;
   uint64_t floor = 0;
-  std::vector<ps::Marks::Entry> marks;
+  std::vector<ps::Watermarks::Entry> marks;
 };
 
 // A lane of a parameter server that counts instead of training. It decides by real marks, takes
@@ -70,7 +70,8 @@ class SimulatedLane {
  private:
   void Clear();
   void Take(const SimulatedPart& part);
-  void Apply(const wire::ShardKey& shard, uint64_t batch, const ps::Marks::Verdict& verdict);
+  void Apply(const wire::ShardKey& shard, uint64_t batch,
+             const ps::Watermarks::BatchCheck& verdict);
   // Forgets what `covered` has, whoever may still push it.
   void DropUnfenced(const job::ShardSet& covered);
   SimulatedPart Content() const;
@@ -81,7 +82,7 @@ class SimulatedLane {
   const Mutant mutant_;
   VirtualTime& time_;
   SimulationResult& sums_;
-  std::unique_ptr<ps::Marks> marks_;
+  std::unique_ptr<ps::Watermarks> watermarks_;
   std::vector<SimulatedBucket> buckets_;
   Time restored_at_;
   bool empty_ = true;

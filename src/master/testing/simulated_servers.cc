@@ -23,7 +23,7 @@ SimulatedBatches BatchesOf(const DatasetSpec& data) {
 }  // namespace
 
 SimulatedServers::SimulatedServers(const Plan& plan, Mutant mutant, VirtualTime& time,
-                                   SimulationResult& sums, Surroundings surroundings)
+                                   SimulationResult& sums, Environment surroundings)
     : plan_(plan),
       mutant_(mutant),
       time_(time),

@@ -47,7 +47,7 @@ class SimulatedServers {
   using ServerPtr = std::shared_ptr<Server>;  // the simulation's and its pending events'
 
   // What it needs of the rest of the simulation.
-  struct Surroundings {
+  struct Environment {
     // The backend tells that one came or went.
     std::function<void(const job::ReplicaEvent&)> tell;
     // The job is resumed with another number of servers and lanes.
@@ -56,7 +56,7 @@ class SimulatedServers {
 
   // All outlive it.
   SimulatedServers(const Plan& plan, Mutant mutant, VirtualTime& time, SimulationResult& sums,
-                   Surroundings surroundings);
+                   Environment surroundings);
   ~SimulatedServers() {
     // What waits at a lane knows the server.
     for (const ServerPtr& server : servers_) server->lanes.clear();
@@ -98,7 +98,7 @@ class SimulatedServers {
   const Mutant mutant_;
   VirtualTime& time_;
   SimulationResult& sums_;
-  const Surroundings surroundings_;
+  const Environment surroundings_;
   const SimulatedBatches batches_;
   Layout layout_;
   uint64_t last_incarnation_ = 0;

@@ -33,7 +33,7 @@ class SimulatedTrainer {
     Time dial_at;  // not before
     std::chrono::milliseconds backoff{100};
   };
-  // Of one process: by the lane's place.
+  // The connections of one process, by the lane's place.
   struct Connections {
     SimulatedServers::Layout layout;
     std::vector<Connection> lanes;

@@ -14,7 +14,7 @@ struct SimulationResult {
   int master_crashes = 0;
   int freezes = 0;
   int lost_messages = 0;
-  // Of parameter servers.
+  // Counts of parameter servers.
   int server_kills = 0;
   int moves = 0;           // of all buckets to other lanes
   int restores = 0;        // of servers that came anew
@@ -39,7 +39,7 @@ struct SimulationResult {
 };
 
 // Runs one job under virtual time: the real core over a real (in-memory) ledger, simulated workers
-// at both doors, and a schedule of kills, freezes, master crashes and stalls, lost, late and
+// of both APIs, and a schedule of kills, freezes, master crashes and stalls, lost, late and
 // repeated messages that is a function of `seed` alone. Invariants are checked after every step;
 // at the end every record of every epoch must be completed once and the job must have succeeded.
 // In half of the schedules there are parameter servers too, which count: at no time may a batch
@@ -51,8 +51,8 @@ enum class Mutant {
   kNone,
   kNoDeduplication,  // a call that comes again is taken for a new one
   kNoReclaim,        // the leases of a dead worker stay its own
-  // Of parameter servers and those who push to them:
-  kNoMarks,          // a batch that comes again is applied again
+  // Parameter servers and their clients:
+  kNoWatermarks,     // a batch that comes again is applied again
   kNamesAnyEpoch,    // a report claims the newest epoch, whatever Open said
   kDropsUnfenced,    // marks are dropped, and leases below the floor are still good
   kCutsEarly,        // a lane saves what it had before the save began

@@ -15,7 +15,7 @@ void AddServers(std::mt19937_64 random, Plan& plan) {
   plan.own_servers = pick(0, 1) == 1;
   if (!plan.own_servers) return;
   plan.chief = false;
-  plan.old_door_mixed = false;
+  plan.compat_api_mixed = false;
   plan.data.batches_per_shard = pick(1, 6);
   plan.servers = pick(1, 3);
   plan.lanes = pick(1, 3);
@@ -59,7 +59,7 @@ Plan MakePlan(std::mt19937_64& random) {
   plan.stall_rate = real(0.03);
   plan.loss = real(0.2);
   plan.repeat = real(0.2);
-  plan.old_door_mixed = pick(0, 1) == 1;
+  plan.compat_api_mixed = pick(0, 1) == 1;
   plan.quits_on_error = pick(0, 3) == 0;
   AddServers(random, plan);
   return plan;

@@ -19,8 +19,9 @@ struct Plan {
   double stall_rate = 0;   // of the master, per second
   double loss = 0;         // of a message
   double repeat = 0;       // of a request
-  bool old_door_mixed = false;
-  bool quits_on_error = false;  // old door: takes an error for the end, as elasticdl_api 1.0.0
+  bool compat_api_mixed = false;
+  bool quits_on_error =
+      false;  // compatibility API: takes an error for the end, as elasticdl_api 1.0.0
 
   // With parameter servers of ours; else without any.
   bool own_servers = false;

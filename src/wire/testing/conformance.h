@@ -26,7 +26,7 @@ using MakeStreams = std::function<StreamPair()>;
 
 class StreamConformance : public testing::TestWithParam<MakeStreams> {
  protected:
-  using Wish = Stream::Wish;
+  using Interest = Stream::Interest;
 
   void SetUp() override {
     StreamPair streams = GetParam()();
@@ -61,17 +61,18 @@ class StreamConformance : public testing::TestWithParam<MakeStreams> {
       const Result<size_t> sent = sender.Step();
       EXPECT_TRUE(sent.ok()) << sent.status();
       if (sent.ok() && *sent > 0) continue;
-      if (!sent.ok() || !IsReady(stream, Wish::kWrite)) return sender.sent();
-      stream.Woken();
+      if (!sent.ok() || !IsReady(stream, Interest::kWrite)) return sender.sent();
+      stream.OnReady();
     }
   }
 
   // What a Read or Write fails with after a while.
-  static Status EndOf(Stream& stream, Wish wish) {
+  static Status EndOf(Stream& stream, Interest interest) {
     for (int i = 0; i < 100'000; ++i) {
-      const Result<size_t> moved = wish == Wish::kRead ? ReadSome(stream) : WriteSome(stream);
+      const Result<size_t> moved =
+          interest == Interest::kRead ? ReadSome(stream) : WriteSome(stream);
       if (!moved.ok()) return moved.status();
-      if (*moved == 0 && !Await(stream, wish)) return DeadlineExceeded("nobody rang");
+      if (*moved == 0 && !Await(stream, interest)) return DeadlineExceeded("nobody rang");
     }
     return Ok();
   }
@@ -136,7 +137,7 @@ TEST_P(StreamConformance, WakesEachEndInTurn) {
     if (begins) EDL_RETURN_IF_ERROR(sender.Step().status());
     while (!receiver.IsDone()) {
       EDL_ASSIGN_OR_RETURN(const size_t received, receiver.Step());
-      if (received == 0 && !Await(stream, Wish::kRead)) return DeadlineExceeded("nobody rang");
+      if (received == 0 && !Await(stream, Interest::kRead)) return DeadlineExceeded("nobody rang");
       if (received > 0 && !sender.IsDone()) EDL_RETURN_IF_ERROR(sender.Step().status());
     }
     return Ok();
@@ -151,14 +152,14 @@ TEST_P(StreamConformance, WakesEachEndInTurn) {
 
 TEST_P(StreamConformance, ReadsNothingWhereNothingIs) {
   EXPECT_EQ(*ReadSome(*server_), 0U);
-  EXPECT_FALSE(IsReady(*server_, Wish::kRead));
+  EXPECT_FALSE(IsReady(*server_, Interest::kRead));
 
   ASSERT_GT(*WriteSome(*client_), 0U);
 
-  ASSERT_TRUE(Await(*server_, Wish::kRead));
+  ASSERT_TRUE(Await(*server_, Interest::kRead));
   EXPECT_GT(*ReadSome(*server_), 0U);
   EXPECT_EQ(*ReadSome(*server_), 0U);
-  EXPECT_FALSE(IsReady(*server_, Wish::kRead));
+  EXPECT_FALSE(IsReady(*server_, Interest::kRead));
 }
 
 TEST_P(StreamConformance, WritesNothingWhereThereIsNoRoom) {
@@ -167,7 +168,7 @@ TEST_P(StreamConformance, WritesNothingWhereThereIsNoRoom) {
   Receiver receiver(*server_, filled, &Mixed, 1);
   ASSERT_EQ(Carry(*server_, nullptr, &receiver), Ok());
 
-  ASSERT_TRUE(Await(*client_, Wish::kWrite));
+  ASSERT_TRUE(Await(*client_, Interest::kWrite));
   EXPECT_GT(*WriteSome(*client_), 0U);
 }
 
@@ -185,12 +186,12 @@ TEST_P(StreamConformance, DoesNothingWithEmptyRooms) {
 
 TEST_P(StreamConformance, TakesMoreRoomsThanTheSystemDoes) {
   std::vector<std::byte> memory(5'000);
-  std::vector<iovec> rooms;
-  rooms.reserve(memory.size());
-  for (std::byte& byte : memory) rooms.push_back({.iov_base = &byte, .iov_len = 1});
+  std::vector<iovec> buffers;
+  buffers.reserve(memory.size());
+  for (std::byte& byte : memory) buffers.push_back({.iov_base = &byte, .iov_len = 1});
 
-  EXPECT_GT(*client_->Write(rooms), 0U);
-  EXPECT_GT(*server_->Read(rooms), 0U);
+  EXPECT_GT(*client_->Write(buffers), 0U);
+  EXPECT_GT(*server_->Read(buffers), 0U);
 }
 
 TEST_P(StreamConformance, ReadsTheRestOfOneThatHasClosed) {
@@ -202,7 +203,7 @@ TEST_P(StreamConformance, ReadsTheRestOfOneThatHasClosed) {
   Receiver receiver(*server_, kRest, &Few, 1);
   EXPECT_EQ(Carry(*server_, nullptr, &receiver), Ok()) << receiver.received();
 
-  EXPECT_EQ(EndOf(*server_, Wish::kRead).code(), Code::kUnavailable);
+  EXPECT_EQ(EndOf(*server_, Interest::kRead).code(), Code::kUnavailable);
 }
 
 TEST_P(StreamConformance, ReadsTheRestOfOneThatIsKnownToBeGone) {
@@ -210,13 +211,13 @@ TEST_P(StreamConformance, ReadsTheRestOfOneThatIsKnownToBeGone) {
   Sender sender(*client_, kRest, &Few, 1);
   ASSERT_EQ(Carry(*client_, &sender, nullptr), Ok());
   client_.reset();
-  server_->Woken();
-  server_->Woken();
+  server_->OnReady();
+  server_->OnReady();
 
   Receiver receiver(*server_, kRest, &Few, 1);
   EXPECT_EQ(Carry(*server_, nullptr, &receiver), Ok()) << receiver.received();
 
-  EXPECT_EQ(EndOf(*server_, Wish::kRead).code(), Code::kUnavailable);
+  EXPECT_EQ(EndOf(*server_, Interest::kRead).code(), Code::kUnavailable);
 }
 
 TEST_P(StreamConformance, WakesAReaderWhoseOtherEndCloses) {
@@ -224,7 +225,7 @@ TEST_P(StreamConformance, WakesAReaderWhoseOtherEndCloses) {
 
   client_.reset();
 
-  EXPECT_EQ(EndOf(*server_, Wish::kRead).code(), Code::kUnavailable);
+  EXPECT_EQ(EndOf(*server_, Interest::kRead).code(), Code::kUnavailable);
   EXPECT_EQ(ReadSome(*server_).status().code(), Code::kUnavailable);
 }
 
@@ -233,14 +234,14 @@ TEST_P(StreamConformance, WakesAWriterWhoseOtherEndCloses) {
 
   server_.reset();
 
-  ASSERT_TRUE(Await(*client_, Wish::kWrite));
-  EXPECT_EQ(EndOf(*client_, Wish::kWrite).code(), Code::kUnavailable);
+  ASSERT_TRUE(Await(*client_, Interest::kWrite));
+  EXPECT_EQ(EndOf(*client_, Interest::kWrite).code(), Code::kUnavailable);
 }
 
 TEST_P(StreamConformance, WritesToNobodyOnceTheOtherEndHasClosed) {
   server_.reset();
 
-  EXPECT_EQ(EndOf(*client_, Wish::kWrite).code(), Code::kUnavailable);
+  EXPECT_EQ(EndOf(*client_, Interest::kWrite).code(), Code::kUnavailable);
   EXPECT_EQ(WriteSome(*client_).status().code(), Code::kUnavailable);
 }
 

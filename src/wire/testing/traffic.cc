@@ -11,11 +11,11 @@
 namespace edl::wire {
 namespace {
 
-constexpr int kPatienceMs = 30'000;
+constexpr int kTimeoutMs = 30'000;
 constexpr size_t kPeriod = 65'521;  // no multiple of anything that a stream may be cut by
 
-int Poll(const Stream& stream, Stream::Wish wish, int timeout_ms) {
-  pollfd wait{.fd = stream.fd(), .events = stream.EventsFor(wish)};
+int Poll(const Stream& stream, Stream::Interest interest, int timeout_ms) {
+  pollfd wait{.fd = stream.fd(), .events = stream.EventsFor(interest)};
   int ready = -1;
   do {
     ready = poll(&wait, 1, timeout_ms);
@@ -39,13 +39,15 @@ std::vector<iovec> Cut(std::span<const std::byte> bytes, std::mt19937_64& random
 
 }  // namespace
 
-bool Await(Stream& stream, Stream::Wish wish) {
-  if (Poll(stream, wish, kPatienceMs) != 1) return false;
-  stream.Woken();
+bool Await(Stream& stream, Stream::Interest interest) {
+  if (Poll(stream, interest, kTimeoutMs) != 1) return false;
+  stream.OnReady();
   return true;
 }
 
-bool IsReady(const Stream& stream, Stream::Wish wish) { return Poll(stream, wish, 0) == 1; }
+bool IsReady(const Stream& stream, Stream::Interest interest) {
+  return Poll(stream, interest, 0) == 1;
+}
 
 Pattern::Pattern() : bytes_(kPeriod + kMost) {
   std::mt19937 random;  // NOLINT: the same for all
@@ -95,10 +97,10 @@ Status Carry(Stream& stream, Sender* sender, Receiver* receiver) {
       moved += received;
     }
     if (moved > 0) continue;
-    const Stream::Wish wish = sends && receives ? Stream::Wish::kBoth
-                              : sends           ? Stream::Wish::kWrite
-                                                : Stream::Wish::kRead;
-    if (!Await(stream, wish)) return DeadlineExceeded("nobody rang");
+    const Stream::Interest interest = sends && receives ? Stream::Interest::kBoth
+                                      : sends           ? Stream::Interest::kWrite
+                                                        : Stream::Interest::kRead;
+    if (!Await(stream, interest)) return DeadlineExceeded("nobody rang");
   }
 }
 

@@ -14,8 +14,8 @@
 namespace edl::wire {
 
 // Waits until the stream's descriptor is ready, and tells it so. False: it was not for 30 s.
-bool Await(Stream& stream, Stream::Wish wish);
-bool IsReady(const Stream& stream, Stream::Wish wish);
+bool Await(Stream& stream, Stream::Interest interest);
+bool IsReady(const Stream& stream, Stream::Interest interest);
 
 // Bytes of which each is known by its place in the stream.
 class Pattern {
@@ -53,7 +53,7 @@ class Sender {
   uint64_t sent_ = 0;
 };
 
-// The end that receives, into random rooms. What is not the pattern is DataLoss.
+// The end that receives, into random buffers. What is not the pattern is DataLoss.
 class Receiver {
  public:
   Receiver(Stream& stream, uint64_t total, PickSize pick, uint64_t seed)

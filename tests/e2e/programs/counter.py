@@ -47,8 +47,8 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell_of_exchanges(master) -> None:
-    exchange = master.exchange
+def tell_of_reports(master) -> None:
+    exchange = master.report_and_lease
 
     def told(reports, *more, **named):
         print(f"reports {len(reports)} shards", flush=True)
@@ -56,7 +56,7 @@ def tell_of_exchanges(master) -> None:
         print("was heard", flush=True)
         return answered
 
-    master.exchange = told
+    master.report_and_lease = told
 
 
 def put_relays_before_servers(lose: float) -> list:
@@ -80,7 +80,7 @@ def main() -> None:
     trained = 0
     master = build_master_client()
     if args.tell:
-        tell_of_exchanges(master)
+        tell_of_reports(master)
 
     def train(records):
         nonlocal trained

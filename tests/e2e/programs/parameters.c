@@ -105,7 +105,7 @@ static void train(edl_ps* client, const char* checkpoint) {
 int main(int argc, char** argv) {
   edl_ps* client = NULL;
   CHECK(argc >= 4);
-  edl_ps_options options = {.servers = argv[1], .transport = atoi(argv[3]), .patience = 30};
+  edl_ps_options options = {.servers = argv[1], .transport = atoi(argv[3]), .timeout = 30};
   CHECK(edl_ps_connect(&options, &client) == 0);
   check_refusals(client);
   check_null_arguments(client);

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kPatienceMs =
-    static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count());
+constexpr int kTimeoutMs =
+    static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kTimeout).count());
 
 FileDescriptor OpenPidfd(pid_t process) {
   return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
@@ -30,7 +30,7 @@ FileDescriptor OpenPidfd(pid_t process) {
 
 bool AwaitReadable(int fd) {
   pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&ready, 1, kPatienceMs) == 1;
+  return poll(&ready, 1, kTimeoutMs) == 1;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace edl::backend::local {
 
 // Longest wait for what must come at once.
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kTimeout{20};
 
 std::vector<std::string> Shell(const std::string& script);
 
@@ -63,7 +63,7 @@ class Processes {
  public:
   static Processes With(const std::string& word);
   size_t size() const { return processes_.size(); }
-  // False: one of them still lives after kPatience.
+  // False: one of them still lives after kTimeout.
   bool AwaitEnd() const;
   void Kill(int signal) const;
 
@@ -75,7 +75,7 @@ class Processes {
   std::vector<Process> processes_;
 };
 
-// Waits until the process is gone. False: it still lives after kPatience.
+// Waits until the process is gone. False: it still lives after kTimeout.
 bool AwaitEndOf(pid_t process);
 
 // Runs `body` in a forked process, as `user` when given; what it returns comes back. An empty text

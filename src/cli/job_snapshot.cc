@@ -1,0 +1,129 @@
+#include "cli/job_snapshot.h"
+
+#include <chrono>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/last_log_message.h"
+#include "client/master_client.h"
+
+namespace edl::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<job::JobView> AskMaster(const JobFolder& folder) {
+  EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
+  EDL_ASSIGN_OR_RETURN(std::string token, folder.ReadToken());
+  return client::MasterClient(address, std::move(token)).GetJob(3s);
+}
+
+void AddFromLedger(Platform& platform, const JobFolder& folder, JobSnapshot& snapshot) {
+  const Result<job::JobView> ledger = platform.local.read_ledger_view(folder.ledger());
+  if (!ledger.ok()) {
+    // A job that never ran has none.
+    if (ledger.status().code() != Code::kNotFound && snapshot.trouble.empty()) {
+      snapshot.trouble = "its ledger cannot be read: " + ledger.status().message();
+    }
+    return;
+  }
+  if (!snapshot.readable.ok()) {
+    snapshot.view.state = ledger->state;
+    snapshot.view.reason = ledger->reason;
+    snapshot.view.started_at = ledger->started_at;
+    snapshot.view.ended_at = ledger->ended_at;
+    snapshot.view.success_rule = ledger->success_rule;
+  }
+  // A ledger that knows less than the status is damaged; `train --resume` says so.
+  if (ledger->version < snapshot.view.version) return;
+  snapshot.view.version = ledger->version;
+  snapshot.view.datasets = ledger->datasets;
+}
+
+std::string WhyInterrupted(Platform& platform, const JobFolder& folder) {
+  const Result<JobFolder::End> end = folder.ReadEnd();
+  if (!end.ok()) return "its agent was killed, or the machine went down";
+  if (end->exit_code == kExitUsage) {
+    if (std::string word = LastLogMessage(platform, folder); !word.empty()) return word;
+  }
+  return end->reason;
+}
+
+}  // namespace
+
+std::string JobSnapshot::state() const {
+  return liveness == Liveness::kInterrupted ? "interrupted" : std::string(NameOf(view.state));
+}
+
+std::string JobSnapshot::ToJson() const {
+  nlohmann::json out = nlohmann::json::parse(view.ToJson());
+  out["state"] = state();
+  if (liveness == Liveness::kInterrupted) {
+    // What a master wrote last is not what is: nothing of an interrupted job runs.
+    for (nlohmann::json& replica : out["replicas"]) {
+      if (replica["state"] == "running" || replica["state"] == "pending") {
+        replica["state"] = "interrupted";
+      }
+    }
+  }
+  if (!trouble.empty()) out["trouble"] = trouble;
+  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<JobSnapshot> TakeSnapshot(Platform& platform, const JobFolder& folder) {
+  JobSnapshot snapshot;
+  EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
+  if (running) {
+    snapshot.liveness = Liveness::kRunning;
+    Result<job::JobView> view = AskMaster(folder);
+    if (view.ok()) {
+      snapshot.view = *std::move(view);
+      return snapshot;
+    }
+    snapshot.trouble = "the master does not answer now: " + view.status().message();
+    Result<job::JobView> written = folder.ReadView();
+    snapshot.readable = written.status();
+    if (written.ok()) snapshot.view = *std::move(written);
+    snapshot.view.name = folder.name();
+    return snapshot;
+  }
+  return ReadLook(platform, folder);
+}
+
+JobSnapshot ReadLook(Platform& platform, const JobFolder& folder) {
+  JobSnapshot snapshot;
+  Result<job::JobView> written = folder.ReadView();
+  snapshot.readable = written.status();
+  if (written.ok()) {
+    snapshot.view = *std::move(written);
+  } else {
+    snapshot.trouble = written.status().message();
+  }
+  snapshot.view.name = folder.name();
+  if (!IsFinal(snapshot.view.state)) AddFromLedger(platform, folder, snapshot);
+  snapshot.liveness = IsFinal(snapshot.view.state) ? Liveness::kEnded : Liveness::kInterrupted;
+  if (snapshot.liveness == Liveness::kInterrupted && snapshot.view.reason.empty()) {
+    snapshot.view.reason = WhyInterrupted(platform, folder);
+  }
+  return snapshot;
+}
+
+Result<std::vector<JobSnapshot>> LookAtAll(Platform& platform) {
+  const JobStore store(platform.home);
+  EDL_ASSIGN_OR_RETURN(const std::vector<std::string> names, store.List());
+  std::vector<JobSnapshot> looks;
+  for (const std::string& name : names) {
+    const Result<JobFolder> folder = store.Find(name);
+    if (!folder.ok()) continue;  // deleted meanwhile
+    Result<JobSnapshot> snapshot = TakeSnapshot(platform, *folder);
+    if (!snapshot.ok()) {
+      snapshot = JobSnapshot{.view = {.name = name},
+                             .liveness = Liveness::kInterrupted,
+                             .trouble = snapshot.status().message()};
+    }
+    looks.push_back(*std::move(snapshot));
+  }
+  return looks;
+}
+
+}  // namespace edl::cli
