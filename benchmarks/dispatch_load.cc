@@ -14,9 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "elasticdl/v1/master.grpc.pb.h"
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/grpcpp.h>
+
+#include "elasticdl/v1/master.grpc.pb.h"
 
 namespace {
 

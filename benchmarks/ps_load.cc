@@ -16,7 +16,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ps_client/client.h"
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -24,6 +23,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/flags.h"
+#include "ps_client/client.h"
 
 namespace edl::ps_client {
 namespace {

@@ -23,13 +23,13 @@
 #include <thread>
 #include <vector>
 
-#include "elasticdl/v1/master.grpc.pb.h"
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include "base/descriptor_limit.h"
+#include "elasticdl/v1/master.grpc.pb.h"
 
 namespace {
 

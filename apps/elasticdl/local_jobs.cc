@@ -5,7 +5,7 @@
 
 #include "backend/local/agent.h"
 #include "backend/local/log_file.h"
-#include "master/ledger_report.h"
+#include "master/ledger/ledger_report.h"
 
 namespace edl::apps {
 namespace {

@@ -15,15 +15,16 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "apps/elasticdl/cluster_jobs.h"
 #include "apps/elasticdl/local_jobs.h"
-#include "apps/elasticdl/master.h"
-#include "apps/elasticdl/ps.h"
-#include "apps/elasticdl/supervise.h"
+#include "backend/kubernetes/connect_jobs.h"
+#include "backend/kubernetes/supervise.h"
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
+#include "base/environment.h"
 #include "base/run_program.h"
 #include "cli/verbs.h"
+#include "master/process/master_process.h"
+#include "ps/process/ps_process.h"
 
 namespace edl::apps {
 namespace {
@@ -74,12 +75,6 @@ Result<FileDescriptor> CatchSignals() {
   FileDescriptor caught(signalfd(-1, &signals, SFD_CLOEXEC));
   if (!caught.valid()) return Errno("catching signals");
   return caught;
-}
-
-fs::path ThisProgram(const char* name) {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path(name) : program;
 }
 
 Result<ProgramEnd> RunHere(Program program) {
@@ -135,9 +130,10 @@ int RunCommandLine(int argc, char** argv) {
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
                          .cluster =
                              [&clock](const std::string& name_space, bool force_file) {
-                               return ConnectClusterJobs(clock, name_space, force_file);
+                               return backend::kubernetes::ConnectClusterJobs(clock, name_space,
+                                                                              force_file);
                              },
-                         .cluster_context = ClusterContext,
+                         .cluster_context = backend::kubernetes::ClusterContext,
                          .run = RunHere,
                          .catch_signals = CatchSignals,
                          .ignore_broken_pipes = [] { std::signal(SIGPIPE, SIG_IGN); }};
@@ -155,15 +151,15 @@ int main(int argc, char** argv) {
   if (verb == "ps" || verb == "supervise") (void)edl::RaiseDescriptorLimit();
   // Not a verb for people: what the agent of a job starts.
   if (verb == "master") {
-    return edl::apps::RunMaster(argc - 2, argv + 2);
+    return edl::master::RunMaster(argc - 2, argv + 2);
   }
   // A verb that links what the others do not.
   if (verb == "ps") {
-    return edl::apps::RunPs(argc - 2, argv + 2);
+    return edl::ps::RunPs(argc - 2, argv + 2);
   }
   // Not a verb for people either: what a master's pod starts.
   if (verb == "supervise") {
-    return edl::apps::Supervise(edl::apps::ThisProgram(argv[0]), {argv + 2, argv + argc});
+    return edl::backend::kubernetes::Supervise(edl::ThisProgram(argv[0]), {argv + 2, argv + argc});
   }
   return edl::apps::RunCommandLine(argc, argv);
 }

@@ -7,11 +7,12 @@
 #include <stdexcept>
 #include <thread>
 
-#include "elasticdl/native/status.h"
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include "elasticdl/native/status.h"
 
 namespace edl::native {
 namespace {

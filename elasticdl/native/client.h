@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "elasticdl/native/arrays.h"
-#include "ps_client/client.h"
-#include "ps_client/client_thread.h"
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "elasticdl/native/arrays.h"
+#include "ps_client/client.h"
+#include "ps_client/client_thread.h"
 
 namespace edl::native {
 

@@ -1,12 +1,13 @@
 // The names of elasticdl._native. They are elasticdl/parameter_client.py's to use, and may change.
-#include "elasticdl/native/client.h"
-#include "elasticdl/native/status.h"
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+
+#include "elasticdl/native/client.h"
+#include "elasticdl/native/status.h"
 
 namespace nb = nanobind;
 

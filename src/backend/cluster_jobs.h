@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backend/cluster_options.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "job/cluster_options.h"
 #include "job/job_spec.h"
 #include "job/role.h"
 
@@ -37,7 +37,7 @@ struct ClusterEvent {
 
 struct Submission {
   job::JobSpec job;
-  job::ClusterOptions options;
+  backend::ClusterOptions options;
   std::string spec_json;    // what the master reads: a job file
   std::string status_json;  // what is shown until it says more
 };

@@ -1,11 +1,12 @@
 #include "cli/answer.h"
 
+#include "base/json.h"
 namespace edl::cli {
 
 int Answer(Platform& platform, const FlagValues& flags, const nlohmann::ordered_json& fields,
            const std::string& text) {
   const bool json = flags.String("output") == "json";
-  platform.out << (json ? fields.dump(2) : text) << "\n";
+  platform.out << (json ? Dump(fields, 2) : text) << "\n";
   platform.out.flush();
   return kExitOk;
 }

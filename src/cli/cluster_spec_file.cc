@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "job/cluster_spec.h"
-#include "job/json.h"
-#include "job/object_patch.h"
+#include "backend/cluster_spec.h"
+#include "backend/object_patch.h"
+#include "base/json.h"
 #include "job/role.h"
 
 namespace edl::cli {
@@ -26,17 +26,17 @@ Result<json> Adapt(const Platform& platform, const std::string& file, const json
   const Result<ProgramEnd> end =
       platform.run({.command = {"python3", "-c", std::string(kAdaptPods), file},
                     .environment = {},
-                    .input = templates.dump(-1, ' ', false, json::error_handler_t::replace)});
+                    .input = Dump(templates)});
   if (!end.ok()) {
     return FailedPrecondition("it is run by python3: {}", end.status().message());
   }
-  Result<json> answer = job::ParseJson(end->output);
+  Result<json> answer = ParseJson(end->output);
   if (end->code != 0 || !answer.ok() || !answer->is_object()) {
     return FailedPrecondition("python3 ended with code {}: {}", end->code,
                               LastLineOf(end->stderr_text));
   }
   if (answer->contains("error")) {
-    return InvalidArgument("{}", job::ScalarText(answer->at("error")).value());
+    return InvalidArgument("{}", ScalarText(answer->at("error")).value());
   }
   return answer;
 }
@@ -46,7 +46,7 @@ Result<json> PatchOf(const json& pair) {
   if (!pair.is_array() || pair.size() != 2 || !pair[0].is_object() || !pair[1].is_object()) {
     return InvalidArgument("python3 wrote something else than two objects");
   }
-  return job::MakePatch(pair[0], pair[1]);
+  return backend::MakePatch(pair[0], pair[1]);
 }
 
 Result<std::string> Run(const Platform& platform, const std::string& file,
@@ -63,15 +63,15 @@ Result<std::string> Run(const Platform& platform, const std::string& file,
     const std::string name(NameOf(role));
     EDL_ASSIGN_OR_RETURN(json patch, PatchOf(adapted.value("pods", json::object())[name]));
     EDL_RETURN_IF_ERROR(
-        job::CheckPodPatch(patch, pod).Within(fmt::format("with_pod, of a {}", name)));
+        backend::CheckPodPatch(patch, pod).Within(fmt::format("with_pod, of a {}", name)));
     patches[role] = std::move(patch);
   }
   json service = json::object();
   if (adapted.contains("service")) {
     EDL_ASSIGN_OR_RETURN(service, PatchOf(adapted["service"]));
-    EDL_RETURN_IF_ERROR(job::CheckServicePatch(service).Within("with_service"));
+    EDL_RETURN_IF_ERROR(backend::CheckServicePatch(service).Within("with_service"));
   }
-  return job::ClusterSpec::WithPatches(spec_json, patches, service);
+  return backend::ClusterSpec::WithPatches(spec_json, patches, service);
 }
 
 }  // namespace

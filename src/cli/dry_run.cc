@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "job/role.h"
 
 namespace edl::cli {
@@ -42,7 +43,7 @@ std::string DryRun(const FlagValues& flags, const job::JobSpec& spec) {
     entry["source"] = NameOf(flags.source(flag.name));
     if (!flag.scope.empty()) entry["scope"] = flag.scope;
   }
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return Dump(out, 2) + "\n";
 }
 
 }  // namespace edl::cli

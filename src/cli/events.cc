@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/format.h"
 #include "cli/job_location.h"
 #include "cli/verbs.h"
@@ -29,7 +30,7 @@ std::string AsJson(const std::vector<backend::ClusterEvent>& events) {
                    {"message", event.message},
                    {"count", event.count}});
   }
-  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return Dump(out, 2) + "\n";
 }
 
 }  // namespace

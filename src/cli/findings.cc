@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/format.h"
 
 namespace edl::cli {
@@ -68,7 +69,7 @@ std::string FindingsJson(const std::vector<Finding>& findings, const std::string
     if (!one.fix.empty()) entry["fix"] = one.fix;
     out["checks"].push_back(std::move(entry));
   }
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return Dump(out, 2) + "\n";
 }
 
 Status RefusalOf(const std::vector<Finding>& findings) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/last_log_message.h"
 #include "client/master_client.h"
 
@@ -56,7 +57,7 @@ std::string JobSnapshot::state() const {
 }
 
 std::string JobSnapshot::ToJson() const {
-  nlohmann::json out = nlohmann::json::parse(view.ToJson());
+  nlohmann::json out = ReadJson(view.ToJson());
   out["state"] = state();
   if (liveness == Liveness::kInterrupted) {
     // What a master wrote last is not what is: nothing of an interrupted job runs.
@@ -67,7 +68,7 @@ std::string JobSnapshot::ToJson() const {
     }
   }
   if (!trouble.empty()) out["trouble"] = trouble;
-  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return Dump(out, 2);
 }
 
 Result<JobSnapshot> TakeSnapshot(Platform& platform, const JobFolder& folder) {

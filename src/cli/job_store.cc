@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/json.h"
 #include "job/names.h"
 #include "job/pairs.h"
 
@@ -72,7 +73,7 @@ Status JobFolder::WriteView(const job::JobView& view) const {
 
 Result<JobFolder::End> JobFolder::ReadEnd() const {
   EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_ / "end.json"));
-  const auto in = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto in = ReadJson(text);
   const auto code = in.is_object() ? in.find("exit_code") : in.end();
   const auto reason = in.is_object() ? in.find("reason") : in.end();
   if (code == in.end() || !code->is_number_integer() || reason == in.end() ||

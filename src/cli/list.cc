@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/format.h"
 #include "cli/job_location.h"
 #include "cli/progress.h"
@@ -58,9 +59,8 @@ int ListJobs(Platform& platform, const FlagValues& flags) {
   if (!looks.ok()) return Fail(platform, looks.status());
   if (flags.String("output") == "json") {
     nlohmann::json out = nlohmann::json::array();
-    for (const JobSnapshot& snapshot : *looks)
-      out.push_back(nlohmann::json::parse(snapshot.ToJson()));
-    platform.out << out.dump(2) << "\n";
+    for (const JobSnapshot& snapshot : *looks) out.push_back(ReadJson(snapshot.ToJson()));
+    platform.out << Dump(out, 2) << "\n";
   } else {
     platform.out << AsText(*looks);
   }

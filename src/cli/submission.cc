@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "backend/cluster_options.h"
 #include "cli/cluster_spec_file.h"
-#include "job/cluster_options.h"
 #include "job/job_file.h"
 #include "job/job_spec.h"
 #include "job/job_view.h"
@@ -37,13 +37,13 @@ Result<backend::Submission> MakeSubmission(const Platform& platform,
   EDL_RETURN_IF_ERROR(Settle(flags));
   backend::Submission submission;
   EDL_ASSIGN_OR_RETURN(submission.job, job::MakeJobSpec(flags));
-  EDL_ASSIGN_OR_RETURN(submission.options, job::MakeClusterOptions(flags));
+  EDL_ASSIGN_OR_RETURN(submission.options, backend::MakeClusterOptions(flags));
   if (!file.empty()) {
     EDL_ASSIGN_OR_RETURN(const std::string spec,
                          RunClusterSpec(platform, file, cluster.MakeTemplates(submission),
                                         flags.String("cluster_spec_json")));
     EDL_RETURN_IF_ERROR(flags.Set("cluster_spec_json", spec, FlagSource::kCommandLine));
-    EDL_ASSIGN_OR_RETURN(submission.options, job::MakeClusterOptions(flags));
+    EDL_ASSIGN_OR_RETURN(submission.options, backend::MakeClusterOptions(flags));
   }
   submission.spec_json = job::ToJobFile(flags);
   submission.status_json =

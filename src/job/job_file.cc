@@ -5,7 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/file.h"
-#include "job/json.h"
+#include "base/json.h"
 #include "job/pairs.h"
 
 namespace edl::job {
@@ -37,12 +37,9 @@ Result<json> MapToJson(const YAML::Node& node) {
 Result<std::string> ValueText(const YAML::Node& node) {
   if (node.IsNull()) return std::string();
   if (node.IsScalar()) return node.Scalar();
-  const auto dump = [](const json& value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
-  };
   if (node.IsMap()) {
     EDL_ASSIGN_OR_RETURN(const json map, MapToJson(node));
-    return dump(map);
+    return Dump(map);
   }
   json list = json::array();
   for (const YAML::Node& item : node) {
@@ -50,7 +47,7 @@ Result<std::string> ValueText(const YAML::Node& node) {
     EDL_ASSIGN_OR_RETURN(json map, MapToJson(item));
     list.push_back(std::move(map));
   }
-  return dump(list);
+  return Dump(list);
 }
 
 // Whether a flag's values may have parts.
@@ -89,7 +86,7 @@ Status SetFromJson(FlagValues& flags, std::string_view text) {
     EDL_ASSIGN_OR_RETURN(const FlagSpec* spec, setter.Find(key));
     std::string scalar;
     if (value.is_structured() && TakesStructure(*spec)) {
-      scalar = value.dump(-1, ' ', false, json::error_handler_t::replace);
+      scalar = Dump(value);
     } else {
       Result<std::string> plain = ScalarText(value);
       if (!plain.ok()) return plain.status().Within("'" + key + "'");
@@ -155,7 +152,7 @@ std::string ToJobFile(const FlagValues& flags) {
       out[spec.name] = flags.Bool(spec.name);
     }
   }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return Dump(out, 2) + "\n";
 }
 
 }  // namespace edl::job

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
+
 namespace edl::job {
 namespace {
 
@@ -191,11 +193,11 @@ std::string JobView::ToJson(int indent) const {
   if (updated_at > 0) out["updated_at"] = updated_at;
   if (replicas_left_out > 0) out["replicas_left_out"] = replicas_left_out;
   // Output of a user's program need not be UTF-8.
-  return out.dump(indent, ' ', false, json::error_handler_t::replace);
+  return Dump(out, indent);
 }
 
 Result<JobView> JobView::FromJson(std::string_view text) {
-  const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json in = ReadJson(text);
   if (!in.is_object()) {
     return InvalidArgument("a job's view cannot be read: it is {}",
                            text.empty() ? "empty" : "damaged");

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "job/json.h"
+#include "base/json.h"
 
 namespace edl::job {
 namespace {

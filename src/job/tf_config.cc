@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/json.h"
 
 namespace edl::job {
 
@@ -18,7 +19,7 @@ std::string TfConfig(const std::map<Role, std::vector<std::string>>& addresses, 
   }
   const nlohmann::json config = {{"cluster", cluster},
                                  {"task", {{"type", NameOf(role)}, {"index", index}}}};
-  return config.dump();
+  return Dump(config);
 }
 
 }  // namespace edl::job

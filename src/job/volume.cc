@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "job/json.h"
+#include "base/json.h"
 #include "job/pairs.h"
 
 namespace edl::job {
@@ -69,9 +69,7 @@ Result<std::vector<std::vector<Pair>>> SplitJson(std::string_view text) {
   EDL_ASSIGN_OR_RETURN(const nlohmann::json list, ParseJson(text));
   std::vector<std::vector<Pair>> out;
   const auto add = [&](const nlohmann::json& item) -> Status {
-    EDL_ASSIGN_OR_RETURN(
-        std::vector<Pair> pairs,
-        ParseJsonPairs(item.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    EDL_ASSIGN_OR_RETURN(std::vector<Pair> pairs, ParseJsonPairs(Dump(item)));
     out.push_back(std::move(pairs));
     return Ok();
   };

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/json_fields.h"
+#include "base/json.h"
 
 namespace edl::kube {
 namespace {
@@ -21,7 +21,7 @@ struct Said {
 };
 
 Said Read(const std::string& text) {
-  const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json in = ReadJson(text);
   if (!in.is_object()) return {};
   Said said{.code = static_cast<int>(NumberIn(in, "code")),
             .reason = TextIn(in, "reason"),

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "kube/api_path.h"
 #include "kube/api_status.h"
-#include "kube/json_fields.h"
 
 namespace edl::kube {
 namespace {

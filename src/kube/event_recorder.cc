@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
-#include "kube/json_fields.h"
 #include "kube/text.h"
 
 namespace edl::kube {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/run_program.h"
-#include "kube/json_fields.h"
 #include "kube/text.h"
 
 namespace edl::kube {
@@ -32,8 +32,7 @@ std::string ExecInfo(const ExecPlugin& plugin, const Config& config) {
     }
     spec["cluster"] = std::move(cluster);
   }
-  return json{{"apiVersion", plugin.api_version}, {"kind", "ExecCredential"}, {"spec", spec}}.dump(
-      -1, ' ', false, json::error_handler_t::replace);
+  return Dump(json{{"apiVersion", plugin.api_version}, {"kind", "ExecCredential"}, {"spec", spec}});
 }
 
 void Set(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
@@ -60,7 +59,7 @@ Result<ProgramEnd> Run(const ExecPlugin& plugin, std::vector<std::string> enviro
 
 Result<ExecCredential> ParseExecCredential(const std::string& text,
                                            const std::string& api_version) {
-  const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json in = ReadJson(text);
   if (!in.is_object() || TextIn(in, "kind") != "ExecCredential") {
     return InvalidArgument("did not write an ExecCredential");
   }

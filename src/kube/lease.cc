@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kube/json_fields.h"
+#include "base/json.h"
 #include "kube/text.h"
 
 namespace edl::kube {

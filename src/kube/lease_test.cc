@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kube/json_fields.h"
+#include "base/json.h"
 #include "kube/testing/api_server.h"
 #include "kube/testing/fake_timing.h"
 

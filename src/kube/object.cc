@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kube/json_fields.h"
+#include "base/json.h"
 #include "kube/text.h"
 
 namespace edl::kube {
@@ -39,7 +39,7 @@ Object::Object(const Resource& resource, const ObjectKey& key) : Object() {
 }
 
 Result<Object> Object::Parse(std::string_view text) {
-  json fields = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json fields = ReadJson(text);
   if (!fields.is_object()) {
     return DataLoss("the API server sent what is no object: {}", text.substr(0, 100));
   }

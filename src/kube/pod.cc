@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "kube/json_fields.h"
+#include "base/json.h"
 
 namespace edl::kube {
 namespace {

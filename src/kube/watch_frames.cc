@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "base/json.h"
+
 namespace edl::kube {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 5> kKinds = {{{"ADDED", 
                                                                       {"ERROR", Kind::kError}}};
 
 Result<WatchEvent> ParseEvent(std::string_view line) {
-  json in = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  json in = ReadJson(line);
   const auto type = in.is_object() ? in.find("type") : in.end();
   const auto object = in.is_object() ? in.find("object") : in.end();
   if (!in.is_object() || type == in.end() || !type->is_string() || object == in.end() ||

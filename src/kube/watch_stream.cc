@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "kube/api_status.h"
-#include "kube/json_fields.h"
 
 namespace edl::kube {
 

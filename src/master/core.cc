@@ -8,11 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/log.h"
-#include "master/ledger_report.h"
-#include "master/local_address.h"
-#include "master/permutation.h"
-#include "master/success_rule.h"
+#include "master/ledger/ledger_report.h"
+#include "master/replicas/local_address.h"
+#include "master/replicas/success_rule.h"
+#include "master/shards/permutation.h"
 
 namespace edl::master {
 namespace {
@@ -37,7 +38,7 @@ uint64_t LedgerNumber(const std::string& saved, const std::string& parameters, u
   uint64_t number = 0;
   std::from_chars(saved.data(), saved.data() + saved.size(), number);
   if (number != 0) return number;
-  const json in = json::parse(parameters, nullptr, /*allow_exceptions=*/false);
+  const json in = ReadJson(parameters);
   if (in.is_object()) number = in.value("ledger", uint64_t{0});
   return number != 0 ? number : fresh;
 }
@@ -71,7 +72,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   Dispatcher::Counters counters;
   uint64_t next_incarnation = 1;
   if (const std::string saved = get("counters"); !saved.empty()) {
-    const json in = json::parse(saved, nullptr, false);
+    const json in = ReadJson(saved);
     if (in.is_discarded()) return DataLoss("the counters in the ledger cannot be read");
     counters = {.next_lease = in.value("next_lease", uint64_t{1}),
                 .next_task = in.value("next_task", 1),
@@ -95,7 +96,7 @@ Status Core::Load(Time now, WallTime wall_now) {
 }
 
 void Core::LoadOutcome(const std::string& saved) {
-  const json in = json::parse(saved, nullptr, /*allow_exceptions=*/false);
+  const json in = ReadJson(saved);
   if (!in.is_object()) return;
   outcome_ = static_cast<JobState>(in.value("outcome", static_cast<int>(outcome_)));
   reason_ = in.value("reason", "");
@@ -366,12 +367,11 @@ void Core::SaveJob() {
 }
 
 std::string Core::OutcomeJson() const {
-  return json{{"outcome", static_cast<int>(outcome_)},
-              {"reason", reason_},
-              {"success_rule", success_rule_},
-              {"last_lines", last_lines_},
-              {"ended_at", ended_at_}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return Dump(json{{"outcome", static_cast<int>(outcome_)},
+                   {"reason", reason_},
+                   {"success_rule", success_rule_},
+                   {"last_lines", last_lines_},
+                   {"ended_at", ended_at_}});
 }
 
 void Core::End(JobState outcome, std::string reason, std::vector<std::string> last_lines) {

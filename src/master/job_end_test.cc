@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "master/core.h"
-#include "master/ledger_report.h"
+#include "master/ledger/ledger_report.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {

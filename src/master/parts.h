@@ -7,14 +7,14 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "master/dispatcher.h"
-#include "master/ledger.h"
+#include "master/ledger/ledger.h"
 #include "master/progress_log.h"
-#include "master/rendezvous.h"
-#include "master/replica_keeper.h"
-#include "master/session.h"
-#include "master/staleness_tracker.h"
-#include "master/sync_primitives.h"
+#include "master/replicas/replica_keeper.h"
+#include "master/sessions/session.h"
+#include "master/shards/dispatcher.h"
+#include "master/sync/rendezvous.h"
+#include "master/sync/staleness_tracker.h"
+#include "master/sync/sync_primitives.h"
 
 namespace edl::master {
 

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "job/json.h"
+#include "base/json.h"
 
 namespace edl::ps {
 namespace {
@@ -87,7 +87,7 @@ class Fields {
 
  private:
   Status Wrong(const char* name, const json& given, std::string_view wanted) const {
-    return InvalidArgument("{}: {}={} must be {}", where_, name, job::Excerpt(given), wanted);
+    return InvalidArgument("{}: {}={} must be {}", where_, name, Excerpt(given), wanted);
   }
 
   const json& object_;
@@ -285,7 +285,7 @@ Result<Consistency> ReadConsistency(const json& given) {
 }
 
 Result<json> Parse(std::string_view text, std::string_view what) {
-  Result<json> parsed = job::ParseJson(text);
+  Result<json> parsed = ParseJson(text);
   if (!parsed.ok()) return Status(parsed.status()).Within(what);
   return parsed;
 }
@@ -329,13 +329,12 @@ std::string ToText(const Declaration& declaration) {
     tensors.push_back(std::move(written));
   }
   const Consistency& consistency = declaration.consistency;
-  return json{{"consistency",
-               {{"gradients", consistency.gradients},
-                {"tolerance", consistency.tolerance},
-                {"modulate", consistency.modulate}}},
-              {"tables", tables},
-              {"tensors", tensors}}
-      .dump(-1, ' ', true, json::error_handler_t::replace);
+  return Dump(json{{"consistency",
+                    {{"gradients", consistency.gradients},
+                     {"tolerance", consistency.tolerance},
+                     {"modulate", consistency.modulate}}},
+                   {"tables", tables},
+                   {"tensors", tensors}});
 }
 
 Result<OptimizerOptions> ParseOptimizer(std::string_view text) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "checkpoint/part_file.h"
 #include "ps/declaration.h"
-#include "ps/part_file.h"
 #include "ps/record_collector.h"
 #include "ps/round.h"
 #include "ps/table.h"
@@ -72,7 +72,7 @@ class Lane {
   // The lane as it is at this moment goes to `give`, chunk by chunk: what was applied at once, the
   // parameters in SaveSome and before they change. REQUIRES: no save is under way.
   // `reuse` may offer the memory of chunks that are done with.
-  using GiveChunk = std::function<void(Chunk)>;
+  using GiveChunk = std::function<void(checkpoint::Chunk)>;
   void BeginSave(
       GiveChunk give, RecordCollector::Reuse reuse = [] { return wire::Buffer(); });
   bool saving() const { return saving_ != nullptr; }
@@ -86,7 +86,7 @@ class Lane {
   // Takes what a part has of this lane's buckets; DataLoss tells what is wrong with it. A part
   // that has none of them is not read further than its head. After the last one, EndRestore().
   // REQUIRES: nothing was asked of the lane yet.
-  Status Restore(PartReader& part, bool with_marks = true);
+  Status Restore(checkpoint::PartReader& part, bool with_marks = true);
   // After the last part, if there was any. DataLoss: there was, and some buckets of the lane are in
   // none of them, or in two.
   Status EndRestore(bool had_parts = true);
@@ -96,7 +96,7 @@ class Lane {
     size_t end = 0;
   };
   // The buckets of the part with that head. DataLoss: it names none.
-  static Result<BucketRange> RangeOf(const Chunk& head);
+  static Result<BucketRange> RangeOf(const checkpoint::Chunk& head);
   // A part that is taken chunk by chunk: its chunks mean what its head says.
   struct PartRestore {
     bool with_marks = true;
@@ -105,7 +105,7 @@ class Lane {
     bool has_head = false;
   };
   // Takes the next chunk of the part at `path`. REQUIRES: the part has buckets of this lane.
-  Status Take(const Chunk& chunk, PartRestore& part, std::string_view path);
+  Status Take(const checkpoint::Chunk& chunk, PartRestore& part, std::string_view path);
 
   // An empty lane of the same buckets, to be restored and adopted.
   std::unique_ptr<Lane> MakeEmpty() const;
@@ -161,14 +161,14 @@ class Lane {
   // Makes room for all rows that the pushes may make.
   Status ReserveRows(const std::vector<TablePush>& pushes);
 
-  Status RestoreHead(const Chunk& chunk, PartRestore& part);
-  Status RestoreMarks(const Chunk& chunk);
-  Status RestoreSteps(const Chunk& chunk, const PartRestore& part);
-  Status RestoreRows(const Chunk& chunk, const PartRestore& part);
-  Status RestoreCandidates(const Chunk& chunk, const PartRestore& part);
-  Status RestoreBlock(const Chunk& chunk, const PartRestore& part);
-  Status RestoreChunk(const Chunk& chunk, PartRestore& part);
-  RecordCollector* MakeCollector(ChunkKind kind, uint32_t index, size_t record_bytes);
+  Status RestoreHead(const checkpoint::Chunk& chunk, PartRestore& part);
+  Status RestoreMarks(const checkpoint::Chunk& chunk);
+  Status RestoreSteps(const checkpoint::Chunk& chunk, const PartRestore& part);
+  Status RestoreRows(const checkpoint::Chunk& chunk, const PartRestore& part);
+  Status RestoreCandidates(const checkpoint::Chunk& chunk, const PartRestore& part);
+  Status RestoreBlock(const checkpoint::Chunk& chunk, const PartRestore& part);
+  Status RestoreChunk(const checkpoint::Chunk& chunk, PartRestore& part);
+  RecordCollector* MakeCollector(checkpoint::ChunkKind kind, uint32_t index, size_t record_bytes);
   bool Owns(wire::Bucket bucket) const { return bucket >= first_ && bucket < end_; }
   void CheckSteps();
 
@@ -181,9 +181,9 @@ class Lane {
   // Makes steps of the rounds of buckets that have at least so many gradients.
   void CloseRounds(uint32_t gradients);
   void SaveRound();
-  Status RestoreRound(const Chunk& chunk, const PartRestore& part);
-  Status RestoreRoundRows(const Chunk& chunk, const PartRestore& part);
-  Status RestoreRoundBlock(const Chunk& chunk, const PartRestore& part);
+  Status RestoreRound(const checkpoint::Chunk& chunk, const PartRestore& part);
+  Status RestoreRoundRows(const checkpoint::Chunk& chunk, const PartRestore& part);
+  Status RestoreRoundBlock(const checkpoint::Chunk& chunk, const PartRestore& part);
 
   void CountSteps(const Watermarks::BatchCheck& verdict);
   void Apply(const TablePush& push, const Watermarks::BatchCheck& verdict);

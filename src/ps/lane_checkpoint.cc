@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "job/json.h"
+#include "base/json.h"
 #include "ps/lane.h"
 #include "wire/meta.h"
 
@@ -31,7 +31,7 @@ std::string_view TextOf(const wire::Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
 }
 
-Chunk MarksChunk(const Watermarks& marks) {
+checkpoint::Chunk MarksChunk(const Watermarks& marks) {
   wire::MetaWriter writer;
   writer.Add(marks.floor());
   const std::vector<Watermarks::Entry> entries = marks.Entries();
@@ -46,14 +46,15 @@ Chunk MarksChunk(const Watermarks& marks) {
     writer.Add(entry.lease);
     writer.Add(entry.mark);
   }
-  return {.kind = ChunkKind::kMarks,
+  return {.kind = checkpoint::ChunkKind::kMarks,
           .records = entries.size(),
           .content = BufferOf(std::move(writer).text())};
 }
 
 }  // namespace
 
-RecordCollector* Lane::MakeCollector(ChunkKind kind, uint32_t index, size_t record_bytes) {
+RecordCollector* Lane::MakeCollector(checkpoint::ChunkKind kind, uint32_t index,
+                                     size_t record_bytes) {
   const auto give = [this, kind, index](wire::Buffer chunk, size_t records) {
     saving_->give({.kind = kind, .index = index, .records = records, .content = std::move(chunk)});
   };
@@ -83,10 +84,10 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
     const auto index = static_cast<uint32_t>(saving_->tables.size());
     declaration.tables.push_back(table->spec());
     saving_->tables.push_back(table.get());
-    table->BeginSave(save_, MakeCollector(ChunkKind::kRows, index, table->row_bytes()));
+    table->BeginSave(save_, MakeCollector(checkpoint::ChunkKind::kRows, index, table->row_bytes()));
     if (Candidates* const candidates = table->candidates()) {
-      candidates->BeginSave(save_,
-                            MakeCollector(ChunkKind::kCandidates, index, Candidates::kRecordBytes));
+      candidates->BeginSave(save_, MakeCollector(checkpoint::ChunkKind::kCandidates, index,
+                                                 Candidates::kRecordBytes));
     }
   }
   for (const auto& [name, tensor] : tensors_) {
@@ -96,7 +97,7 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
     tensor->BeginSave(save_, [this, index](const TensorShare::Block& block) {
       wire::Buffer content(block.memory.size());
       std::memcpy(content.data(), block.memory.data(), content.size());
-      saving_->give({.kind = ChunkKind::kBlock,
+      saving_->give({.kind = checkpoint::ChunkKind::kBlock,
                      .index = index,
                      .records = block.number,
                      .content = std::move(content)});
@@ -105,12 +106,14 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
   const json head = {{"format", kFormat},
                      {"first_bucket", first_},
                      {"end_bucket", end_},
-                     {"parameters", json::parse(ToText(declaration))}};
-  saving_->give({.kind = ChunkKind::kHead, .content = BufferOf(head.dump())});
+                     {"parameters", ReadJson(ToText(declaration))}};
+  saving_->give({.kind = checkpoint::ChunkKind::kHead, .content = BufferOf(Dump(head))});
   saving_->give(MarksChunk(watermarks_));
   wire::Buffer steps((end_ - first_) * sizeof(uint64_t));
   std::memcpy(steps.data(), &steps_[first_], steps.size());
-  saving_->give({.kind = ChunkKind::kSteps, .records = end_ - first_, .content = std::move(steps)});
+  saving_->give({.kind = checkpoint::ChunkKind::kSteps,
+                 .records = end_ - first_,
+                 .content = std::move(steps)});
   if (InRounds()) SaveRound();
 }
 
@@ -150,12 +153,12 @@ void Lane::EndSave() {
   saving_.reset();
 }
 
-Status Lane::Restore(PartReader& part, bool with_marks) {
+Status Lane::Restore(checkpoint::PartReader& part, bool with_marks) {
   PartRestore restore{.with_marks = with_marks};
   while (true) {
-    EDL_ASSIGN_OR_RETURN(const std::optional<Chunk> chunk, part.Next());
+    EDL_ASSIGN_OR_RETURN(const std::optional<checkpoint::Chunk> chunk, part.Next());
     if (!chunk.has_value()) return Ok();
-    if (chunk->kind == ChunkKind::kHead) {
+    if (chunk->kind == checkpoint::ChunkKind::kHead) {
       const Result<BucketRange> range = RangeOf(*chunk);
       if (range.ok() && (range->first >= end_ || range->end <= first_)) return Ok();
     }
@@ -163,7 +166,7 @@ Status Lane::Restore(PartReader& part, bool with_marks) {
   }
 }
 
-Status Lane::Take(const Chunk& chunk, PartRestore& part, std::string_view path) {
+Status Lane::Take(const checkpoint::Chunk& chunk, PartRestore& part, std::string_view path) {
   const Status status = RestoreChunk(chunk, part);
   if (status.ok() || status.code() == Code::kResourceExhausted) {
     return Status(status).Within(path);
@@ -172,37 +175,37 @@ Status Lane::Take(const Chunk& chunk, PartRestore& part, std::string_view path) 
   return DataLoss("{}: {}", path, status.message());
 }
 
-Status Lane::RestoreChunk(const Chunk& chunk, PartRestore& part) {
-  if (part.has_head == (chunk.kind == ChunkKind::kHead)) {
+Status Lane::RestoreChunk(const checkpoint::Chunk& chunk, PartRestore& part) {
+  if (part.has_head == (chunk.kind == checkpoint::ChunkKind::kHead)) {
     return InvalidArgument("its head is not its first chunk, or not its only one");
   }
   switch (chunk.kind) {
-    case ChunkKind::kHead:
+    case checkpoint::ChunkKind::kHead:
       return RestoreHead(chunk, part);
-    case ChunkKind::kMarks:
+    case checkpoint::ChunkKind::kMarks:
       return part.with_marks ? RestoreMarks(chunk) : Ok();
-    case ChunkKind::kSteps:
+    case checkpoint::ChunkKind::kSteps:
       return RestoreSteps(chunk, part);
-    case ChunkKind::kRows:
+    case checkpoint::ChunkKind::kRows:
       return RestoreRows(chunk, part);
-    case ChunkKind::kCandidates:
+    case checkpoint::ChunkKind::kCandidates:
       return RestoreCandidates(chunk, part);
-    case ChunkKind::kBlock:
+    case checkpoint::ChunkKind::kBlock:
       return RestoreBlock(chunk, part);
-    case ChunkKind::kRound:
+    case checkpoint::ChunkKind::kRound:
       return part.with_marks ? RestoreRound(chunk, part) : Ok();
-    case ChunkKind::kRoundRows:
+    case checkpoint::ChunkKind::kRoundRows:
       return part.with_marks ? RestoreRoundRows(chunk, part) : Ok();
-    case ChunkKind::kRoundBlock:
+    case checkpoint::ChunkKind::kRoundBlock:
       return part.with_marks ? RestoreRoundBlock(chunk, part) : Ok();
-    case ChunkKind::kEnd:
+    case checkpoint::ChunkKind::kEnd:
       break;
   }
   return InvalidArgument("a chunk of kind {}", static_cast<uint32_t>(chunk.kind));
 }
 
-Result<Lane::BucketRange> Lane::RangeOf(const Chunk& head) {
-  EDL_ASSIGN_OR_RETURN(const json read, job::ParseJson(TextOf(head.content)));
+Result<Lane::BucketRange> Lane::RangeOf(const checkpoint::Chunk& head) {
+  EDL_ASSIGN_OR_RETURN(const json read, ParseJson(TextOf(head.content)));
   if (!read.is_object() || read.value("format", json()) != kFormat) {
     return DataLoss("it is not of format {}", kFormat);
   }
@@ -215,11 +218,11 @@ Result<Lane::BucketRange> Lane::RangeOf(const Chunk& head) {
   return BucketRange{.first = first.get<size_t>(), .end = end.get<size_t>()};
 }
 
-Status Lane::RestoreHead(const Chunk& chunk, PartRestore& part) {
+Status Lane::RestoreHead(const checkpoint::Chunk& chunk, PartRestore& part) {
   EDL_ASSIGN_OR_RETURN(part.range, RangeOf(chunk));
-  EDL_ASSIGN_OR_RETURN(const json head, job::ParseJson(TextOf(chunk.content)));
+  EDL_ASSIGN_OR_RETURN(const json head, ParseJson(TextOf(chunk.content)));
   EDL_ASSIGN_OR_RETURN(const Declaration declaration,
-                       ParseDeclaration(head.value("parameters", json()).dump()));
+                       ParseDeclaration(Dump(head.value("parameters", json()))));
   EDL_ASSIGN_OR_RETURN(part.names, Add(declaration));
   declared_.reset();  // workers may declare another consistency than those who saved
   restored_.push_back(part.range);
@@ -227,7 +230,7 @@ Status Lane::RestoreHead(const Chunk& chunk, PartRestore& part) {
   return Ok();
 }
 
-Status Lane::RestoreMarks(const Chunk& chunk) {
+Status Lane::RestoreMarks(const checkpoint::Chunk& chunk) {
   wire::MetaReader reader(chunk.content.bytes());
   watermarks_.RaiseFloor(reader.Get<uint64_t>());
   for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
@@ -248,7 +251,7 @@ Status Lane::RestoreMarks(const Chunk& chunk) {
   return InvalidArgument("its marks are none");
 }
 
-Status Lane::RestoreSteps(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreSteps(const checkpoint::Chunk& chunk, const PartRestore& part) {
   const size_t count = chunk.content.size() / sizeof(uint64_t);
   if (count != chunk.records || part.range.first + count > wire::kBuckets) {
     return InvalidArgument("its steps are of {} buckets", count);
@@ -261,7 +264,7 @@ Status Lane::RestoreSteps(const Chunk& chunk, const PartRestore& part) {
   return Ok();
 }
 
-Status Lane::RestoreRows(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreRows(const checkpoint::Chunk& chunk, const PartRestore& part) {
   if (chunk.index >= part.names.tables.size()) {
     return InvalidArgument("rows of table {}, which its head does not have", chunk.index);
   }
@@ -279,7 +282,7 @@ Status Lane::RestoreRows(const Chunk& chunk, const PartRestore& part) {
   return Ok();
 }
 
-Status Lane::RestoreCandidates(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreCandidates(const checkpoint::Chunk& chunk, const PartRestore& part) {
   if (chunk.index >= part.names.tables.size()) {
     return InvalidArgument("candidates of table {}, which its head does not have", chunk.index);
   }
@@ -296,7 +299,7 @@ Status Lane::RestoreCandidates(const Chunk& chunk, const PartRestore& part) {
   return Ok();
 }
 
-Status Lane::RestoreBlock(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreBlock(const checkpoint::Chunk& chunk, const PartRestore& part) {
   if (chunk.index >= part.names.tensors.size()) {
     return InvalidArgument("a block of tensor {}, which its head does not have", chunk.index);
   }

@@ -142,7 +142,7 @@ class Lanes {
   Status Restore(const std::vector<fs::path>& parts) {
     for (const auto& lane : lanes_) {
       for (const fs::path& part : parts) {
-        EDL_ASSIGN_OR_RETURN(const auto reader, PartReader::Open(part));
+        EDL_ASSIGN_OR_RETURN(const auto reader, checkpoint::PartReader::Open(part));
         EDL_RETURN_IF_ERROR(lane->Restore(*reader));
       }
       EDL_RETURN_IF_ERROR(lane->EndRestore());
@@ -174,9 +174,10 @@ class LaneCheckpointTest : public testing::Test {
   // Begins a save of one lane; chunks go to its part.
   void Begin(Lanes& lanes, size_t lane) {
     fs::remove(PartOf(lane));
-    writers_[lane] = *PartWriter::Create(PartOf(lane));
-    lanes[lane].BeginSave(
-        [this, lane](const Chunk& chunk) { ASSERT_EQ(writers_[lane]->Write(chunk), Ok()); });
+    writers_[lane] = *checkpoint::PartWriter::Create(PartOf(lane));
+    lanes[lane].BeginSave([this, lane](const checkpoint::Chunk& chunk) {
+      ASSERT_EQ(writers_[lane]->Write(chunk), Ok());
+    });
   }
   void Finish(Lanes& lanes, size_t lane) {
     while (lanes[lane].SaveSome([] { return false; })) {
@@ -190,7 +191,7 @@ class LaneCheckpointTest : public testing::Test {
   }
 
   const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("ckpt-{}", getpid());
-  std::map<size_t, std::unique_ptr<PartWriter>> writers_;
+  std::map<size_t, std::unique_ptr<checkpoint::PartWriter>> writers_;
   std::mt19937_64 random_{7};
 };
 
@@ -403,7 +404,7 @@ TEST_F(LaneCheckpointTest, ReadsOnlyTheHeadsOfPartsOfOtherLanes) {
   Lane lane(placement, 2);
   for (size_t i = 0; i < 4; ++i) {
     std::atomic<uint64_t> read = 0;
-    const auto reader = PartReader::Open(PartOf(i), &read);
+    const auto reader = checkpoint::PartReader::Open(PartOf(i), &read);
     ASSERT_EQ(lane.Restore(**reader), Ok());
     EXPECT_EQ(read == fs::file_size(PartOf(i)), i == 2) << i;
   }
@@ -427,7 +428,7 @@ TEST_F(LaneCheckpointTest, ReplacesWhatALaneHasAtOnce) {
   EXPECT_FALSE(other[0].trained()) << "a pull trains nothing";
   const uint64_t generation = other[0].generation();
   const auto fresh = other[0].MakeEmpty();
-  const auto reader = PartReader::Open(PartOf(0));
+  const auto reader = checkpoint::PartReader::Open(PartOf(0));
   ASSERT_EQ(fresh->Restore(**reader), Ok());
   ASSERT_EQ(fresh->EndRestore(), Ok());
   EXPECT_EQ(other.rows(), 1U) << "nothing has changed yet";
@@ -456,7 +457,7 @@ TEST_F(LaneCheckpointTest, SavesBlocksBeforeRows) {
 TEST_F(LaneCheckpointTest, ToAFullDiskIsAnError) {
   FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   if (!full.valid()) GTEST_SKIP() << "this system has no /dev/full";
-  EXPECT_EQ(PartWriter::Begin("/dev/full", {.file = std::move(full)}).status().code(),
+  EXPECT_EQ(checkpoint::PartWriter::Begin("/dev/full", {.file = std::move(full)}).status().code(),
             Code::kResourceExhausted);
 }
 

@@ -1,7 +1,7 @@
 #include "ps/lane_restorer.h"
 
 #include "base/mutex.h"
-#include "ps/part_file.h"
+#include "checkpoint/part_file.h"
 
 namespace edl::ps {
 namespace {
@@ -27,7 +27,7 @@ struct LaneRestorer::Run {
 
   // Whether the part of that head has buckets of the lane. A head that cannot be read is left to
   // the lane, which refuses it.
-  bool Meets(const Chunk& head) const {
+  bool Meets(const checkpoint::Chunk& head) const {
     const Result<Lane::BucketRange> range = Lane::RangeOf(head);
     return !range.ok() || (range->first < end && range->end > first);
   }
@@ -50,7 +50,7 @@ struct LaneRestorer::Run {
   }
 };
 
-LaneRestorer::LaneRestorer(wire::EventLoop& lane_loop, CheckpointFiles files,
+LaneRestorer::LaneRestorer(wire::EventLoop& lane_loop, checkpoint::CheckpointFiles files,
                            std::atomic<uint64_t>* restored_bytes)
     : loop_(lane_loop), files_(std::move(files)), restored_bytes_(restored_bytes) {}
 
@@ -110,14 +110,15 @@ void LaneRestorer::Read(const std::shared_ptr<Run>& run) {
   };
   const Status status = [&] {
     for (const std::string& path : run->paths) {
-      EDL_ASSIGN_OR_RETURN(const auto part, PartReader::Open(path, restored_bytes_, files_));
+      EDL_ASSIGN_OR_RETURN(const auto part,
+                           checkpoint::PartReader::Open(path, restored_bytes_, files_));
       while (true) {
-        EDL_ASSIGN_OR_RETURN(std::optional<Chunk> chunk, part->Next());
+        EDL_ASSIGN_OR_RETURN(std::optional<checkpoint::Chunk> chunk, part->Next());
         if (!chunk.has_value()) break;
-        if (chunk->kind == ChunkKind::kHead && !run->Meets(*chunk)) break;
+        if (chunk->kind == checkpoint::ChunkKind::kHead && !run->Meets(*chunk)) break;
         if (!run->WaitForRoom()) return Ok();
         // A function that is posted can be copied, and a chunk cannot.
-        const auto shared = std::make_shared<Chunk>(std::move(*chunk));
+        const auto shared = std::make_shared<checkpoint::Chunk>(std::move(*chunk));
         post([this, run, shared, path] { Take(run, *shared, path); });
       }
     }
@@ -126,10 +127,10 @@ void LaneRestorer::Read(const std::shared_ptr<Run>& run) {
   post([this, status] { End(status); });
 }
 
-void LaneRestorer::Take(const std::shared_ptr<Run>& run, const Chunk& chunk,
+void LaneRestorer::Take(const std::shared_ptr<Run>& run, const checkpoint::Chunk& chunk,
                         const std::string& path) {
   run->TakenOne();
-  if (chunk.kind == ChunkKind::kHead) part_ = {.with_marks = run->with_marks};
+  if (chunk.kind == checkpoint::ChunkKind::kHead) part_ = {.with_marks = run->with_marks};
   if (const Status status = fresh_->Take(chunk, part_, path); !status.ok()) {
     run->Cancel();
     End(status);

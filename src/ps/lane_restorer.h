@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ps/checkpoint_files.h"
+#include "checkpoint/checkpoint_files.h"
 #include "ps/lane.h"
 #include "wire/event_loop.h"
 
@@ -22,7 +22,7 @@ namespace edl::ps {
 class LaneRestorer {
  public:
   // All outlive it. `restored_bytes`, if any, is raised by what was read.
-  LaneRestorer(wire::EventLoop& lane_loop, CheckpointFiles files,
+  LaneRestorer(wire::EventLoop& lane_loop, checkpoint::CheckpointFiles files,
                std::atomic<uint64_t>* restored_bytes = nullptr);
   // Gives up what is under way and waits for the threads that read.
   ~LaneRestorer();
@@ -42,12 +42,13 @@ class LaneRestorer {
   struct Run;
 
   void Read(const std::shared_ptr<Run>& run);
-  void Take(const std::shared_ptr<Run>& run, const Chunk& chunk, const std::string& path);
+  void Take(const std::shared_ptr<Run>& run, const checkpoint::Chunk& chunk,
+            const std::string& path);
   void End(const Status& status);
   void JoinFinished();
 
   wire::EventLoop& loop_;
-  const CheckpointFiles files_;
+  const checkpoint::CheckpointFiles files_;
   std::atomic<uint64_t>* const restored_bytes_;
   std::shared_ptr<Run> run_;  // null: none is under way
   std::unique_ptr<Lane> fresh_;

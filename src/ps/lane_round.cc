@@ -103,7 +103,7 @@ void Lane::SaveRound() {
     counts.Add(round_.contributors(static_cast<wire::Bucket>(bucket)));
     counts.Add(round_.contributed(static_cast<wire::Bucket>(bucket)));
   }
-  saving_->give({.kind = ChunkKind::kRound,
+  saving_->give({.kind = checkpoint::ChunkKind::kRound,
                  .records = end_ - first_,
                  .content = BufferOf(std::move(counts).text())});
   for (uint32_t index = 0; index < saving_->tables.size(); ++index) {
@@ -121,7 +121,7 @@ void Lane::SaveRound() {
         writer.Add(&rows.ids[i], 1);
         writer.Add(rows.gradients.data() + i * dim, dim);
       }
-      saving_->give({.kind = ChunkKind::kRoundRows,
+      saving_->give({.kind = checkpoint::ChunkKind::kRoundRows,
                      .index = index,
                      .records = count,
                      .content = std::move(writer).Take()});
@@ -136,7 +136,7 @@ void Lane::SaveRound() {
       writer.Add(&found->second.learning_rate, 1);
       writer.Add(values, block.values);
       values += block.values;
-      saving_->give({.kind = ChunkKind::kRoundBlock,
+      saving_->give({.kind = checkpoint::ChunkKind::kRoundBlock,
                      .index = index,
                      .records = block.number,
                      .content = std::move(writer).Take()});
@@ -144,7 +144,7 @@ void Lane::SaveRound() {
   }
 }
 
-Status Lane::RestoreRound(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreRound(const checkpoint::Chunk& chunk, const PartRestore& part) {
   wire::MetaReader reader(chunk.content.bytes());
   for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
     const auto contributors = reader.Get<uint32_t>();
@@ -159,7 +159,7 @@ Status Lane::RestoreRound(const Chunk& chunk, const PartRestore& part) {
   return InvalidArgument("its rounds are of other buckets");
 }
 
-Status Lane::RestoreRoundRows(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreRoundRows(const checkpoint::Chunk& chunk, const PartRestore& part) {
   if (chunk.index >= part.names.tables.size()) {
     return InvalidArgument("a round of table {}, which its head does not have", chunk.index);
   }
@@ -176,7 +176,7 @@ Status Lane::RestoreRoundRows(const Chunk& chunk, const PartRestore& part) {
   return InvalidArgument("its round of table '{}' has another length", table.spec().name);
 }
 
-Status Lane::RestoreRoundBlock(const Chunk& chunk, const PartRestore& part) {
+Status Lane::RestoreRoundBlock(const checkpoint::Chunk& chunk, const PartRestore& part) {
   if (chunk.index >= part.names.tensors.size()) {
     return InvalidArgument("a round of tensor {}, which its head does not have", chunk.index);
   }

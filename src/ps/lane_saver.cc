@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ps/part_file.h"
+#include "checkpoint/part_file.h"
 
 namespace edl::ps {
 namespace {
@@ -15,21 +15,22 @@ constexpr Duration kSlice = std::chrono::microseconds(200);
 
 struct LaneSaver::Disk {
   std::filesystem::path path;
-  CheckpointFiles files;
-  std::unique_ptr<PartWriter> writer;
+  checkpoint::CheckpointFiles files;
+  std::unique_ptr<checkpoint::PartWriter> writer;
   bool created = false;  // the file is this save's, which removes no other
   Status status;
 
   void Create() {
-    Result<CheckpointFiles::Created> file = files.Create(path);
+    Result<checkpoint::CheckpointFiles::Created> file = files.Create(path);
     status = file.status();
     if (!file.ok()) return;
     created = true;
-    Result<std::unique_ptr<PartWriter>> begun = PartWriter::Begin(path, *std::move(file));
+    Result<std::unique_ptr<checkpoint::PartWriter>> begun =
+        checkpoint::PartWriter::Begin(path, *std::move(file));
     status = begun.status();
     if (begun.ok()) writer = *std::move(begun);
   }
-  void Write(const Chunk& chunk) {
+  void Write(const checkpoint::Chunk& chunk) {
     if (status.ok() && writer == nullptr) Create();
     if (status.ok()) status = writer->Write(chunk);
   }
@@ -46,7 +47,7 @@ struct LaneSaver::Disk {
 
 LaneSaver::LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop,
                      const Clock& clock, size_t buffer_bytes, std::function<void()> on_room,
-                     std::atomic<uint64_t>* saved_bytes, CheckpointFiles files)
+                     std::atomic<uint64_t>* saved_bytes, checkpoint::CheckpointFiles files)
     : files_(std::move(files)),
       lane_(lane),
       lane_loop_(lane_loop),
@@ -82,7 +83,8 @@ Status LaneSaver::Begin(const std::filesystem::path& path, OnDone on_done) {
   on_done_ = std::move(on_done);
   began_ = clock_.Now();
   longest_pause_ = {};
-  lane_.BeginSave([this](Chunk chunk) { Give(std::move(chunk)); }, [this] { return Spare(); });
+  lane_.BeginSave([this](checkpoint::Chunk chunk) { Give(std::move(chunk)); },
+                  [this] { return Spare(); });
   longest_pause_ = clock_.Now() - began_;
   return Ok();
 }
@@ -94,16 +96,17 @@ wire::Buffer LaneSaver::Spare() {
   return spare;
 }
 
-void LaneSaver::Give(Chunk chunk) {
+void LaneSaver::Give(checkpoint::Chunk chunk) {
   const size_t bytes = chunk.content.size();
   waiting_bytes_ += bytes;
   // A function that is posted can be copied, and a chunk cannot.
-  const auto shared = std::make_shared<Chunk>(std::move(chunk));
+  const auto shared = std::make_shared<checkpoint::Chunk>(std::move(chunk));
   disk_loop_.Post([this, shared, bytes, disk = disk_, alive = alive_, &loop = lane_loop_] {
     disk->Write(*shared);
     loop.Post([this, shared, bytes, status = disk->status, disk, alive] {
       if (!*alive || disk != disk_) return;
-      if (shared->kind == ChunkKind::kRows) spares_.push_back(std::move(shared->content));
+      if (shared->kind == checkpoint::ChunkKind::kRows)
+        spares_.push_back(std::move(shared->content));
       OnWritten(bytes, status);
     });
   });

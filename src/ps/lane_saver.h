@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "ps/checkpoint_files.h"
+#include "checkpoint/checkpoint_files.h"
 #include "ps/lane.h"
 #include "wire/event_loop.h"
 
@@ -32,7 +32,7 @@ class LaneSaver {
   LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop, const Clock& clock,
             size_t buffer_bytes, std::function<void()> on_room,
             std::atomic<uint64_t>* saved_bytes = nullptr,
-            CheckpointFiles files = CheckpointFiles::Anywhere());
+            checkpoint::CheckpointFiles files = checkpoint::CheckpointFiles::Anywhere());
   ~LaneSaver();
 
   using OnDone = std::function<void(const Result<Saved>&)>;
@@ -56,13 +56,13 @@ class LaneSaver {
   struct Disk;
 
   wire::Buffer Spare();
-  void Give(Chunk chunk);
+  void Give(checkpoint::Chunk chunk);
   bool DoSlice();
   void OnWritten(size_t bytes, const Status& status);
   void Finish();
   void End(const Result<Saved>& result);
 
-  const CheckpointFiles files_;
+  const checkpoint::CheckpointFiles files_;
   Lane& lane_;
   wire::EventLoop& lane_loop_;
   wire::EventLoop& disk_loop_;

@@ -42,9 +42,10 @@ std::string Printable(std::string_view caller) {
   return shown.empty() ? "a caller without a name" : shown;
 }
 
-CheckpointFiles FilesOf(const ServerOptions& options) {
+checkpoint::CheckpointFiles FilesOf(const ServerOptions& options) {
   const bool anywhere = options.checkpoint_roots.empty() && !options.token.empty();
-  return anywhere ? CheckpointFiles::Anywhere() : CheckpointFiles::Below(options.checkpoint_roots);
+  return anywhere ? checkpoint::CheckpointFiles::Anywhere()
+                  : checkpoint::CheckpointFiles::Below(options.checkpoint_roots);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ struct Server::Worker {
     service.managed = options.managed;
     service.serves = service.may_push = !options.managed;
     service.on_change = [this] { thread.loop().Post([this] { ResumeAll(); }); };
-    const CheckpointFiles files = FilesOf(options);
+    const checkpoint::CheckpointFiles files = FilesOf(options);
     const size_t buffer_bytes = std::max<size_t>(options.save_buffer_bytes / options.lanes, 1);
     thread.Run([&] {
       saver = std::make_unique<LaneSaver>(

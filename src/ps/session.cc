@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "job/shard_set.h"
+#include "checkpoint/shard_set.h"
 #include "ps/pull_pieces.h"
 
 namespace edl::ps {
@@ -294,7 +294,8 @@ Status Session::HandleServe(const wire::Frame& frame) {
                               serve.ps_epoch, service_.restore_epoch);
   }
   if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
-  EDL_ASSIGN_OR_RETURN(const job::ShardSet covered, job::ShardSet::FromJson(serve.covered));
+  EDL_ASSIGN_OR_RETURN(const checkpoint::ShardSet covered,
+                       checkpoint::ShardSet::FromJson(serve.covered));
   Unfence();
   lane_.watermarks().RaiseFloor(serve.floor);
   lane_.watermarks().Drop(covered);

@@ -81,7 +81,7 @@ Watermarks::BatchCheck Watermarks::Count(uint64_t lease, const wire::ShardKey& s
   return verdict;
 }
 
-void Watermarks::Drop(const job::ShardSet& covered) {
+void Watermarks::Drop(const checkpoint::ShardSet& covered) {
   std::erase_if(shards_, [&](const auto& entry) {
     const wire::ShardKey& key = entry.first;
     return key.ledger == covered.ledger && entry.second.lease < floor_ &&

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "job/shard_set.h"
+#include "checkpoint/shard_set.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
 
@@ -52,7 +52,7 @@ class Watermarks {
   uint64_t floor() const { return floor_; }
   // Drops the shards that a checkpoint covers and whose leases are all below the floor. Late pushes
   // of such a shard are rejected by the floor.
-  void Drop(const job::ShardSet& covered);
+  void Drop(const checkpoint::ShardSet& covered);
 
   // What the buckets first..end-1 have applied of a shard, as it is saved and restored.
   struct Entry {

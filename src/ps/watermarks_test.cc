@@ -14,9 +14,9 @@ constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 2, .generation = 1, .ord
 constexpr wire::ShardKey kOther{.ledger = 1, .dataset = 2, .generation = 1, .ordinal = 4};
 constexpr uint64_t kLease = 10;
 
-job::ShardSet Covering(const wire::ShardKey& shard) {
-  job::ShardSet set{.ledger = shard.ledger};
-  job::ShardSet::Dataset& dataset = set.datasets[static_cast<int64_t>(shard.dataset)];
+checkpoint::ShardSet Covering(const wire::ShardKey& shard) {
+  checkpoint::ShardSet set{.ledger = shard.ledger};
+  checkpoint::ShardSet::Dataset& dataset = set.datasets[static_cast<int64_t>(shard.dataset)];
   dataset.generation = shard.generation;
   dataset.shards[shard.epoch].Add(shard.ordinal);
   return set;
@@ -88,7 +88,7 @@ TEST(Watermarks, AreNotDroppedWhileALeaseOfTheShardMayBeOpen) {
   marks.RaiseFloor(kLease + 2);
   marks.Drop(Covering(kShard));
   EXPECT_EQ(marks.shards(), 1U) << "the other is not covered";
-  job::ShardSet of_another_ledger = Covering(kOther);
+  checkpoint::ShardSet of_another_ledger = Covering(kOther);
   ++of_another_ledger.ledger;
   marks.Drop(of_another_ledger);
   EXPECT_EQ(marks.shards(), 1U);

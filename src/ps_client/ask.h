@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "ps_client/link.h"
-
 #include "base/clock.h"
 #include "base/status.h"
+#include "ps_client/link.h"
 #include "wire/messages.h"
 
 namespace edl::ps_client {

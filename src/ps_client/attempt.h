@@ -3,10 +3,9 @@
 #include <memory>
 #include <optional>
 
-#include "ps_client/link.h"
-
 #include "base/clock.h"
 #include "base/status.h"
+#include "ps_client/link.h"
 #include "wire/socket.h"
 
 namespace edl::ps_client {

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "job/manifest.h"
+#include "checkpoint/manifest.h"
 
 namespace edl::ps_client {
 namespace {
@@ -536,11 +536,11 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return StatusFromErrno(error.value(), fmt::format("making {}", folder.string()));
-  EDL_ASSIGN_OR_RETURN(const bool is_checkpoint, job::HasManifest(folder));
+  EDL_ASSIGN_OR_RETURN(const bool is_checkpoint, checkpoint::HasManifest(folder));
   if (is_checkpoint) {
     return AlreadyExists("{} holds a checkpoint already", folder.string());
   }
-  job::Manifest manifest;
+  checkpoint::Manifest manifest;
   std::vector<std::string> metas;
   for (size_t place = 0; place < lanes_.size(); ++place) {
     manifest.parts.push_back({.file = fmt::format("part-{:04}-of-{:04}", place, lanes_.size()),
@@ -554,7 +554,7 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
     // A lane that failed has removed its part, and another may have written its own. A part that
     // was there before is not this save's.
     const bool is_other = saved.status().code() == Code::kAlreadyExists;
-    for (const job::Manifest::Part& part : manifest.parts) {
+    for (const checkpoint::Manifest::Part& part : manifest.parts) {
       if (!is_other) std::filesystem::remove(folder / part.file, error);
     }
     return saved.status();
@@ -570,12 +570,12 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
     result.longest_pause_seconds =
         std::max(result.longest_pause_seconds, answer.longest_pause_seconds);
   }
-  EDL_RETURN_IF_ERROR(job::WriteManifest(folder, manifest));
+  EDL_RETURN_IF_ERROR(checkpoint::WriteManifest(folder, manifest));
   return result;
 }
 
 Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
-  EDL_ASSIGN_OR_RETURN(const job::Manifest manifest, job::ReadManifest(folder));
+  EDL_ASSIGN_OR_RETURN(const checkpoint::Manifest manifest, checkpoint::ReadManifest(folder));
   std::vector<std::string> metas;
   for (size_t place = 0; place < lanes_.size(); ++place) {
     metas.push_back(wire::Encode(wire::Restore{

@@ -10,14 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "ps_client/ask.h"
 #include "ps_client/keys.h"
 #include "ps_client/lane_channel.h"
 #include "ps_client/ready_set.h"
 #include "ps_client/tensor_layout.h"
-
-#include "base/clock.h"
-#include "base/status.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
 

@@ -8,12 +8,11 @@
 #include <optional>
 #include <thread>
 
-#include "ps_client/client.h"
-
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "ps_client/client.h"
 
 namespace edl::ps_client {
 

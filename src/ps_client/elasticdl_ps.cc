@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "ps_client/client.h"
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "job/json.h"
+#include "base/json.h"
+#include "ps_client/client.h"
 
 namespace {
 
@@ -98,13 +98,13 @@ Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
 
 // What a client has to know of a declaration; all else is the server's to judge.
 Result<Parameters> ParseParameters(const char* text) {
-  EDL_ASSIGN_OR_RETURN(const nlohmann::json json, edl::job::ParseJson(text));
+  EDL_ASSIGN_OR_RETURN(const nlohmann::json json, edl::ParseJson(text));
   if (!json.is_object()) return edl::InvalidArgument("the declaration is no JSON object");
   Parameters parameters{.text = text};
   const auto number = [](const nlohmann::json& of, const char* field) -> Result<size_t> {
     const auto found = of.is_object() ? of.find(field) : of.end();
     if (found == of.end() || !found->is_number_unsigned()) {
-      return edl::InvalidArgument("no number '{}' in {}", field, of.dump());
+      return edl::InvalidArgument("no number '{}' in {}", field, Dump(of));
     }
     return found->get<size_t>();
   };
@@ -116,7 +116,7 @@ Result<Parameters> ParseParameters(const char* text) {
     EDL_ASSIGN_OR_RETURN(const size_t size, number(tensor, "size"));
     const auto name = tensor.find("name");
     if (name == tensor.end() || !name->is_string()) {
-      return edl::InvalidArgument("no 'name' in {}", tensor.dump());
+      return edl::InvalidArgument("no 'name' in {}", Dump(tensor));
     }
     parameters.tensors.push_back({.name = name->get<std::string>(), .size = size});
   }

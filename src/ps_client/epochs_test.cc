@@ -3,14 +3,14 @@
 #include <memory>
 #include <vector>
 
-#include "ps_client/ask.h"
-#include "ps_client/client.h"
-#include "ps_client/testing/relay.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/shard_set.h"
+#include "checkpoint/shard_set.h"
 #include "ps/server.h"
+#include "ps_client/ask.h"
+#include "ps_client/client.h"
+#include "ps_client/testing/relay.h"
 
 namespace edl::ps_client {
 namespace {
@@ -30,12 +30,12 @@ class EpochsTest : public testing::Test {
     std::vector<Question> questions;
     for (const LinkOptions& lane :
          LanesOf(to, {.incarnation = incarnation, .lanes = 2, .servers = 1, .index = 0})) {
-      questions.push_back(
-          {.to = lane,
-           .meta = wire::Encode(wire::Serve{.incarnation = incarnation,
-                                            .ps_epoch = epoch,
-                                            .may_push = true,
-                                            .covered = job::ShardSet{.ledger = 5}.ToJson()})});
+      questions.push_back({.to = lane,
+                           .meta = wire::Encode(wire::Serve{
+                               .incarnation = incarnation,
+                               .ps_epoch = epoch,
+                               .may_push = true,
+                               .covered = checkpoint::ShardSet{.ledger = 5}.ToJson()})});
     }
     const auto told = Ask(wire::MessageType::kServe, questions, {.timeout = seconds(30)}, clock_);
     EXPECT_TRUE(told.ok()) << told.status();

@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "ps_client/client.h"
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "ps/server.h"
+#include "ps_client/client.h"
 #include "wire/socket.h"
 
 namespace edl::ps_client {

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "ps_client/ask.h"
-#include "ps_client/client.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -18,8 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/manifest.h"
+#include "checkpoint/manifest.h"
 #include "ps/server.h"
+#include "ps_client/ask.h"
+#include "ps_client/client.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
 
@@ -335,9 +335,9 @@ TEST_F(HostileTest, RefusesAManifestThatLacksAPart) {
   auto client = Connect();
   Pull(*client, Range(0, 1000));
   ASSERT_TRUE(client->Save(root_ / "checkpoint").ok());
-  job::Manifest manifest = *job::ReadManifest(root_ / "checkpoint");
+  checkpoint::Manifest manifest = *checkpoint::ReadManifest(root_ / "checkpoint");
   manifest.parts.pop_back();
-  ASSERT_EQ(job::WriteManifest(root_ / "checkpoint", manifest), Ok());
+  ASSERT_EQ(checkpoint::WriteManifest(root_ / "checkpoint", manifest), Ok());
   client.reset();
   Start({});
   client = Connect();

@@ -6,12 +6,11 @@
 #include <random>
 #include <string>
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "ps_client/attempt.h"
 #include "ps_client/link.h"
 #include "ps_client/ready_set.h"
-
-#include "base/clock.h"
-#include "base/status.h"
 
 namespace edl::ps_client {
 

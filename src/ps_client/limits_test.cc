@@ -5,11 +5,11 @@
 #include <thread>
 #include <vector>
 
-#include "ps_client/client.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ps/server.h"
+#include "ps_client/client.h"
 #include "wire/testing/watches.h"
 
 namespace edl::ps_client {

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "ps_client/ask.h"
-#include "ps_client/client.h"
-#include "ps_client/testing/relay.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "job/shard_set.h"
+#include "checkpoint/shard_set.h"
 #include "ps/server.h"
+#include "ps_client/ask.h"
+#include "ps_client/client.h"
+#include "ps_client/testing/relay.h"
 #include "wire/connection.h"
 #include "wire/event_loop.h"
 
@@ -73,12 +73,12 @@ class LivenessTest : public testing::Test {
     std::vector<Question> questions;
     for (const LinkOptions& lane :
          LanesOf(to, {.incarnation = incarnation, .lanes = 2, .servers = 1, .index = 0})) {
-      questions.push_back(
-          {.to = lane,
-           .meta = wire::Encode(wire::Serve{.incarnation = incarnation,
-                                            .ps_epoch = epoch,
-                                            .may_push = true,
-                                            .covered = job::ShardSet{.ledger = 5}.ToJson()})});
+      questions.push_back({.to = lane,
+                           .meta = wire::Encode(wire::Serve{
+                               .incarnation = incarnation,
+                               .ps_epoch = epoch,
+                               .may_push = true,
+                               .covered = checkpoint::ShardSet{.ledger = 5}.ToJson()})});
     }
     return Ask(wire::MessageType::kServe, questions, {.timeout = seconds(30)}, system_).status();
   }

@@ -7,14 +7,14 @@
 #include <thread>
 #include <vector>
 
-#include "ps_client/ask.h"
-#include "ps_client/client.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "job/shard_set.h"
+#include "checkpoint/shard_set.h"
 #include "ps/server.h"
+#include "ps_client/ask.h"
+#include "ps_client/client.h"
 
 namespace edl::ps_client {
 namespace {
@@ -54,7 +54,7 @@ class ManagedTest : public testing::Test {
   }
   Status Serve(wire::Serve serve) {
     serve.incarnation = serve.incarnation == 0 ? kLife : serve.incarnation;
-    if (serve.covered.empty()) serve.covered = job::ShardSet{.ledger = 5}.ToJson();
+    if (serve.covered.empty()) serve.covered = checkpoint::ShardSet{.ledger = 5}.ToJson();
     return AskAll(MessageType::kServe, wire::Encode(serve)).status();
   }
   Status Restore(const wire::Restore& restore) {
@@ -250,7 +250,7 @@ TEST_F(ManagedTest, FencesWhoeverComesAfterTheMarksOfItsShardWereDropped) {
   ASSERT_EQ(client->Declare(SomeParameters()), Ok());
   ASSERT_TRUE(client->Open(1, kShard).ok());
   ASSERT_EQ(Push(*client, 1, 0)->outcome, PushResult::Outcome::kApplied);
-  job::ShardSet covered{.ledger = 5};
+  checkpoint::ShardSet covered{.ledger = 5};
   covered.datasets[1] = {.generation = 1, .epochs = {}, .shards = {}};
   covered.datasets[1].epochs.Add(0);
 

@@ -180,7 +180,7 @@ struct Serve {
   uint64_t ps_epoch = 0;
   bool may_push = false;  // else who opens a shard is kept waiting
   uint64_t floor = 0;     // leases below it are over
-  std::string covered;    // shards that no restore will ask for: JSON, a job::ShardSet
+  std::string covered;    // shards that no restore will ask for: JSON, a checkpoint::ShardSet
   bool released = false;  // what the server has is saved, or nobody needs it: it may leave
 };
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "kube/api_status.h"
-#include "kube/json_fields.h"
 #include "kube/object.h"
 #include "kube/pod.h"
 #include "kube/text.h"
@@ -18,7 +18,7 @@ namespace {
 void ReadObject(std::string_view text) {
   auto object = edl::kube::Object::Parse(text);
   if (!object.ok()) return;
-  const auto again = edl::kube::Object::Parse(edl::kube::Dump(object->fields()));
+  const auto again = edl::kube::Object::Parse(edl::Dump(object->fields()));
   CHECK(again.ok(), "written back it is no object: {}", again.status().message());
   CHECK(again->key() == object->key(), "written back it is {}, not {}", again->key(),
         object->key());

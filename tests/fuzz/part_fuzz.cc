@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "checkpoint/part_file.h"
 #include "ps/lane.h"
-#include "ps/part_file.h"
 
 namespace {
 
-using edl::ps::Chunk;
-using edl::ps::ChunkKind;
+using edl::checkpoint::Chunk;
+using edl::checkpoint::ChunkKind;
 
 constexpr std::string_view kHead =
     R"({"format": 1, "first_bucket": 0, "end_bucket": 1024, "parameters": {
@@ -40,7 +40,7 @@ Chunk MakeChunk(ChunkKind kind, uint32_t index, uint64_t records, std::string_vi
 // Chunks with right checksums, of: kind, table or tensor, records (2 bytes), length (2 bytes),
 // content.
 void WriteChunks(const std::string& path, std::string_view rest) {
-  const auto writer = edl::ps::PartWriter::Create(path);
+  const auto writer = edl::checkpoint::PartWriter::Create(path);
   CHECK(writer.ok(), "{}", writer.status().message());
   CHECK((*writer)->Write(MakeChunk(ChunkKind::kHead, 0, 0, kHead)).ok(), "writing");
   while (rest.size() >= 6) {
@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::ofstream(path, std::ios::binary) << text;
   }
   edl::ps::Lane lane(edl::wire::Placement(1), 0);
-  const auto part = edl::ps::PartReader::Open(path);
+  const auto part = edl::checkpoint::PartReader::Open(path);
   const edl::Status restored = part.ok() ? lane.Restore(**part, true) : part.status();
   unlink(path.c_str());
   if (!restored.ok()) {

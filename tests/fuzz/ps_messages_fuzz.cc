@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "job/shard_set.h"
+#include "checkpoint/shard_set.h"
 #include "ps/lane.h"
 #include "wire/messages.h"
 
@@ -79,7 +79,7 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       return;
     case 8:
       if (DecodesToItself(meta, serve)) {
-        const auto covered = edl::job::ShardSet::FromJson(serve.covered);
+        const auto covered = edl::checkpoint::ShardSet::FromJson(serve.covered);
         if (!covered.ok()) return;
         served.lane.watermarks().RaiseFloor(serve.floor);
         served.lane.watermarks().Drop(*covered);

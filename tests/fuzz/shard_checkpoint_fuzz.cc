@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "job/job_spec.h"
 #include "master/core.h"
-#include "master/ledger.h"
-#include "master/shard_checkpoint.h"
+#include "master/ledger/ledger.h"
+#include "master/shards/shard_checkpoint.h"
 
 namespace {
 

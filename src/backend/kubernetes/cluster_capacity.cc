@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kube/json_fields.h"
+#include "base/json.h"
 #include "kube/pod.h"
 
 namespace edl::backend::kubernetes {
@@ -11,20 +11,19 @@ namespace {
 using nlohmann::json;
 
 bool Tolerates(const json& toleration, const json& taint) {
-  const std::string effect = kube::TextIn(toleration, "effect");
-  if (!effect.empty() && effect != kube::TextIn(taint, "effect")) return false;
-  const std::string key = kube::TextIn(toleration, "key");
-  const bool exists = kube::TextIn(toleration, "operator") == "Exists";
+  const std::string effect = TextIn(toleration, "effect");
+  if (!effect.empty() && effect != TextIn(taint, "effect")) return false;
+  const std::string key = TextIn(toleration, "key");
+  const bool exists = TextIn(toleration, "operator") == "Exists";
   if (key.empty()) return exists;
-  return key == kube::TextIn(taint, "key") &&
-         (exists || kube::TextIn(toleration, "value") == kube::TextIn(taint, "value"));
+  return key == TextIn(taint, "key") &&
+         (exists || TextIn(toleration, "value") == TextIn(taint, "value"));
 }
 
 bool IsReady(const json& node) {
-  const json& conditions = kube::ListAt(node, {"status", "conditions"});
+  const json& conditions = ListAt(node, {"status", "conditions"});
   return std::any_of(conditions.begin(), conditions.end(), [](const json& condition) {
-    return kube::TextIn(condition, "type") == "Ready" &&
-           kube::TextIn(condition, "status") == "True";
+    return TextIn(condition, "type") == "Ready" && TextIn(condition, "status") == "True";
   });
 }
 
@@ -44,31 +43,29 @@ ClusterCapacity::ClusterCapacity(const std::vector<kube::Object>& nodes,
   std::map<std::string, size_t> places;
   for (const kube::Object& node : nodes) {
     places[node.name()] = nodes_.size();
-    nodes_.push_back(
-        {node, ResourceListIn(kube::FieldAt(node.fields(), {"status", "allocatable"})), {}});
+    nodes_.push_back({node, ResourceListIn(FieldAt(node.fields(), {"status", "allocatable"})), {}});
   }
   for (const kube::Object& pod : pods) {
     const kube::PodState state = kube::PodStateOf(pod);
     const auto place = places.find(state.node);
     if (place == places.end() || state.terminal()) continue;
     nodes_[place->second].taken.push_back(
-        {kube::NumberIn(kube::FieldAt(pod.fields(), {"spec"}), "priority"),
-         RequestsOf(pod.fields())});
+        {NumberIn(FieldAt(pod.fields(), {"spec"}), "priority"), RequestsOf(pod.fields())});
   }
 }
 
 bool ClusterCapacity::Takes(const Node& node, const kube::Object& pod) {
   const json& fields = node.object.fields();
-  if (kube::FlagIn(kube::FieldAt(fields, {"spec"}), "unschedulable") || !IsReady(fields)) {
+  if (FlagIn(FieldAt(fields, {"spec"}), "unschedulable") || !IsReady(fields)) {
     return false;
   }
-  const json& selector = kube::FieldAt(pod.fields(), {"spec", "nodeSelector"});
+  const json& selector = FieldAt(pod.fields(), {"spec", "nodeSelector"});
   for (const auto& [name, value] : selector.items()) {
-    if (kube::FieldAt(fields, {"metadata", "labels", name.c_str()}) != value) return false;
+    if (FieldAt(fields, {"metadata", "labels", name.c_str()}) != value) return false;
   }
-  const json& tolerations = kube::ListAt(pod.fields(), {"spec", "tolerations"});
-  for (const json& taint : kube::ListAt(fields, {"spec", "taints"})) {
-    if (kube::TextIn(taint, "effect") == "PreferNoSchedule") continue;
+  const json& tolerations = ListAt(pod.fields(), {"spec", "tolerations"});
+  for (const json& taint : ListAt(fields, {"spec", "taints"})) {
+    if (TextIn(taint, "effect") == "PreferNoSchedule") continue;
     if (std::none_of(tolerations.begin(), tolerations.end(),
                      [&](const json& one) { return Tolerates(one, taint); })) {
       return false;

@@ -50,7 +50,7 @@ class KubernetesBackendTest : public testing::Test {
       EXPECT_EQ(flags.Set(flag, value, FlagSource::kCommandLine), Ok());
     }
     backend_.emplace(connection_, kube::RealTiming(clock_),
-                     PodMaker(*job::MakeJobSpec(flags), *job::MakeClusterOptions(flags), "ml"),
+                     PodMaker(*job::MakeJobSpec(flags), *backend::MakeClusterOptions(flags), "ml"),
                      KubernetesBackend::Options{.master = master_,
                                                 .try_again_after = std::chrono::milliseconds(20),
                                                 .look_after = std::chrono::milliseconds(20),

@@ -12,10 +12,10 @@
 #include "backend/kubernetes/preflight.h"
 #include "backend/kubernetes/yaml.h"
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "job/job_view.h"
 #include "job/names.h"
-#include "kube/json_fields.h"
 #include "kube/pod.h"
 #include "kube/resource.h"
 
@@ -42,8 +42,7 @@ std::string MastersSelector() {
 ClusterJob JobOf(const kube::Object& map, const kube::Object* pod, const std::string& name = "") {
   ClusterJob job{
       .name = name.empty() ? map.label(std::string(kJobLabel)).value_or(map.name()) : name,
-      .status_json =
-          kube::TextIn(kube::FieldAt(map.fields(), {"data"}), std::string(kStatusKey).c_str())};
+      .status_json = TextIn(FieldAt(map.fields(), {"data"}), std::string(kStatusKey).c_str())};
   if (pod != nullptr) {
     const MasterLife master = MasterLifeOf(*pod);
     job.running = master.running;
@@ -79,7 +78,7 @@ PodMaker KubernetesJobs::MakerOf(const Submission& submission) const {
 Submission KubernetesJobs::Settled(Submission submission) {
   std::string& account = submission.options.service_account;
   if (!account.empty()) return submission;
-  const kube::ObjectKey ours{name_space_, std::string(job::kMasterAccount)};
+  const kube::ObjectKey ours{name_space_, std::string(backend::kMasterAccount)};
   // Where it is missing, or may not be looked for, roles that were granted to the default account
   // are what there is.
   if (client_.Get(kube::kServiceAccounts, ours).ok()) account = ours.name;
@@ -211,8 +210,7 @@ Status KubernetesJobs::Resume(const Submission& given) {
 
 Result<std::string> KubernetesJobs::SpecOf(const std::string& job) {
   EDL_ASSIGN_OR_RETURN(const kube::Object secret, client_.Get(kube::kSecrets, MasterKey(job)));
-  return DecodeBase64(
-      kube::TextIn(kube::FieldAt(secret.fields(), {"data"}), std::string(kSpecKey).c_str()));
+  return DecodeBase64(TextIn(FieldAt(secret.fields(), {"data"}), std::string(kSpecKey).c_str()));
 }
 
 Result<ClusterJob> KubernetesJobs::Find(const std::string& job) {
@@ -355,17 +353,17 @@ Result<std::vector<ClusterEvent>> KubernetesJobs::Events(const std::string& job)
   std::vector<ClusterEvent> out;
   for (const kube::Object& event : events.items) {
     const json& fields = event.fields();
-    const json& about = kube::FieldAt(fields, {"involvedObject"});
-    const std::string name = kube::TextIn(about, "name");
+    const json& about = FieldAt(fields, {"involvedObject"});
+    const std::string name = TextIn(about, "name");
     if (name != master && !name.starts_with(replicas)) continue;
-    std::string when = kube::TextIn(fields, "lastTimestamp");
-    if (when.empty()) when = kube::TextIn(fields, "eventTime");
+    std::string when = TextIn(fields, "lastTimestamp");
+    if (when.empty()) when = TextIn(fields, "eventTime");
     out.push_back({.when = std::move(when),
-                   .type = kube::TextIn(fields, "type"),
-                   .object = kube::TextIn(about, "kind") + "/" + name,
-                   .reason = kube::TextIn(fields, "reason"),
-                   .message = kube::TextIn(fields, "message"),
-                   .count = std::max<int64_t>(kube::NumberIn(fields, "count"), 1)});
+                   .type = TextIn(fields, "type"),
+                   .object = TextIn(about, "kind") + "/" + name,
+                   .reason = TextIn(fields, "reason"),
+                   .message = TextIn(fields, "message"),
+                   .count = std::max<int64_t>(NumberIn(fields, "count"), 1)});
   }
   std::stable_sort(out.begin(), out.end(), [](const ClusterEvent& a, const ClusterEvent& b) {
     return a.when.substr(0, 19) < b.when.substr(0, 19);

@@ -28,7 +28,7 @@ class KubernetesJobsTest : public testing::Test {
       EXPECT_EQ(flags.Set(flag, value, FlagSource::kCommandLine), Ok());
     }
     return {.job = *job::MakeJobSpec(flags),
-            .options = *job::MakeClusterOptions(flags),
+            .options = *backend::MakeClusterOptions(flags),
             .spec_json = spec,
             .status_json = kStatus};
   }

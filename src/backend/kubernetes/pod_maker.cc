@@ -129,7 +129,7 @@ json OwnerJson(const kube::OwnerReference& owner) {
 
 }  // namespace
 
-PodMaker::PodMaker(job::JobSpec job, job::ClusterOptions options, std::string name_space)
+PodMaker::PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string name_space)
     : job_(std::move(job)), options_(std::move(options)), name_space_(std::move(name_space)) {}
 
 std::string PodMaker::Selector() const {
@@ -208,7 +208,7 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
       AddVariable(container, name, value);
     }
   }
-  for (const job::SecretVariable& variable : options_.secret_variables) {
+  for (const backend::SecretVariable& variable : options_.secret_variables) {
     container["env"].push_back(
         {{"name", variable.name},
          {"valueFrom", {{"secretKeyRef", {{"name", variable.secret}, {"key", variable.key}}}}}});

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/cluster_options.h"
+#include "backend/cluster_options.h"
 #include "job/job_spec.h"
 #include "job/replica.h"
 #include "job/role.h"
@@ -35,7 +35,7 @@ inline constexpr std::string_view kStateMount = "/var/lib/elasticdl";
 // Makes the objects of one job. Immutable, thread-safe.
 class PodMaker {
  public:
-  PodMaker(job::JobSpec job, job::ClusterOptions options, std::string name_space);
+  PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string name_space);
 
   const std::string& name_space() const { return name_space_; }
   // Selects every pod of the job, the master's too.
@@ -69,7 +69,7 @@ class PodMaker {
                          const std::optional<kube::OwnerReference>& owner) const;
 
   const job::JobSpec job_;
-  const job::ClusterOptions options_;
+  const backend::ClusterOptions options_;
   const std::string name_space_;
 };
 

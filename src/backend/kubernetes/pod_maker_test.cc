@@ -24,7 +24,7 @@ PodMaker Maker(std::map<std::string, std::string> given = {}) {
     EXPECT_EQ(flags.Set(flag, value, FlagSource::kCommandLine), Ok());
   }
   const auto job = job::MakeJobSpec(flags);
-  const auto options = job::MakeClusterOptions(flags);
+  const auto options = backend::MakeClusterOptions(flags);
   EXPECT_TRUE(job.ok() && options.ok()) << job.status() << options.status();
   return {*job, *options, "ml"};
 }

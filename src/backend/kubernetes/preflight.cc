@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "backend/cluster_options.h"
 #include "backend/kubernetes/cluster_capacity.h"
 #include "backend/kubernetes/pod_maker.h"
 #include "backend/kubernetes/quota.h"
 #include "backend/kubernetes/resource_list.h"
-#include "job/cluster_options.h"
+#include "base/json.h"
 #include "job/names.h"
 #include "job/role.h"
-#include "kube/json_fields.h"
 #include "kube/resource.h"
 
 namespace edl::backend::kubernetes {
@@ -65,7 +65,7 @@ bool HasClaims(const job::JobSpec& job) {
                      [](const job::Volume& volume) { return !volume.claim_name.empty(); });
 }
 
-const json& SpecOf(const PodGroup& group) { return kube::FieldAt(group.pod.fields(), {"spec"}); }
+const json& SpecOf(const PodGroup& group) { return FieldAt(group.pod.fields(), {"spec"}); }
 
 // "iris:1" is short for "docker.io/library/iris:1", and no tag for "latest".
 std::string FullImageName(std::string name) {
@@ -95,7 +95,7 @@ ResourceList AskedBy(const PodGroup& group) {
 
 // The least strict policy that lets such a pod in.
 std::string_view PodSecurityLevelOf(const json& pod) {
-  for (const json& volume : kube::ListAt(pod, {"spec", "volumes"})) {
+  for (const json& volume : ListAt(pod, {"spec", "volumes"})) {
     if (volume.contains("hostPath")) return "privileged";
   }
   return "baseline";
@@ -227,7 +227,7 @@ void Preflight::CheckCaller(Depth depth) {
 }
 
 void Preflight::CheckAccount(Depth depth) {
-  std::string name = kube::TextIn(SpecOf(groups_.front()), "serviceAccountName");
+  std::string name = TextIn(SpecOf(groups_.front()), "serviceAccountName");
   if (name.empty()) name = "default";
   const kube::ObjectKey account{name_space_, name};
   const Status found = client_.Get(kube::kServiceAccounts, account).status();
@@ -260,7 +260,7 @@ void Preflight::CheckAccount(Depth depth) {
     std::string fix =
         fmt::format("kubectl -n {} apply -f elasticdl/manifests/elasticdl-rbac.yaml", name_space_);
     // The manifest makes that account and binds the role to it; any other is bound by hand.
-    if (name != "default" && name != job::kMasterAccount) {
+    if (name != "default" && name != backend::kMasterAccount) {
       fix += fmt::format(
           " && kubectl -n {0} create rolebinding elasticdl-master-{1} --role=elasticdl-master "
           "--serviceaccount={0}:{1}",
@@ -275,13 +275,13 @@ void Preflight::CheckAccount(Depth depth) {
 void Preflight::CheckClasses() {
   std::set<std::string> names;
   for (const PodGroup& group : groups_) {
-    names.insert(kube::TextIn(SpecOf(group), "priorityClassName"));
+    names.insert(TextIn(SpecOf(group), "priorityClassName"));
   }
   names.erase("");
   for (const std::string& name : names) {
     const Result<kube::Object> found = client_.Get(kube::kPriorityClasses, {"", name});
     if (found.ok()) {
-      priorities_[name] = kube::NumberIn(found->fields(), "value");
+      priorities_[name] = NumberIn(found->fields(), "value");
       AddOk("priority class " + name, fmt::format("its value is {}", priorities_[name]));
       continue;
     }
@@ -296,7 +296,7 @@ void Preflight::CheckClasses() {
 
 void Preflight::ComparePriorities() {
   const auto value_of = [&](const PodGroup& group) {
-    const auto known = priorities_.find(kube::TextIn(SpecOf(group), "priorityClassName"));
+    const auto known = priorities_.find(TextIn(SpecOf(group), "priorityClassName"));
     return known == priorities_.end() ? int64_t{0} : known->second;
   };
   int64_t workers = INT64_MIN;
@@ -365,8 +365,8 @@ void Preflight::CheckAdmission(const std::string& what, const kube::Resource& re
 void Preflight::CheckClaims(Depth depth) {
   std::set<std::string> names;
   for (const PodGroup& group : groups_) {
-    for (const json& volume : kube::ListAt(group.pod.fields(), {"spec", "volumes"})) {
-      names.insert(kube::TextIn(kube::FieldAt(volume, {"persistentVolumeClaim"}), "claimName"));
+    for (const json& volume : ListAt(group.pod.fields(), {"spec", "volumes"})) {
+      names.insert(TextIn(FieldAt(volume, {"persistentVolumeClaim"}), "claimName"));
     }
   }
   names.erase("");
@@ -391,14 +391,12 @@ void Preflight::CheckClaim(const kube::Object& claim) {
     AddMissing(what, "it is being deleted", look);
     return;
   }
-  const std::string phase = kube::TextIn(kube::FieldAt(claim.fields(), {"status"}), "phase");
+  const std::string phase = TextIn(FieldAt(claim.fields(), {"status"}), "phase");
   if (phase == "Bound") return AddOk(what, "it is bound");
-  const std::string name =
-      kube::TextIn(kube::FieldAt(claim.fields(), {"spec"}), "storageClassName");
+  const std::string name = TextIn(FieldAt(claim.fields(), {"spec"}), "storageClassName");
   if (phase == "Pending" && !name.empty()) {
     const Result<kube::Object> found = client_.Get(kube::kStorageClasses, {"", name});
-    if (found.ok() &&
-        kube::TextIn(found->fields(), "volumeBindingMode") == "WaitForFirstConsumer") {
+    if (found.ok() && TextIn(found->fields(), "volumeBindingMode") == "WaitForFirstConsumer") {
       return AddOk(what, "it is bound when the first pod uses it");
     }
     if (!found.ok() && found.status().code() != Code::kNotFound) {
@@ -412,18 +410,18 @@ void Preflight::CheckSecrets() {
   std::map<std::string, std::set<std::string>> read;  // their keys
   std::set<std::string> pulls;
   for (const PodGroup& group : groups_) {
-    for (const json& secret : kube::ListAt(group.pod.fields(), {"spec", "imagePullSecrets"})) {
-      pulls.insert(kube::TextIn(secret, "name"));
+    for (const json& secret : ListAt(group.pod.fields(), {"spec", "imagePullSecrets"})) {
+      pulls.insert(TextIn(secret, "name"));
     }
-    for (const json& volume : kube::ListAt(group.pod.fields(), {"spec", "volumes"})) {
-      const json& secret = kube::FieldAt(volume, {"secret"});
-      if (!kube::FlagIn(secret, "optional")) read[kube::TextIn(secret, "secretName")];
+    for (const json& volume : ListAt(group.pod.fields(), {"spec", "volumes"})) {
+      const json& secret = FieldAt(volume, {"secret"});
+      if (!FlagIn(secret, "optional")) read[TextIn(secret, "secretName")];
     }
-    for (const json& container : kube::ListAt(group.pod.fields(), {"spec", "containers"})) {
-      for (const json& variable : kube::ListAt(container, {"env"})) {
-        const json& secret = kube::FieldAt(variable, {"valueFrom", "secretKeyRef"});
-        if (kube::FlagIn(secret, "optional")) continue;
-        read[kube::TextIn(secret, "name")].insert(kube::TextIn(secret, "key"));
+    for (const json& container : ListAt(group.pod.fields(), {"spec", "containers"})) {
+      for (const json& variable : ListAt(container, {"env"})) {
+        const json& secret = FieldAt(variable, {"valueFrom", "secretKeyRef"});
+        if (FlagIn(secret, "optional")) continue;
+        read[TextIn(secret, "name")].insert(TextIn(secret, "key"));
       }
     }
   }
@@ -445,13 +443,13 @@ void Preflight::CheckSecret(const std::string& name, const std::set<std::string>
   }
   const Result<kube::Object> found = client_.Get(kube::kSecrets, {name_space_, name});
   if (!found.ok()) return AddUnread(what, found.status(), fix, /*blocks=*/false);
-  const std::string type = kube::TextIn(found->fields(), "type");
+  const std::string type = TextIn(found->fields(), "type");
   if (pulls && !type.starts_with("kubernetes.io/dockerc")) {
     AddMissing(what, fmt::format("it is of type {}, from which no image is pulled", type), fix);
     return;
   }
   for (const std::string& key : keys) {
-    if (!kube::FieldAt(found->fields(), {"data", key.c_str()}).is_null()) continue;
+    if (!FieldAt(found->fields(), {"data", key.c_str()}).is_null()) continue;
     AddMissing(what, fmt::format("it has no key {}", key),
                fmt::format("kubectl -n {} edit secret {}, and add {}", name_space_, name, key));
     return;
@@ -462,16 +460,15 @@ void Preflight::CheckSecret(const std::string& name, const std::set<std::string>
 void Preflight::CheckImages() {
   std::map<std::string, bool> wanted;  // whether a pod pulls it, though its node has it
   for (const PodGroup& group : groups_) {
-    for (const json& container : kube::ListAt(group.pod.fields(), {"spec", "containers"})) {
-      wanted[kube::TextIn(container, "image")] |=
-          kube::TextIn(container, "imagePullPolicy") == "Always";
+    for (const json& container : ListAt(group.pod.fields(), {"spec", "containers"})) {
+      wanted[TextIn(container, "image")] |= TextIn(container, "imagePullPolicy") == "Always";
     }
   }
   wanted.erase("");
   std::map<std::string, std::string> there;  // which node has it
   for (const kube::Object& node : nodes_.ok() ? nodes_->items : std::vector<kube::Object>()) {
-    for (const json& image : kube::ListAt(node.fields(), {"status", "images"})) {
-      for (const json& name : kube::ListAt(image, {"names"})) {
+    for (const json& image : ListAt(node.fields(), {"status", "images"})) {
+      for (const json& name : ListAt(image, {"names"})) {
         if (name.is_string()) there.emplace(FullImageName(name.get<std::string>()), node.name());
       }
     }
@@ -543,7 +540,7 @@ void Preflight::FitTogether(ClusterCapacity& capacity) {
   int workers_placed = 0;
   std::vector<std::string> left_out;
   for (const PodGroup& group : groups_) {
-    const auto known = priorities_.find(kube::TextIn(SpecOf(group), "priorityClassName"));
+    const auto known = priorities_.find(TextIn(SpecOf(group), "priorityClassName"));
     const int64_t priority = known == priorities_.end() ? 0 : known->second;
     const int placed = capacity.Place(group.pod, priority, group.count);
     if (group.role == job::Role::kWorker) {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
-#include "job/cluster_options.h"
+#include "backend/cluster_options.h"
 #include "job/job_spec.h"
 #include "job/train_flags.h"
 #include "kube/connection.h"
@@ -76,7 +76,7 @@ class PreflightTest : public testing::Test {
       EXPECT_EQ(flags.Set(flag, value, FlagSource::kCommandLine), Ok());
     }
     const Submission submission{.job = *job::MakeJobSpec(flags),
-                                .options = *job::MakeClusterOptions(flags)};
+                                .options = *backend::MakeClusterOptions(flags)};
     return Preflight(client_, "ml", submission).Run(depth);
   }
 

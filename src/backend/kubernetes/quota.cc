@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "backend/kubernetes/resource_list.h"
-#include "kube/json_fields.h"
+#include "base/json.h"
 
 namespace edl::backend::kubernetes {
 namespace {
@@ -34,8 +34,8 @@ bool TrainsWithoutWorkers(const std::vector<PodGroup>& groups) {
 Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& groups) {
   using Verdict = Finding::Verdict;
   Finding finding{.what = "quota " + quota.name()};
-  if (!kube::ListAt(quota.fields(), {"spec", "scopes"}).empty() ||
-      !kube::FieldAt(quota.fields(), {"spec", "scopeSelector"}).is_null()) {
+  if (!ListAt(quota.fields(), {"spec", "scopes"}).empty() ||
+      !FieldAt(quota.fields(), {"spec", "scopeSelector"}).is_null()) {
     finding.verdict = Verdict::kCannotTell;
     finding.detail = "it holds for some pods only";
     finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.name_space(), quota.name());
@@ -52,8 +52,8 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
       Add(others, TakenBy(group.pod.fields()), group.count);
     }
   }
-  const ResourceList hard = ResourceListIn(kube::FieldAt(quota.fields(), {"status", "hard"}));
-  const ResourceList used = ResourceListIn(kube::FieldAt(quota.fields(), {"status", "used"}));
+  const ResourceList hard = ResourceListIn(FieldAt(quota.fields(), {"status", "hard"}));
+  const ResourceList used = ResourceListIn(FieldAt(quota.fields(), {"status", "used"}));
   const int64_t least = TrainsWithoutWorkers(groups) ? 0 : std::min<int64_t>(workers, 1);
   int64_t fit = workers;
   for (const auto& [name, limit] : hard) {

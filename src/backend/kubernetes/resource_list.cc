@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "kube/json_fields.h"
+#include "base/json.h"
 #include "kube/quantity.h"
 
 namespace edl::backend::kubernetes {
@@ -15,14 +15,14 @@ using nlohmann::json;
 // Containers run together, and so do init containers that go on beside them; other init containers
 // run one after another before.
 ResourceList SumOf(const json& pod, const char* kind) {
-  ResourceList total = ResourceListIn(kube::FieldAt(pod, {"spec", "overhead"}));
-  for (const json& container : kube::ListAt(pod, {"spec", "containers"})) {
-    Add(total, ResourceListIn(kube::FieldAt(container, {"resources", kind})), 1);
+  ResourceList total = ResourceListIn(FieldAt(pod, {"spec", "overhead"}));
+  for (const json& container : ListAt(pod, {"spec", "containers"})) {
+    Add(total, ResourceListIn(FieldAt(container, {"resources", kind})), 1);
   }
   ResourceList before;
-  for (const json& container : kube::ListAt(pod, {"spec", "initContainers"})) {
-    const ResourceList own = ResourceListIn(kube::FieldAt(container, {"resources", kind}));
-    if (kube::TextIn(container, "restartPolicy") == "Always") {
+  for (const json& container : ListAt(pod, {"spec", "initContainers"})) {
+    const ResourceList own = ResourceListIn(FieldAt(container, {"resources", kind}));
+    if (TextIn(container, "restartPolicy") == "Always") {
       Add(total, own, 1);
       continue;
     }
@@ -39,7 +39,7 @@ ResourceList ResourceListIn(const json& quantities) {
   if (!quantities.is_object()) return out;
   for (const auto& [name, quantity] : quantities.items()) {
     const auto amount =
-        kube::ParseQuantity(quantity.is_string() ? quantity.get<std::string>() : quantity.dump());
+        kube::ParseQuantity(quantity.is_string() ? quantity.get<std::string>() : Dump(quantity));
     if (amount.ok()) out[name] = *amount;
   }
   return out;

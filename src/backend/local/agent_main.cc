@@ -24,6 +24,7 @@
 #include "backend/local/process_tree.h"
 #include "backend/local/replica_process.h"
 #include "backend/local/supervisor.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace edl::backend::local {
@@ -183,9 +184,7 @@ Status Agent::Start(FileDescriptor outer_proc) {
 // For whoever asks later why the job ended: the client may be gone.
 void Agent::WriteEnd(const JobEnd& end) const {
   const nlohmann::json out = {{"exit_code", end.exit_code}, {"reason", end.reason}};
-  const Status written =
-      WriteFileAtomically(options_.job_dir / "end.json",
-                          out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const Status written = WriteFileAtomically(options_.job_dir / "end.json", Dump(out));
   if (!written.ok()) LOG_WARNING("{}", written.message());
 }
 

@@ -10,6 +10,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/json.h"
+#include "base/utf8.h"
+
 namespace edl::backend::local {
 namespace {
 
@@ -201,19 +204,19 @@ Result<job::ReplicaEvent> EventFromJson(const Json& json) {
   return event;
 }
 
-bool IsUtf8(const Json& json) {
-  // The only way to ask this library without exceptions: what it had to replace comes out changed.
-  const std::string replaced = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string dropped = json.dump(-1, ' ', false, Json::error_handler_t::ignore);
-  return replaced == dropped;
+bool HasOnlyUtf8(const Json& json) {
+  if (json.is_string()) return IsUtf8(json.get_ref<const std::string&>());
+  if (!json.is_structured()) return true;
+  for (const auto& [key, value] : json.items()) {
+    if (!IsUtf8(key) || !HasOnlyUtf8(value)) return false;
+  }
+  return true;
 }
 
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string Line(const Json& json) { return Dump(json) + "\n"; }
 
 Result<Json> ParseObject(std::string_view line) {
-  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Json json = ReadJson(line);
   if (json.is_discarded() || !json.is_object()) {
     return InvalidArgument("'{}' is no JSON object", line.substr(0, 80));
   }
@@ -244,7 +247,7 @@ Result<std::string> Encode(const Request& request) {
     case Op::kShutdown:
       break;
   }
-  if (!IsUtf8(json)) {
+  if (!HasOnlyUtf8(json)) {
     return InvalidArgument("the command, the environment or the name of replica '{}' is not UTF-8",
                            request.spec.name + request.name);
   }

@@ -16,7 +16,7 @@
 #include "backend/local/memory_cgroup.h"
 #include "backend/local/port_pool.h"
 #include "backend/local/replica_process.h"
-#include "backend/local/restart_policy.h"
+#include "backend/restart_policy.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "job/replica.h"

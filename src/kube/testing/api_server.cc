@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "kube/api_path.h"
-#include "kube/json_fields.h"
 
 namespace edl::kube {
 
@@ -48,7 +48,7 @@ PatchType PatchTypeOf(const std::string& content_type) {
 }
 
 std::string Frame(const char* type, const json& object) {
-  return Dump({{"type", type}, {"object", object}}) + "\n";
+  return Dump(json{{"type", type}, {"object", object}}) + "\n";
 }
 
 }  // namespace

@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mutex.h"
 #include "kube/client.h"
 #include "kube/connection.h"
 #include "kube/informer.h"
-#include "kube/json_fields.h"
 #include "kube/lease.h"
 
 // What our client, informer and lease need of an API server, as one suite, so that the server of

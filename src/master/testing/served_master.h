@@ -11,8 +11,8 @@
 #include "base/mutex.h"
 #include "job/job_spec.h"
 #include "master/core.h"
-#include "master/loop.h"
-#include "master/server.h"
+#include "master/service/loop.h"
+#include "master/service/server.h"
 
 namespace edl::master {
 

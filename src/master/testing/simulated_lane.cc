@@ -133,7 +133,7 @@ Status SimulatedLane::Serve(const ServeAll& serve) {
   return Ok();
 }
 
-void SimulatedLane::DropUnfenced(const job::ShardSet& covered) {
+void SimulatedLane::DropUnfenced(const checkpoint::ShardSet& covered) {
   const std::vector<ps::Watermarks::Entry> entries = watermarks_->Entries();
   const uint64_t floor = watermarks_->floor();
   watermarks_ = std::make_unique<ps::Watermarks>(static_cast<wire::Bucket>(first_), end_);

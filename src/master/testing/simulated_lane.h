@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "job/shard_set.h"
-#include "master/parameter_keeper.h"
+#include "checkpoint/shard_set.h"
+#include "master/parameters/parameter_keeper.h"
 #include "master/testing/simulation.h"
 #include "master/testing/virtual_time.h"
 #include "ps/watermarks.h"
@@ -73,7 +73,7 @@ class SimulatedLane {
   void Apply(const wire::ShardKey& shard, uint64_t batch,
              const ps::Watermarks::BatchCheck& verdict);
   // Forgets what `covered` has, whoever may still push it.
-  void DropUnfenced(const job::ShardSet& covered);
+  void DropUnfenced(const checkpoint::ShardSet& covered);
   SimulatedPart Content() const;
 
   const size_t first_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "job/checkpoint_folder.h"
+#include "checkpoint/checkpoint_folder.h"
 
 namespace edl::master {
 namespace {
@@ -254,7 +254,7 @@ void SimulatedPsController::Carry(const CancelSave& cancel, uint64_t life) {
 
 void SimulatedPsController::Carry(const CollectOrphans& collect, uint64_t) {
   std::erase_if(disk_, [&](const auto& entry) {
-    const auto name = job::CheckpointName::FromText(entry.first);
+    const auto name = checkpoint::CheckpointName::FromText(entry.first);
     const bool is_orphan = name && name->ledger == collect.ledger && name->save < collect.below &&
                            std::ranges::find(collect.keep, entry.first) == collect.keep.end();
     if (is_orphan) ++sums_.orphans;
@@ -356,7 +356,7 @@ void SimulatedPsController::CheckNewest(Core& core) {
   if (known_.insert(newest_).second) OnNewCheckpoint(newest_);
   const Dataset* dataset = core.dispatcher().Find(Plan::kDataset);
   if (dataset == nullptr) return;
-  const job::ShardSet& covered = checkpoints.back().covered;
+  const checkpoint::ShardSet& covered = checkpoints.back().covered;
   Check(core, newest_, [&](int64_t epoch, uint64_t ordinal) {
     return covered.Contains(dataset->id().value(), dataset->row().generation, epoch, ordinal);
   });

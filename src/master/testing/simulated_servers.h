@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "job/replica.h"
-#include "master/replica_keeper.h"
+#include "master/replicas/replica_keeper.h"
 #include "master/testing/simulated_lane.h"
 #include "master/testing/simulation.h"
 #include "master/testing/simulation_plan.h"

@@ -37,7 +37,7 @@ PodMaker MakeMaker() {
                                           {"worker_resource_request", "cpu=10m,memory=32Mi"}}) {
     CHECK(flags.Set(flag, value, FlagSource::kCommandLine).ok(), "--{}={}", flag, value);
   }
-  return {*job::MakeJobSpec(flags), *job::MakeClusterOptions(flags), found->name_space};
+  return {*job::MakeJobSpec(flags), *backend::MakeClusterOptions(flags), found->name_space};
 }
 
 std::vector<std::string> Shell(const std::string& command) { return {"sh", "-c", command}; }

@@ -1,0 +1,47 @@
+#include "base/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace edl {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+std::string Nested(int depth) {
+  return std::string(static_cast<size_t>(depth), '[') +
+         std::string(static_cast<size_t>(depth), ']');
+}
+
+TEST(ParseJson, RefusesTextThatNestsDeeperThanTheStackAllows) {
+  EXPECT_TRUE(ParseJson(Nested(kDeepestJson)).ok());
+  EXPECT_THAT(ParseJson(Nested(kDeepestJson + 1)).status().message(),
+              HasSubstr("nests 65 levels deep; at most 64"));
+  EXPECT_EQ(ParseJson(Nested(2'000'000)).status().code(), Code::kInvalidArgument);
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  EXPECT_EQ(ParseJson(objects).status().code(), Code::kInvalidArgument);
+}
+
+TEST(ParseJson, TakesBracketsInStringsForText) {
+  const auto parsed = ParseJson("[\"\\\"" + std::string(1000, '[') + "\\\\\", 1]");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ((*parsed)[1], 1);
+}
+
+TEST(ParseJson, RefusesWhatIsNotJson) {
+  for (const char* text : {"", "]", "[\"", "{\"a\": 1, \"a\": 2}", "1e999", "\"\xff\""}) {
+    EXPECT_EQ(ParseJson(text).status().code(), Code::kInvalidArgument) << text;
+  }
+}
+
+TEST(Excerpt, IsShortWhateverTheValueIs) {
+  EXPECT_EQ(Excerpt(nlohmann::json::parse(Nested(1'000))), "a list of 1 value(s)");
+  EXPECT_EQ(Excerpt({{"a", 1}}), "an object of 1 key(s)");
+  EXPECT_EQ(Excerpt(7), "7");
+  EXPECT_THAT(Excerpt(std::string(1'000'000, 'x')), SizeIs(testing::Lt(80)));
+}
+
+}  // namespace
+}  // namespace edl

@@ -1,0 +1,185 @@
+#include "checkpoint/manifest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "wire/placement.h"
+
+namespace edl::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kFormat = 2;
+constexpr int kFormatWithoutBuckets = 1;
+constexpr const char* kFile = "manifest.json";
+
+// A name that leads out of the folder is none.
+bool IsPlain(const std::string& file) {
+  return !file.empty() && file.find('/') == std::string::npos && file != "." && file != "..";
+}
+
+// Takes a number and what follows it off the front of `text`.
+std::optional<uint64_t> TakeNumber(std::string_view& text, std::string_view then) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  if (error != std::errc() || !text.starts_with(then)) return std::nullopt;
+  text.remove_prefix(then.size());
+  return number;
+}
+
+// In format 1 only a part's name tells its buckets: "part-0001-of-0004", and perhaps more.
+bool SetBucketsByName(Manifest::Part& part) {
+  constexpr std::string_view kBegin = "part-";
+  std::string_view text = part.file;
+  if (!text.starts_with(kBegin)) return false;
+  text.remove_prefix(kBegin.size());
+  const std::optional<uint64_t> place = TakeNumber(text, "-of-");
+  const std::optional<uint64_t> lanes = place ? TakeNumber(text, "") : std::nullopt;
+  if (!lanes || *lanes == 0 || *lanes > wire::kBuckets || *place >= *lanes) return false;
+  part.first_bucket = (*place * wire::kBuckets + *lanes - 1) / *lanes;
+  part.end_bucket = ((*place + 1) * wire::kBuckets + *lanes - 1) / *lanes;
+  return true;
+}
+
+// DataLoss unless the parts have each bucket once.
+Status CheckBuckets(std::vector<Manifest::Part> parts, const fs::path& path) {
+  std::ranges::sort(parts, {}, &Manifest::Part::first_bucket);
+  uint64_t next = 0;
+  for (const Manifest::Part& part : parts) {
+    if (part.first_bucket != next || part.end_bucket <= next) {
+      return DataLoss("{} is damaged: no part has bucket {}, or more than one has", path.string(),
+                      std::min(next, part.first_bucket));
+    }
+    next = part.end_bucket;
+  }
+  if (next == wire::kBuckets) return Ok();
+  return DataLoss("{} is damaged: its parts have {} of {} buckets", path.string(), next,
+                  wire::kBuckets);
+}
+
+// Only a file that is not there counts as missing; a folder that cannot be reached says nothing.
+Status CheckPart(const fs::path& path, uint64_t bytes) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(path, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    return DataLoss("{} is missing", path.string());
+  }
+  if (error) return StatusFromErrno(error.value(), fmt::format("looking at {}", path.string()));
+  if (size != bytes) {
+    return DataLoss("{} has {} bytes, and not {}", path.string(), size, bytes);
+  }
+  return Ok();
+}
+
+Result<Manifest::Part> ReadPart(const json& in, int format, const fs::path& path) {
+  const auto damaged = [&] { return DataLoss("{} is damaged", path.string()); };
+  if (!in.is_object()) return damaged();
+  const json file = in.value("file", json());
+  const json bytes = in.value("bytes", json());
+  if (!file.is_string() || !bytes.is_number_unsigned() || !IsPlain(file.get<std::string>())) {
+    return damaged();
+  }
+  Manifest::Part part{.file = file.get<std::string>(), .bytes = bytes.get<uint64_t>()};
+  if (format == kFormatWithoutBuckets) {
+    if (!SetBucketsByName(part)) return damaged();
+    return part;
+  }
+  const json first = in.value("first_bucket", json());
+  const json end = in.value("end_bucket", json());
+  if (!first.is_number_unsigned() || !end.is_number_unsigned()) return damaged();
+  part.first_bucket = first.get<uint64_t>();
+  part.end_bucket = end.get<uint64_t>();
+  return part;
+}
+
+}  // namespace
+
+std::vector<std::string> Manifest::PathsFor(const fs::path& folder, uint64_t first,
+                                            uint64_t end) const {
+  std::vector<std::string> paths;
+  for (const Part& part : parts) {
+    if (part.first_bucket < end && first < part.end_bucket) {
+      paths.push_back(fs::absolute(folder) / part.file);
+    }
+  }
+  return paths;
+}
+
+Result<bool> HasManifest(const fs::path& folder) {
+  std::error_code error;
+  const bool exists = fs::exists(folder / kFile, error);
+  if (error) {
+    return StatusFromErrno(error.value(), fmt::format("looking at {}", (folder / kFile).string()));
+  }
+  return exists;
+}
+
+Status WriteManifest(const fs::path& folder, const Manifest& manifest) {
+  json parts = json::array();
+  for (const Manifest::Part& part : manifest.parts) {
+    parts.push_back({{"file", part.file},
+                     {"bytes", part.bytes},
+                     {"first_bucket", part.first_bucket},
+                     {"end_bucket", part.end_bucket}});
+  }
+  json written = {{"format", kFormat}, {"parts", parts}};
+  if (manifest.covered.ledger != 0) {
+    written["ps_epoch"] = manifest.ps_epoch;
+    written["version"] = manifest.version;
+    written["covered"] = ReadJson(manifest.covered.ToJson());
+  }
+  EDL_RETURN_IF_ERROR(WriteFileAtomically(folder / kFile, Dump(written, 1) + "\n"));
+  return SyncFolder(fs::absolute(folder).parent_path());
+}
+
+Result<Manifest> ReadManifest(const fs::path& folder) {
+  const fs::path path = folder / kFile;
+  Result<std::string> text = ReadFile(path);
+  if (text.status().code() == Code::kNotFound) {
+    return NotFound("{} holds no checkpoint: there is no {}", folder.string(), kFile);
+  }
+  if (!text.ok()) return text.status();
+  const Result<json> parsed = ParseJson(*text);
+  const auto damaged = [&] { return DataLoss("{} is damaged", path.string()); };
+  if (!parsed.ok() || !parsed->is_object()) return damaged();
+  const json& read = *parsed;
+  const json format = read.value("format", json());
+  if (format != kFormat && format != kFormatWithoutBuckets) {
+    return DataLoss("{} is not of format {}", path.string(), kFormat);
+  }
+  const json parts = read.value("parts", json());
+  if (!parts.is_array()) return damaged();
+  Manifest manifest;
+  if (read.contains("covered")) {
+    const json epoch = read.value("ps_epoch", json());
+    const json version = read.value("version", json());
+    if (!epoch.is_number_unsigned() || !version.is_number_integer()) return damaged();
+    manifest.ps_epoch = epoch.get<uint64_t>();
+    manifest.version = version.get<int64_t>();
+    Result<ShardSet> covered = ShardSet::FromJson(Dump(read["covered"]));
+    if (!covered.ok()) return damaged();
+    manifest.covered = *std::move(covered);
+  }
+  for (const json& part : parts) {
+    EDL_ASSIGN_OR_RETURN(Manifest::Part known, ReadPart(part, format.get<int>(), path));
+    manifest.parts.push_back(std::move(known));
+  }
+  EDL_RETURN_IF_ERROR(CheckBuckets(manifest.parts, path));
+  for (const Manifest::Part& part : manifest.parts) {
+    EDL_RETURN_IF_ERROR(CheckPart(folder / part.file, part.bytes));
+  }
+  return manifest;
+}
+
+}  // namespace edl::checkpoint

@@ -1,0 +1,141 @@
+#include "checkpoint/manifest.h"
+
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "wire/placement.h"
+
+namespace edl::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class ManifestTest : public testing::Test {
+ protected:
+  ManifestTest() { fs::create_directories(folder_); }
+  ~ManifestTest() override { fs::remove_all(folder_); }
+
+  void Write(const std::string& file, const std::string& content) const {
+    std::ofstream(folder_ / file) << content;
+  }
+
+  // A whole checkpoint: two parts.
+  Manifest WriteTwo() const {
+    Write("a", "12345");
+    Write("b", "");
+    Manifest manifest{
+        .parts = {{.file = "b", .bytes = 0, .first_bucket = 512, .end_bucket = wire::kBuckets},
+                  {.file = "a", .bytes = 5, .first_bucket = 0, .end_bucket = 512}}};
+    EXPECT_EQ(WriteManifest(folder_, manifest), Ok());
+    return manifest;
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("manifest-{}", getpid());
+};
+
+TEST_F(ManifestTest, IsReadAsItWasWritten) {
+  const Manifest manifest = WriteTwo();
+  const auto read = ReadManifest(folder_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, manifest);
+}
+
+TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
+  Manifest manifest = WriteTwo();
+  manifest.ps_epoch = 3;
+  manifest.version = 70;
+  manifest.covered.ledger = UINT64_MAX;
+  manifest.covered.datasets[1].generation = 2;
+  manifest.covered.datasets[1].shards[4].AddRange({0, 6});
+  ASSERT_EQ(WriteManifest(folder_, manifest), Ok());
+  const auto read = ReadManifest(folder_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, manifest);
+}
+
+TEST_F(ManifestTest, IsWhatMakesAFolderACheckpoint) {
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kNotFound);
+}
+
+TEST_F(ManifestTest, NoticesAPartThatIsMissingOrCut) {
+  WriteTwo();
+  Write("a", "1234");
+  EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("has 4 bytes, and not 5"));
+  fs::remove(folder_ / "a");
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+}
+
+// A restore would go on with what is there, and nobody would miss the rest.
+TEST_F(ManifestTest, MustHaveEveryBucketOnce) {
+  const Manifest whole = WriteTwo();
+  Manifest half = whole;
+  half.parts.pop_back();
+  ASSERT_EQ(WriteManifest(folder_, half), Ok());
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+  half.parts = {whole.parts[1]};
+  ASSERT_EQ(WriteManifest(folder_, half), Ok());
+  EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("512 of 1024 buckets"));
+  Manifest twice = whole;
+  twice.parts.push_back(twice.parts[0]);
+  ASSERT_EQ(WriteManifest(folder_, twice), Ok());
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+  ASSERT_EQ(WriteManifest(folder_, {}), Ok());
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+}
+
+TEST_F(ManifestTest, OfTheFirstFormatTellsBucketsByNames) {
+  Write("part-0000-of-0002", "12345");
+  Write("part-0001-of-0002-00000000000000ab", "");
+  const std::string first = R"({"file": "part-0000-of-0002", "bytes": 5})";
+  Write("manifest.json", R"({"format": 1, "parts": [)" + first +
+                             R"(, {"file": "part-0001-of-0002-00000000000000ab", "bytes": 0}]})");
+  const auto read = ReadManifest(folder_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->parts[1].first_bucket, 512U);
+  EXPECT_EQ(read->parts[1].end_bucket, wire::kBuckets);
+
+  Write("manifest.json", R"({"format": 1, "parts": [)" + first + "]}");
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+}
+
+TEST_F(ManifestTest, NamesThePartsThatSomeBucketsNeed) {
+  const Manifest manifest = WriteTwo();
+  EXPECT_THAT(manifest.PathsFor(folder_, 0, 512), ElementsAre(folder_ / "a"));
+  EXPECT_THAT(manifest.PathsFor(folder_, 512, 513), ElementsAre(folder_ / "b"));
+  EXPECT_THAT(manifest.PathsFor(folder_, 511, 513), SizeIs(2));
+}
+
+// A mount in trouble is no damage: only a file that is not there is missing.
+TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
+  WriteTwo();
+  fs::remove(folder_ / "a");
+  fs::create_symlink("a", folder_ / "a");  // ELOOP
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kUnknown);
+  fs::remove(folder_ / "manifest.json");
+  fs::create_symlink("manifest.json", folder_ / "manifest.json");
+  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kUnknown);
+  EXPECT_EQ(HasManifest(folder_).status().code(), Code::kUnknown);
+}
+
+TEST_F(ManifestTest, IsRefusedWhenItIsNone) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"format": 3, "parts": []})", R"({"format": 1})",
+        R"({"format": 1, "parts": [1]})", R"({"format": 1, "parts": [{"file": "a"}]})",
+        R"({"format": 1, "parts": [{"file": "../a", "bytes": 1}]})",
+        R"({"format": 1, "parts": [{"file": "a", "bytes": -1}]})",
+        R"({"format": 1, "parts": [{"file": "part-0000-of-0000", "bytes": 0}]})",
+        R"({"format": 2, "parts": [{"file": "a", "bytes": 0}]})"}) {
+    Write("manifest.json", text);
+    EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss) << text;
+  }
+}
+
+}  // namespace
+}  // namespace edl::checkpoint

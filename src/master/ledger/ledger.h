@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/range_set.h"
+#include "base/status.h"
+#include "job/job_view.h"
+#include "master/ledger/sqlite.h"
+#include "master/types.h"
+
+namespace edl::master {
+
+struct DatasetRow {
+  DatasetId id;
+  DatasetSpec spec;
+  uint64_t seed = 0;
+  uint32_t generation = 1;
+  int64_t epoch = 0;  // being leased
+  uint64_t next = 0;  // the first ordinal of `epoch` that was never leased
+  bool told_finished = false;
+  int64_t leftover_at = -1;  // records trained when the last round for leftovers began; -1: none
+  int64_t records_done = 0;
+  int64_t shards_done = 0;
+  int64_t shards_repeated = 0;
+  int64_t records_not_trained = 0;
+  int64_t records_again = 0;  // counted in records_done, and to be trained once more
+  // The generation whose order its shards have: a reset draws a new order, a restore keeps one.
+  uint32_t order_generation = 1;
+};
+
+struct LeaseRow {
+  LeaseId lease;
+  DatasetId dataset;
+  ShardKey key;
+  Incarnation holder;
+  uint64_t number = 0;  // of the call that was answered with it
+  int32_t task = 0;
+  int failures = 0;
+  bool counted = false;  // was done before, and its parameters were lost
+};
+
+struct ReturnedRow {
+  DatasetId dataset;
+  ShardKey key;
+  int failures = 0;
+  std::string failed_by;  // replicas, for people and for the next lease
+  bool counted = false;   // as of a lease
+};
+
+struct QuarantinedRow {
+  DatasetId dataset;
+  ShardKey key;
+  std::string error;
+};
+
+// A range of done ordinals of an epoch; with epoch kEpochs, a range of whole epochs. Also a range
+// that a restored shard checkpoint declared done.
+struct DoneRow {
+  static constexpr int64_t kEpochs = -1;
+  DatasetId dataset;
+  int64_t epoch = 0;
+  RangeSet::Range range;
+};
+
+struct SessionRow {
+  Incarnation incarnation;
+  ReplicaRef replica;
+  bool compat_api = false;
+  std::string process;
+  std::string answers;  // session.cc knows the form
+};
+
+struct ReplicaRow {
+  std::string name;
+  ReplicaRef replica;
+  int index = 0;
+  job::ReplicaState state = job::ReplicaState::kPending;
+  bool joined = false;  // at our API, at least once
+  int64_t process_id = 0;
+  std::string reason;
+};
+
+struct SlotRow {
+  job::Role role = job::Role::kWorker;
+  int index = 0;
+  bool wanted = true;
+  bool succeeded = false;
+  int failures = 0;    // own-fault exits along the slot's line
+  int idle_lives = 0;  // lives in a row without progress
+  int64_t memory_bytes = 0;
+};
+
+// The durable record of a job. Writes go into one open transaction; nothing that depends on them
+// may leave the process before Commit returned Ok. The first failed write is kept and returned by
+// Commit. After a full disk (is_full) Commit may be called again and writes all of it once more;
+// after any other failure the ledger is not to be used any more.
+//
+// Confined: call it on the master's loop.
+class Ledger {
+ public:
+  static constexpr int64_t kSchemaVersion = 3;
+
+  // Opens or creates. FailedPrecondition: written by a newer version. Unavailable: another master
+  // has it open. ":memory:" lives only as long as this object.
+  static Result<Ledger> Open(const std::string& path);
+  // For people: a copy in memory of a ledger that no master has open, whatever its schema version.
+  // The file stays as it is. NotFound: there is none. DataLoss: it is empty or damaged.
+  static Result<Ledger> ReadCopy(const std::string& path);
+
+  void Put(const DatasetRow& row);
+  void Put(const LeaseRow& row);
+  void Delete(LeaseId lease);
+  void Put(const ReturnedRow& row);
+  void DeleteReturned(DatasetId dataset, ShardKey key);
+  void Put(const QuarantinedRow& row);
+  void Put(const DoneRow& row);
+  void DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first);
+  void DeleteDoneOfEpoch(DatasetId dataset, int64_t epoch);
+  // Replaces what a restore declared done.
+  void PutRestored(DatasetId dataset, const std::vector<DoneRow>& rows);
+  void DeleteQuarantined(DatasetId dataset);
+  // All leases, ranges, returned and quarantined shards of a dataset.
+  void Clear(DatasetId dataset);
+  void Put(const SessionRow& row);
+  void Delete(Incarnation incarnation);
+  void Put(const ReplicaRow& row);
+  void DeleteReplica(const std::string& name);
+  void Put(const SlotRow& row);
+  void PutMeta(const std::string& key, const std::string& value);
+
+  Result<std::vector<DatasetRow>> Datasets();
+  Result<std::vector<LeaseRow>> Leases();
+  Result<std::vector<ReturnedRow>> Returned();
+  Result<std::vector<QuarantinedRow>> Quarantined();
+  Result<std::vector<DoneRow>> Done();
+  Result<std::vector<DoneRow>> Restored();
+  Result<std::vector<SessionRow>> Sessions();
+  Result<std::vector<ReplicaRow>> Replicas();
+  Result<std::vector<SlotRow>> Slots();
+  Result<std::map<std::string, std::string>> Meta();
+
+  // Makes everything since the last Commit durable: one fsync.
+  Status Commit();
+  // The last Commit found no room on the disk, and may be tried again.
+  bool is_full() const { return is_full_; }
+  // Takes the log into the database file, so that a copy of that file alone is the whole ledger.
+  // REQUIRES: everything is committed.
+  Status Checkpoint();
+  // Drops it, as a crash would.
+  void Rollback();
+
+ private:
+  explicit Ledger(Database database) : database_(std::move(database)) {}
+  Result<int64_t> SchemaVersion();
+  Status CreateOrCheckSchema();
+  Status PrepareStatements();
+  // Runs one write inside the open transaction and keeps its failure, and the write itself until it
+  // is committed.
+  template <typename... Args>
+  void Write(Statement Ledger::*statement, const Args&... args);
+  void Run(const std::function<Status(Ledger&)>& write);
+  Result<std::vector<DoneRow>> Ranges(const char* table);
+
+  Database database_;
+  Status failed_;
+  bool is_full_ = false;
+  std::vector<std::function<Status(Ledger&)>> uncommitted_;
+  Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
+      put_quarantined_, put_done_, delete_done_, delete_done_of_epoch_, put_session_,
+      delete_session_, put_replica_, delete_replica_, put_slot_, put_meta_, put_restored_,
+      delete_restored_, clear_leases_, clear_returned_, clear_quarantined_, clear_done_;
+};
+
+}  // namespace edl::master

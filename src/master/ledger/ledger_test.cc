@@ -1,0 +1,366 @@
+#include "master/ledger/ledger.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include "master/ledger/ledger_report.h"
+#include "master/ledger/sqlite.h"
+#include "master/testing/core_fixture.h"
+
+namespace edl::master {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LedgerFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "ledger.XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    path_ = (folder_ / "ledger.sqlite").string();
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // A ledger with one dataset, closed again.
+  void WriteOne() {
+    Ledger ledger = *Ledger::Open(path_);
+    ledger.Put(DatasetRow{.id = DatasetId(1), .spec = Shards(3)});
+    ASSERT_EQ(ledger.Commit(), Ok());
+  }
+
+  fs::path folder_;
+  std::string path_;
+};
+
+TEST_F(LedgerFile, KeepsWhatWasCommittedAndNothingElse) {
+  {
+    Ledger ledger = *Ledger::Open(path_);
+    ledger.PutMeta("kept", "yes");
+    ASSERT_EQ(ledger.Commit(), Ok());
+    ledger.PutMeta("lost", "yes");
+  }
+
+  Ledger ledger = *Ledger::Open(path_);
+
+  const auto meta = *ledger.Meta();
+  EXPECT_TRUE(meta.contains("kept"));
+  EXPECT_FALSE(meta.contains("lost"));
+}
+
+TEST_F(LedgerFile, KeepsEveryFieldOfItsRows) {
+  const DatasetRow dataset{.id = DatasetId(3),
+                           .spec = {.name = "d'\"; DROP TABLE leases; --",
+                                    .size = 100'000'000'000,
+                                    .batch_size = 5,
+                                    .batches_per_shard = 2,
+                                    .epochs = 7,
+                                    .order = Order::kShuffleRecords,
+                                    .task_type = "evaluation"},
+                           .seed = 18446744073709551615u,
+                           .generation = 4,
+                           .epoch = 6,
+                           .next = 9,
+                           .told_finished = true,
+                           .leftover_at = 12,
+                           .records_done = 13,
+                           .shards_done = 14,
+                           .shards_repeated = 15,
+                           .records_not_trained = 16};
+  const ReplicaRow replica{.name = "iris-edljob-chief-2",
+                           .replica = Chief(2),
+                           .index = 0,
+                           .state = job::ReplicaState::kKilled,
+                           .process_id = 4242,
+                           .reason = "killed by SIGKILL"};
+  {
+    Ledger ledger = *Ledger::Open(path_);
+    ledger.Put(dataset);
+    ledger.Put(replica);
+    ledger.Put(LeaseRow{.lease = LeaseId(8),
+                        .dataset = DatasetId(3),
+                        .key = {2, 5},
+                        .holder = Incarnation(4),
+                        .number = 6,
+                        .task = 11,
+                        .failures = 2});
+    ledger.Put(SlotRow{.role = job::Role::kPs,
+                       .index = 1,
+                       .wanted = false,
+                       .succeeded = true,
+                       .failures = 2,
+                       .idle_lives = 3,
+                       .memory_bytes = 4});
+    ASSERT_EQ(ledger.Commit(), Ok());
+  }
+
+  Ledger ledger = *Ledger::Open(path_);
+  const DatasetRow read = ledger.Datasets()->front();
+  const ReplicaRow read_replica = ledger.Replicas()->front();
+  const LeaseRow lease = ledger.Leases()->front();
+  const SlotRow slot = ledger.Slots()->front();
+
+  EXPECT_EQ(read.spec.name, dataset.spec.name);
+  EXPECT_EQ(read.spec.size, dataset.spec.size);
+  EXPECT_EQ(read.spec.order, dataset.spec.order);
+  EXPECT_EQ(read.spec.task_type, dataset.spec.task_type);
+  EXPECT_EQ(read.seed, dataset.seed);
+  EXPECT_EQ(read.generation, dataset.generation);
+  EXPECT_EQ(read.epoch, dataset.epoch);
+  EXPECT_EQ(read.next, dataset.next);
+  EXPECT_TRUE(read.told_finished);
+  EXPECT_EQ(read.leftover_at, 12);
+  EXPECT_EQ(read.records_done, 13);
+  EXPECT_EQ(read.shards_done, 14);
+  EXPECT_EQ(read.shards_repeated, 15);
+  EXPECT_EQ(read.records_not_trained, 16);
+  EXPECT_EQ(read_replica.replica, Chief(2));
+  EXPECT_EQ(read_replica.state, job::ReplicaState::kKilled);
+  EXPECT_EQ(read_replica.process_id, 4242);
+  EXPECT_EQ(lease.key, (ShardKey{2, 5}));
+  EXPECT_EQ(lease.holder, Incarnation(4));
+  EXPECT_EQ(lease.task, 11);
+  EXPECT_EQ(lease.failures, 2);
+  EXPECT_EQ(slot.role, job::Role::kPs);
+  EXPECT_FALSE(slot.wanted);
+  EXPECT_TRUE(slot.succeeded);
+  EXPECT_EQ(slot.idle_lives, 3);
+}
+
+TEST_F(LedgerFile, TakesOverWhatVersionOneWrote) {
+  {
+    Ledger ledger = *Ledger::Open(path_);
+    ledger.Put(LeaseRow{.lease = LeaseId(7), .failures = 2});
+    ledger.Put(DatasetRow{.id = DatasetId(1), .spec = {.name = "a"}, .records_done = 30});
+    ASSERT_EQ(ledger.Commit(), Ok());
+  }
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    for (const char* step :
+         {"ALTER TABLE datasets DROP COLUMN order_generation", "DROP TABLE restored",
+          "ALTER TABLE datasets DROP COLUMN records_again",
+          "ALTER TABLE leases DROP COLUMN counted", "ALTER TABLE returned DROP COLUMN counted",
+          "PRAGMA user_version=1"}) {
+      ASSERT_EQ(database.Execute(step), Ok());
+    }
+  }
+
+  Ledger ledger = *Ledger::Open(path_);
+
+  EXPECT_FALSE(ledger.Leases()->front().counted);
+  EXPECT_EQ(ledger.Leases()->front().failures, 2);
+  EXPECT_EQ(ledger.Datasets()->front().records_done, 30);
+  EXPECT_EQ(ledger.Datasets()->front().records_again, 0);
+  ledger.Put(LeaseRow{.lease = LeaseId(8), .counted = true});
+  ASSERT_EQ(ledger.Commit(), Ok());
+  EXPECT_TRUE(ledger.Leases()->back().counted);
+}
+
+TEST_F(LedgerFile, RefusesANewerSchemaAndSaysWhatToDo) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    ASSERT_EQ(database.Execute("PRAGMA user_version=99"), Ok());
+  }
+
+  const auto opened = Ledger::Open(path_);
+
+  EXPECT_EQ(opened.status().code(), Code::kFailedPrecondition);
+  EXPECT_NE(opened.status().message().find("99"), std::string::npos) << opened.status();
+  EXPECT_NE(opened.status().message().find("newer elasticdl"), std::string::npos);
+}
+
+TEST_F(LedgerFile, SaysWhichFileAndUserWhenItCannotBeOpened) {
+  const Result<Ledger> opened = Ledger::Open((folder_ / "none" / "ledger.sqlite").string());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.status().message().find("none/ledger.sqlite as user "), std::string::npos)
+      << opened.status();
+}
+
+TEST_F(LedgerFile, CanBeOpenedByOneMasterOnly) {
+  Ledger first = *Ledger::Open(path_);
+  first.PutMeta("a", "b");
+  ASSERT_EQ(first.Commit(), Ok());
+
+  const auto second = Ledger::Open(path_);
+
+  EXPECT_EQ(second.status().code(), Code::kUnavailable);
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kUnavailable);
+}
+
+TEST_F(LedgerFile, IsReadByPeopleOnceItsMasterIsGone) {
+  WriteOne();
+
+  const auto text = ReadLedgerJson(path_);
+
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto json = nlohmann::json::parse(*text);
+  EXPECT_EQ(json.at("datasets").at(0).at("name"), kData);
+  EXPECT_EQ(json.at("datasets").at(0).at("shards_per_epoch"), 3);
+  Ledger again = *Ledger::Open(path_);
+  EXPECT_EQ(again.Datasets()->size(), 1u) << "reading changes nothing";
+}
+
+TEST_F(LedgerFile, ThatIsMissingIsNotMadeByReadingIt) {
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kNotFound);
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(LedgerFile, ThatIsSomethingElseIsRefused) {
+  std::ofstream(path_) << std::string(10'000, 'x');
+
+  EXPECT_EQ(Ledger::Open(path_).status().code(), Code::kDataLoss);
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+}
+
+TEST_F(LedgerFile, InAFolderThatIsNotThereIsAnError) {
+  EXPECT_EQ(Ledger::Open((folder_ / "no" / "ledger.sqlite").string()).status().code(),
+            Code::kNotFound);
+}
+
+// Lets no file of this process grow beyond `bytes`, as a full disk would.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  sighandler_t handler_;
+  rlimit before_{};
+};
+
+TEST_F(LedgerFile, SaysAtCommitThatTheDiskIsFullAndKeepsWhatItHad) {
+  {
+    Ledger ledger = *Ledger::Open(path_);
+    ledger.PutMeta("kept", "yes");
+    ASSERT_EQ(ledger.Commit(), Ok());
+    const SmallDisk disk(rlim_t{256} << 10);
+
+    for (int i = 0; i < 100; ++i) ledger.PutMeta(std::to_string(i), std::string(10'000, 'x'));
+    const Status committed = ledger.Commit();
+
+    EXPECT_EQ(committed.code(), Code::kResourceExhausted) << committed;
+    EXPECT_EQ(ledger.Commit().code(), Code::kResourceExhausted) << "there is still no room";
+    EXPECT_TRUE(ledger.is_full());
+  }
+  Ledger again = *Ledger::Open(path_);
+  EXPECT_EQ(again.Meta()->size(), 1u);
+}
+
+TEST_F(LedgerFile, WritesAllOfItOnceThereIsRoomAgain) {
+  Ledger ledger = *Ledger::Open(path_);
+  {
+    const SmallDisk disk(rlim_t{256} << 10);
+    for (int i = 0; i < 100; ++i) ledger.PutMeta(std::to_string(i), std::string(10'000, 'x'));
+    ASSERT_FALSE(ledger.Commit().ok());
+    ledger.PutMeta("later", "yes");
+    ASSERT_FALSE(ledger.Commit().ok());
+  }
+
+  EXPECT_EQ(ledger.Commit(), Ok());
+
+  EXPECT_FALSE(ledger.is_full());
+  EXPECT_EQ(ledger.Meta()->size(), 101u);
+}
+
+TEST_F(LedgerFile, IsOneFileAfterACheckpoint) {
+  Ledger ledger = *Ledger::Open(path_);
+  ledger.PutMeta("kept", "yes");
+  ASSERT_EQ(ledger.Commit(), Ok());
+
+  ASSERT_EQ(ledger.Checkpoint(), Ok());
+
+  const fs::path copy = folder_ / "copy.sqlite";
+  fs::copy_file(path_, copy);
+  EXPECT_EQ(Ledger::ReadCopy(copy.string())->Meta()->at("kept"), "yes");
+  EXPECT_EQ(fs::file_size(path_ + "-wal"), 0U);
+}
+
+TEST_F(LedgerFile, OfAnyVersionIsReadAndStaysAsItIs) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    for (const char* step : {"ALTER TABLE datasets DROP COLUMN order_generation",
+                             "DROP TABLE restored", "PRAGMA user_version=2"}) {
+      ASSERT_EQ(database.Execute(step), Ok());
+    }
+  }
+
+  const auto view = ReadLedgerView(path_);
+
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->datasets.front().records_total, 30);
+  Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+  Statement query = database.Prepare("PRAGMA user_version");
+  ASSERT_TRUE(*query.Next());
+  EXPECT_EQ(query.Int(0), 2);
+}
+
+TEST_F(LedgerFile, ThatIsEmptyIsNotFilledByReadingIt) {
+  std::ofstream(path_).close();
+
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+  EXPECT_EQ(fs::file_size(path_), 0U);
+}
+
+TEST_F(LedgerFile, WithADamagedSchemaIsRefused) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    for (const char* step : {"PRAGMA writable_schema=1",
+                             "UPDATE sqlite_master SET sql='CREATE TABLE meta (' WHERE "
+                             "name='meta'"}) {
+      ASSERT_EQ(database.Execute(step), Ok());
+    }
+  }
+
+  EXPECT_EQ(Ledger::Open(path_).status().code(), Code::kDataLoss);
+  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+}
+
+TEST_F(LedgerFile, WithoutATableOfItsVersionIsAnErrorAndNoAbort) {
+  WriteOne();
+  {
+    Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+    ASSERT_EQ(database.Execute("DROP TABLE meta"), Ok());
+  }
+
+  EXPECT_FALSE(Ledger::Open(path_).ok());
+}
+
+TEST(Sqlite, CallsAFullDatabaseResourceExhausted) {
+  Database database = *Database::Open(":memory:", Database::Mode::kReadWrite);
+  ASSERT_EQ(database.Execute("CREATE TABLE t (a TEXT); PRAGMA max_page_count=8"), Ok());
+  Statement insert = database.Prepare("INSERT INTO t VALUES (?)");
+
+  const Status status = insert.Run(std::string(1'000'000, 'x'));
+
+  EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
+}
+
+TEST(LedgerWrites, DropWhatWasNotCommittedOnRollback) {
+  Ledger ledger = *Ledger::Open(":memory:");
+  ledger.PutMeta("kept", "yes");
+  ASSERT_EQ(ledger.Commit(), Ok());
+  ledger.PutMeta("lost", "yes");
+
+  ledger.Rollback();
+
+  EXPECT_EQ(ledger.Meta()->size(), 1u);
+}
+
+}  // namespace
+}  // namespace edl::master

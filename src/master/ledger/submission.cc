@@ -1,0 +1,100 @@
+#include "master/ledger/submission.h"
+
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace edl::master {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ValueOf(const std::map<std::string, std::string>& meta, const char* key) {
+  const auto found = meta.find(key);
+  return found == meta.end() ? std::string() : found->second;
+}
+
+// A place for what belongs to submission `id`. An id of a ledger may be any text.
+fs::path OldPlace(const fs::path& folder, const std::string& id) {
+  const bool plain = !id.empty() && id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const std::string name = "old-" + (plain ? id : std::string("unknown"));
+  fs::path place = folder / name;
+  std::error_code error;
+  for (int n = 1; fs::exists(place, error); ++n) place = folder / fmt::format("{}.{}", name, n);
+  return place;
+}
+
+Status MoveAside(const fs::path& folder, const std::string& id) {
+  const fs::path place = OldPlace(folder, id);
+  std::error_code error;
+  fs::create_directory(place, error);
+  if (error) return StatusFromErrno(error.value(), "making " + place.string());
+  for (const char* name : {"ledger.sqlite-wal", "ledger.sqlite-shm", "checkpoints",
+                           // Last: as long as it is here, this is tried again.
+                           "ledger.sqlite"}) {
+    fs::rename(folder / name, place / name, error);
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return StatusFromErrno(error.value(), "moving " + (folder / name).string());
+    }
+  }
+  LOG_WARNING("{} has the ledger of another submission ({}): it was moved to {}", folder.string(),
+              id.empty() ? "without an id" : id, place.string());
+  return Ok();
+}
+
+Result<int64_t> VersionOf(const std::map<std::string, std::string>& meta) {
+  const std::string counters = ValueOf(meta, "counters");
+  if (counters.empty()) return 0;
+  const auto in = ReadJson(counters);
+  if (!in.is_object()) return DataLoss("the counters in the ledger cannot be read");
+  return in.value("version", int64_t{0});
+}
+
+Status CheckResume(const fs::path& folder, const job::JobSpec& spec,
+                   const std::map<std::string, std::string>& meta) {
+  const std::string id = ValueOf(meta, "submission");
+  if (!id.empty() && id != spec.submission_id) {
+    return FailedPrecondition(
+        "the ledger in {} is that of another submission ({}) than the job that is resumed ({})",
+        folder.string(), id, spec.submission_id);
+  }
+  EDL_ASSIGN_OR_RETURN(const int64_t version, VersionOf(meta));
+  if (version >= spec.resume_version) return Ok();
+  return FailedPrecondition(
+      "job {0} cannot be resumed: its status knows {1} completed batches, the ledger in {2} {3}. "
+      "Restore that file (without --volume=claim_name=... a cluster keeps none), or add "
+      "--resume_with_lost_progress=true to train again what is lost, or begin anew with "
+      "`elasticdl delete {0}`",
+      spec.job_name, spec.resume_version, (folder / "ledger.sqlite").string(), version);
+}
+
+}  // namespace
+
+Result<Ledger> OpenLedger(const fs::path& folder, const job::JobSpec& spec) {
+  const std::string path = (folder / "ledger.sqlite").string();
+  EDL_ASSIGN_OR_RETURN(Ledger ledger, Ledger::Open(path));
+  EDL_ASSIGN_OR_RETURN(const auto meta, ledger.Meta());
+  const std::string id = ValueOf(meta, "submission");
+  if (spec.resumed) {
+    EDL_RETURN_IF_ERROR(CheckResume(folder, spec, meta));
+  } else if (!meta.empty() && !spec.submission_id.empty() && id != spec.submission_id) {
+    {
+      const Ledger closed = std::move(ledger);  // before its files are moved
+    }
+    EDL_RETURN_IF_ERROR(MoveAside(folder, id));
+    EDL_ASSIGN_OR_RETURN(ledger, Ledger::Open(path));
+  }
+  if (!spec.submission_id.empty()) {
+    ledger.PutMeta("submission", spec.submission_id);
+    EDL_RETURN_IF_ERROR(ledger.Commit());
+  }
+  return ledger;
+}
+
+}  // namespace edl::master

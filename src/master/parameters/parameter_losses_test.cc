@@ -1,0 +1,233 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "master/parameters/parameter_keeper.h"
+#include "master/testing/core_fixture.h"
+
+namespace edl::master {
+namespace {
+
+using job::JobState;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+job::JobSpec WithOneServer() {
+  job::JobSpec spec = WorkersOnly(1);
+  spec.own_ps = true;
+  spec.num_ps = 1;
+  spec.recovery_checkpoint_secs = 30;
+  spec.ps_silence_secs = 0;  // they answer when the test says so
+  return spec;
+}
+
+ReplicaRef Server(int64_t id) { return {job::Role::kPs, id}; }
+
+// What the simulation found, step by step: a job with one parameter server, which does what it is
+// asked when the test says so.
+class ParameterLosses : public testing::Test {
+ protected:
+  ParameterLosses() : master_(WithOneServer()) { master_.StartReplicas(); }
+
+  ParameterKeeper& keeper() { return master_.core().parameters(); }
+
+  // The last command of a kind; those of other kinds are forgotten.
+  template <typename Command>
+  Command Take() {
+    master_.LetPass(milliseconds(500));
+    std::optional<Command> last;
+    for (const ServerCommand& command : master_.core().TakeServerCommands()) {
+      if (const auto* found = std::get_if<Command>(&command)) last = *found;
+    }
+    CHECK(last.has_value(), "nothing of the kind was asked");
+    return *last;
+  }
+  void Probed(uint64_t life) {
+    keeper().OnProbed(Take<ProbeServer>().number, ProbeReply{life, 1}, master_.core().now());
+  }
+  void Restored(const RestoreServers& restore, const Status& status = Ok()) {
+    keeper().OnRestored(restore.number, status, master_.core().now());
+    master_.Tick();
+  }
+  void Saved(const Status& status = Ok()) {
+    keeper().OnSaved(Take<SaveAll>().number, status, master_.core().now());
+    master_.Tick();
+  }
+  // To the point where workers push.
+  void Bring(uint64_t life) {
+    Probed(life);
+    Restored(Take<RestoreServers>());
+    keeper().OnState({.index = 0, .incarnation = life, .opens_waiting = 1}, master_.core().now());
+    Saved();
+  }
+  // All that there is to train.
+  void TrainAll(OurClient& worker) {
+    const LeasedShard shard = worker.Lease();
+    worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = keeper().ps_epoch()}}, 0);
+  }
+  void Lose(int64_t id) {
+    master_.Exit(NameOf(Server(id)), Killed());
+    master_.LetPass(seconds(1));
+    master_.Running(NameOf(Server(id + 1)));
+  }
+
+  CoreFixture master_;
+};
+
+TEST_F(ParameterLosses, CannotHappenBeforeTheFirstCheckpointWhichWaitsForNothing) {
+  Probed(100);
+  Restored(Take<RestoreServers>());
+
+  keeper().OnState({.index = 0, .incarnation = 100, .opens_waiting = 1}, master_.core().now());
+
+  EXPECT_EQ(Take<SaveAll>().version, 0);
+}
+
+TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
+  Lose(0);
+  Bring(100);  // nobody has heard of this life: it is that of server 0, which is not quite dead
+
+  keeper().OnState({.index = 0, .incarnation = 101}, master_.core().now());
+  Probed(101);
+
+  const RestoreServers restore = Take<RestoreServers>();
+  ASSERT_THAT(restore.servers, SizeIs(1));
+  EXPECT_EQ(restore.servers[0].incarnation, 101U);
+  EXPECT_EQ(restore.ps_epoch, 2U);
+}
+
+TEST_F(ParameterLosses, DoNotComeFromAStateReportThatIsLate) {
+  Bring(100);
+
+  keeper().OnState({.index = 0, .incarnation = 99}, master_.core().now());
+  Probed(100);
+
+  EXPECT_EQ(Take<ServeAll>().ps_epoch, 1U) << "it has all it had";
+}
+
+TEST_F(ParameterLosses, AreNotDeclaredWhileAServerIsAwayAtTheEnd) {
+  Bring(100);
+  master_.Register(Shards(1));
+  OurClient worker(master_, Worker(0));
+  TrainAll(worker);
+
+  for (int i = 0; i < 2 * ParameterKeeper::kMostFailedSaves; ++i) {
+    Saved(Unavailable("nobody answers"));
+    master_.LetPass(ParameterKeeper::kSaveAgain);
+  }
+  EXPECT_EQ(master_.state(), JobState::kRunning);
+
+  Saved();
+  EXPECT_EQ(worker.Ask()->answer, Answer::kFinished);
+}
+
+TEST_F(ParameterLosses, AreDeclaredWhenTheDiskStaysFullAtTheEnd) {
+  Bring(100);
+  master_.Register(Shards(1));
+  OurClient worker(master_, Worker(0));
+  TrainAll(worker);
+
+  for (int i = 0; i < ParameterKeeper::kMostFailedSaves; ++i) {
+    Saved(ResourceExhausted("the disk is full"));
+    master_.LetPass(ParameterKeeper::kSaveAgain);
+  }
+
+  EXPECT_THAT(master_.core().View().reason, HasSubstr("the disk is full"));
+}
+
+TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
+  Bring(100);
+  master_.Register(Shards(1));
+  OurClient worker(master_, Worker(0));
+  TrainAll(worker);
+  Saved();
+  ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+  Lose(0);
+  Probed(101);
+  Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
+
+  master_.Exit(NameOf(Worker(0)), Succeeded());
+  Restored(Take<RestoreServers>());
+  master_.LetPass(seconds(1));
+
+  EXPECT_EQ(master_.state(), JobState::kRunning) << "the older checkpoint lacks the shard";
+  master_.Running(NameOf(Worker(1)));
+  OurClient next(master_, Worker(1));
+  TrainAll(next);
+  Saved();
+  ASSERT_EQ(next.Ask()->answer, Answer::kFinished);
+  master_.Exit(NameOf(Worker(1)), Succeeded());
+  master_.Exit(NameOf(Server(1)), Killed());
+  EXPECT_EQ(master_.state(), JobState::kSucceeded);
+}
+
+TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
+  Bring(100);
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
+
+  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true}, master_.core().now());
+  Saved();
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
+
+  Lose(0);
+  Probed(101);
+  Restored(Take<RestoreServers>());
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false)) << "its successor is needed";
+}
+
+TEST_F(ParameterLosses, AreNotAvoidedByASaveThatBeganBeforeTheServerLeft) {
+  Bring(100);
+  keeper().WantSave();
+  const SaveAll before = Take<SaveAll>();
+  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true}, master_.core().now());
+
+  keeper().OnSaved(before.number, Ok(), master_.core().now());
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
+}
+
+TEST_F(ParameterLosses, AreOfNoConcernOnceTheJobEnds) {
+  Bring(100);
+  master_.core().Stop("its user had enough");
+  EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
+}
+
+TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
+  Bring(100);
+  keeper().WantSave();
+  Saved();
+  Lose(0);
+  Probed(101);
+
+  Restored(Take<RestoreServers>(), PermissionDenied("reading a part"));
+
+  EXPECT_THAT(keeper().checkpoints(), SizeIs(2));
+  EXPECT_EQ(master_.state(), JobState::kRunning) << "it is tried again";
+  EXPECT_THAT(keeper().View(master_.core().now()).at(0).reason, HasSubstr("reading a part"));
+}
+
+TEST_F(ParameterLosses, GiveTheLeftoversARoundEachTime) {
+  Bring(100);
+  master_.Register(Shards(1));
+  for (int round = 0; round < 3; ++round) {
+    OurClient worker(master_, Worker(round));
+    TrainAll(worker);
+    Saved();
+    ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+    Lose(round);
+    Probed(101 + static_cast<uint64_t>(round));
+    Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
+    master_.Exit(NameOf(Worker(round)), Succeeded());
+    Restored(Take<RestoreServers>());
+    master_.LetPass(seconds(1));
+
+    ASSERT_EQ(master_.state(), JobState::kRunning) << "round " << round;
+    master_.Running(NameOf(Worker(round + 1)));
+  }
+}
+
+}  // namespace
+}  // namespace edl::master

@@ -1,0 +1,53 @@
+#include "master/process/master_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/cpus.h"
+#include "base/file.h"
+#include "job/job_file.h"
+#include "job/train_flags.h"
+
+namespace edl::master {
+namespace {
+
+// Lanes of a parameter server where --ps_lanes does not say. In a cluster its machine is not known
+// yet, and what it asks for is.
+int64_t DefaultPsLanes(const job::JobSpec& job) {
+  constexpr int64_t kMost = 16;
+  if (job.backend != job::BackendKind::kKubernetes) {
+    return std::clamp<int64_t>(UsableCpus(), 1, kMost);
+  }
+  const auto found = job.resources.find(job::Role::kPs);
+  if (found == job.resources.end()) return 1;
+  const double cpu = std::max(found->second.request.cpu, found->second.limit.cpu);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(cpu)), 1, kMost);
+}
+
+}  // namespace
+
+Result<MasterConfig> ReadMasterConfig(const std::vector<std::string>& arguments) {
+  EDL_ASSIGN_OR_RETURN(const FlagValues flags,
+                       job::ParseWithJobFile(job::MasterFlags(), arguments));
+  MasterConfig config;
+  EDL_ASSIGN_OR_RETURN(config.job, job::MakeJobSpec(flags));
+  if (config.job.backend == job::BackendKind::kKubernetes) {
+    EDL_ASSIGN_OR_RETURN(config.cluster, backend::MakeClusterOptions(flags));
+    config.job.checkpoint_dir = config.job.ClusterCheckpointDir();
+    // `elasticdl train` has said what that means.
+    if (config.job.checkpoint_dir.empty()) config.job.recovery_checkpoint_secs = 0;
+  }
+  config.job.default_ps_lanes = DefaultPsLanes(config.job);
+  config.folder = flags.Text("job_dir");
+  if (config.folder.empty()) {
+    return InvalidArgument("the master needs --job_dir: it is started by `elasticdl train`");
+  }
+  const std::filesystem::path secrets = flags.Text("secret_dir");
+  config.token_file = (secrets.empty() ? config.folder : secrets) / "token";
+  EDL_ASSIGN_OR_RETURN(config.token, ReadFile(config.token_file));
+  while (!config.token.empty() && config.token.back() == '\n') config.token.pop_back();
+  config.port = flags.Text("port");
+  return config;
+}
+
+}  // namespace edl::master

@@ -1,0 +1,343 @@
+#include "master/process/master_process.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backend/kubernetes/cluster_master.h"
+#include "backend/local/agent.h"
+#include "backend/local/local_backend.h"
+#include "base/clock.h"
+#include "base/descriptor_limit.h"
+#include "base/environment.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "job/job_spec.h"
+#include "job/master_exit.h"
+#include "master/core.h"
+#include "master/ledger/ledger.h"
+#include "master/ledger/submission.h"
+#include "master/process/master_config.h"
+#include "master/replicas/replica_launcher.h"
+#include "master/service/loop.h"
+#include "master/service/server.h"
+#include "master/status_writer.h"
+#include "ps_control/ps_controller.h"
+
+namespace edl::master {
+namespace {
+
+// The id that users of this machine see: the agent gives it to a master in a PID namespace.
+int64_t ProcessId(const std::map<std::string, std::string>& environment) {
+  const auto given = environment.find(backend::local::kHostProcessIdVariable);
+  const int64_t id = given == environment.end() ? 0 : std::atoll(given->second.c_str());
+  return id > 0 ? id : getpid();
+}
+
+// Whether this process can listen on the port of 127.0.0.1 now.
+Status CheckPort(const std::string& port) {
+  const FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!probe.valid()) return Errno("making a socket");
+  const int on = 1;
+  setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::atoi(port.c_str())));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(probe.get(), 1) != 0) {
+    return Errno("the master cannot listen on 127.0.0.1:{}", port);
+  }
+  return Ok();
+}
+
+// A death by a signal is what the agent answers with a new master, which reads the ledger and hears
+// which replicas run.
+void EndToReconnect() {
+  LOG_ERROR("the connection to the agent is lost: this master ends, and the next one connects");
+  kill(getpid(), SIGKILL);
+}
+
+int ExitCodeOf(job::JobState state) {
+  if (state == job::JobState::kSucceeded) return job::kMasterSucceeded;
+  return state == job::JobState::kStopped ? job::kMasterStopped : job::kMasterFailed;
+}
+
+// A master at work: the core, its loop and server, and the launcher of replicas.
+class Master {
+ public:
+  Master(const MasterConfig& config, const Clock& clock) : config_(config), clock_(clock) {}
+
+  // Returns only what keeps it from starting: the process ends with the job.
+  Status Run() {
+    const std::map<std::string, std::string> environment = Environment();
+    if (!config_.cluster.has_value()) {
+      // Before the ledger counts a start of the master: the agent tries again, many times if
+      // needed.
+      if (const Status free = CheckPort(config_.port); !free.ok()) {
+        LOG_ERROR("{}", free.message());
+        _exit(backend::local::kPortTakenCode);
+      }
+    } else {
+      EDL_ASSIGN_OR_RETURN(cluster_, backend::kubernetes::ClusterMaster::Make(
+                                         config_.job, *config_.cluster, clock_, environment));
+      EDL_RETURN_IF_ERROR(cluster_->AcquireLedger());
+    }
+    Result<Ledger> opened = OpenLedger();
+    if (!opened.ok()) {
+      TellCluster(opened.status().message());
+      return opened.status();
+    }
+    Ledger ledger = *std::move(opened);
+    std::unique_ptr<backend::Backend> local;
+    if (cluster_ == nullptr) {
+      EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(
+                                      config_.folder, {.on_lost = EndToReconnect}));
+    }
+    backend::Backend& backend = cluster_ != nullptr ? cluster_->backend() : *local;
+    std::random_device random;
+    Core core(ledger, config_.job, (uint64_t{random()} << 32) | random());
+    core.set_process_id(ProcessId(environment));
+    if (Result<std::string> boot = ReadFile("/proc/sys/kernel/random/boot_id"); boot.ok()) {
+      core.set_boot(*std::move(boot));
+    }
+    EDL_RETURN_IF_ERROR(core.Load(clock_.Now(), clock_.WallNow()));
+    if (job::IsFinal(core.state())) {
+      LOG_INFO(
+          "the ledger says that this submission of job {} {}: there is nothing to do; "
+          "`elasticdl train --resume` goes on with it",
+          config_.job.job_name, job::NameOf(core.state()));
+      Show(core.View(), true);
+      EndWith(core);
+    }
+    EDL_RETURN_IF_ERROR(core.Commit());
+
+    const std::string address = (cluster_ != nullptr ? "0.0.0.0:" : "127.0.0.1:") + config_.port;
+    ReplicaLauncher launcher(
+        backend, config_.job,
+        {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
+         .token_file = config_.token_file.string(),
+         .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
+         .on_this_machine = cluster_ == nullptr,
+         .checkpoint_roots = CheckpointRoots(),
+         .master_env = environment});
+    StatusWriter status([this](const job::JobView& view, bool durable) { Show(view, durable); });
+    Loop loop(
+        core, clock_,
+        {.commands = [&](std::vector<Command> commands) { launcher.Do(std::move(commands)); },
+         .server_commands =
+             [&](std::vector<ServerCommand> commands) {
+               if (servers_ != nullptr) servers_->Do(std::move(commands));
+             },
+         .view = [&](const job::JobView& view) { status.Show(view, /*durable=*/true); },
+         // Here the client asks by itself, and the file need not follow every record.
+         .progress = cluster_ == nullptr
+                         ? nullptr
+                         : std::function<void(const job::JobView&)>([&](const job::JobView& view) {
+                             status.Show(view, /*durable=*/false);
+                           }),
+         .fence = cluster_ == nullptr ? nullptr
+                                      : std::function<void()>([&] { cluster_->AwaitLedger(); }),
+         .scan = [&](std::vector<std::string> replicas) { launcher.Scan(std::move(replicas)); }});
+    EDL_ASSIGN_OR_RETURN(const auto server,
+                         Server::Start(address, config_.token, config_.job, core));
+    if (config_.job.own_ps) {
+      if (config_.job.grads_to_wait == 0) {
+        LOG_INFO(
+            "gradients are applied one by one, and none is refused as stale: synchronous rounds "
+            "need --use_async=false and --grads_to_wait of 2 or more");
+      }
+      servers_ = MakePsController(loop, backend);
+    }
+    launcher.Start(
+        [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
+          OnEvent(event);
+          loop.Post([event, last_lines = std::move(last_lines)](Core& core) {
+            core.OnReplicaEvent(event, last_lines);
+          });
+        },
+        [&](const std::string& replica, std::string text) {
+          loop.Post([replica, text = std::move(text)](Core& core) { core.OnLog(replica, text); });
+        });
+    if (cluster_ != nullptr) Obey(loop);
+    const Status ran = loop.Run(server->queue());
+    status.Flush();
+    if (!ran.ok()) {
+      LOG_ERROR(
+          "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
+          "and go on with `elasticdl train --resume`",
+          ran.message());
+      _exit(job::kMasterBadConfiguration);
+    }
+    // So that the file by itself is the whole ledger.
+    const Status checkpointed = ledger.Checkpoint();
+    if (!checkpointed.ok()) LOG_WARNING("the ledger's log stays: {}", checkpointed.message());
+    EndWith(core);
+  }
+
+ private:
+  [[noreturn]] void EndWith(const Core& core) {
+    if (cluster_ != nullptr) {
+      cluster_->End(core.View().reason, core.state() == job::JobState::kSucceeded);
+    }
+    // Calls that are still held end with the process: nobody is left to take their answers, and
+    // waiting for them would only delay the end.
+    _exit(ExitCodeOf(core.state()));
+  }
+
+  // Why the master cannot begin: nobody sees its log once its pod is gone.
+  void TellCluster(const std::string& reason) {
+    if (cluster_ == nullptr) return;
+    const job::JobView view{
+        .name = config_.job.job_name, .reason = reason, .version = config_.job.resume_version};
+    cluster_->Show(view);
+    cluster_->End(reason, false);
+  }
+
+  // Published clients are known by their hosts, which the backend has to tell first; a call that
+  // comes sooner waits in the server's queue.
+  static constexpr std::chrono::seconds kSyncTimeout{10};
+
+  // Folders that parameter servers may save to and restore from.
+  std::vector<std::string> CheckpointRoots() const {
+    const std::string& given = config_.job.checkpoint_dir;
+    std::vector<std::string> roots = {std::filesystem::absolute(
+        given.empty() ? config_.folder / "checkpoints" : std::filesystem::path(given))};
+    if (const std::string& init = config_.job.checkpoint_dir_for_init; !init.empty()) {
+      roots.push_back(std::filesystem::absolute(init));
+    }
+    return roots;
+  }
+
+  std::unique_ptr<ps_control::PsController> MakePsController(Loop& loop,
+                                                             backend::Backend& backend) {
+    const std::filesystem::path given = config_.job.checkpoint_dir;
+    ps_control::PsController::Answers answers;
+    answers.probed = [&loop](uint64_t number, const Result<ProbeReply>& reply) {
+      loop.Post([number, reply](Core& core) {
+        core.parameters().OnProbed(number, reply, core.now());
+        core.Tick();
+      });
+    };
+    answers.restored = [&loop](uint64_t number, const Status& status) {
+      loop.Post([number, status](Core& core) {
+        core.parameters().OnRestored(number, status, core.now());
+      });
+    };
+    answers.saved = [&loop](uint64_t number, const Status& status) {
+      loop.Post([number, status](Core& core) {
+        core.parameters().OnSaved(number, status, core.now());
+        core.Tick();
+      });
+    };
+    answers.state = [&loop](const job::ServerView& view) {
+      loop.Post([view](Core& core) { core.OnServerState(view); });
+    };
+    answers.alive = [&loop](int index, uint64_t incarnation) {
+      loop.Post([index, incarnation](Core& core) {
+        core.parameters().OnAlive(index, incarnation, core.now());
+      });
+    };
+    return std::make_unique<ps_control::PsController>(
+        ps_control::PsController::Options{.servers = config_.job.num_ps,
+                                          .token = config_.token,
+                                          .folder = given.empty() ? config_.folder / "checkpoints"
+                                                                  : given / config_.job.job_name},
+        [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); },
+        std::move(answers), clock_);
+  }
+
+  // The locks of a master that is gone may live on at a file server for a minute or two.
+  Result<Ledger> OpenLedger() {
+    constexpr std::chrono::seconds kPause{2};
+    const Duration timeout = cluster_ != nullptr ? Duration(std::chrono::minutes(5))
+                                                 : Duration(std::chrono::seconds(10));
+    const Time deadline = clock_.Now() + timeout;
+    while (true) {
+      Result<Ledger> ledger = master::OpenLedger(config_.folder, config_.job);
+      if (ledger.status().code() != Code::kUnavailable || clock_.Now() >= deadline) return ledger;
+      LOG_WARNING("{}; it is tried again", ledger.status().message());
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
+  // On the status writer's thread.
+  void Show(const job::JobView& view, bool durable) {
+    const std::string json = view.ToJson();
+    if (durable) {
+      const Status written = WriteFileAtomically(config_.folder / "status.json", json);
+      if (!written.ok()) LOG_WARNING("{}", written.message());
+    }
+    if (cluster_ != nullptr) cluster_->Show(view);
+  }
+
+  void OnEvent(const job::ReplicaEvent& event) {
+    if (cluster_ == nullptr) return;
+    cluster_->Note(event);
+    if (event.kind != job::ReplicaEvent::Kind::kSynced) return;
+    const MutexLock lock(mutex_);
+    synced_ = true;
+    changed_.NotifyAll();
+  }
+
+  void Obey(Loop& loop) {
+    cluster_->Obey(
+        [&](const std::string& reason) { loop.Post([reason](Core& core) { core.Stop(reason); }); },
+        [&](int workers) {
+          loop.Post([workers](Core& core) {
+            const Status scaled = core.Scale(workers);
+            if (!scaled.ok()) LOG_WARNING("{} workers: {}", workers, scaled.message());
+          });
+        });
+    const auto deadline = std::chrono::steady_clock::now() + kSyncTimeout;
+    const MutexLock lock(mutex_);
+    while (!synced_) {
+      if (!changed_.WaitUntil(mutex_, deadline)) break;
+    }
+    if (!synced_) LOG_WARNING("the API server does not say which pods there are; going on anyway");
+  }
+
+  const MasterConfig& config_;
+  const Clock& clock_;
+  std::unique_ptr<backend::kubernetes::ClusterMaster> cluster_;  // null: this machine
+  std::unique_ptr<ps_control::PsController> servers_;  // null: parameters are not our business
+  Mutex mutex_;
+  CondVar changed_;
+  bool synced_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+int RunMaster(int argc, char** argv) {
+  const Result<MasterConfig> config = ReadMasterConfig({argv, argv + argc});
+  if (!config.ok()) {
+    LOG_ERROR("{}", config.status().message());
+    return job::kMasterBadConfiguration;
+  }
+  SetLogLevel(config->job.log_level);
+  // A connection a process of the job.
+  if (const auto raised = RaiseDescriptorLimit(); !raised.ok()) {
+    LOG_WARNING("{}", raised.status().message());
+  }
+  const SystemClock clock;
+  const Status ended = Master(*config, clock).Run();
+  LOG_ERROR("the master cannot start: {}", ended.message());
+  return job::kMasterBadConfiguration;
+}
+
+}  // namespace edl::master

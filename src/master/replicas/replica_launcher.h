@@ -1,0 +1,94 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/mutex.h"
+#include "job/job_spec.h"
+#include "job/replica.h"
+#include "master/replicas/replica_keeper.h"
+#include "master/service/loop.h"
+
+namespace edl::master {
+
+// How replicas find the master.
+struct ReplicaContext {
+  std::string master_address;  // "127.0.0.1:23456"
+  std::string token_file;
+  std::string program = "elasticdl";              // this one, as parameter servers run it
+  bool on_this_machine = true;                    // else the backend gives each its MY_POD_IP
+  std::vector<std::string> checkpoint_roots;      // folders that parameter servers may use
+  std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
+};
+
+// What the master launches for a command: the job's command in the environment that the tutorials
+// and the published packages expect, or a parameter server of ours. `addresses` of all slots are
+// needed for TF_CONFIG, those of parameter servers where they are ours.
+job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
+                                 const ReplicaContext& context,
+                                 const std::map<job::Role, std::vector<std::string>>& addresses);
+
+// InvalidArgument: its environment is larger than a process can have.
+Status CheckEnvironment(const job::ReplicaSpec& spec);
+
+// Carries the master's commands to the backend, on threads of its own because a backend may be
+// slow, and what the backend tells back to the loop: events, output, and the last lines of what
+// ended. Commands about one replica keep their order; on this machine, all do. Output is read on
+// another thread, and that of what was killed not at all: its node may be gone, and a successor
+// must not wait until that is certain.
+//
+// Thread-safe.
+class ReplicaLauncher {
+ public:
+  using PostEvent = std::function<void(const job::ReplicaEvent&, std::vector<std::string>)>;
+  using PostLog = std::function<void(const std::string& replica, std::string text)>;
+
+  // All outlive the launcher.
+  ReplicaLauncher(backend::Backend& backend, const job::JobSpec& job, ReplicaContext context);
+  ~ReplicaLauncher();
+
+  // Begins to watch and to work.
+  void Start(PostEvent post_event, PostLog post_log);
+  void Do(std::vector<Command> commands);
+  // Reads on in the output of these replicas, at most twice a second.
+  void Scan(std::vector<std::string> replicas);
+
+ private:
+  void CarryAll(size_t lane);
+  void ReadAll();
+  void Carry(const Command& command);
+  Status Launch(const LaunchCommand& command);
+  void OnEvent(const job::ReplicaEvent& event);
+  void ReadOn(const std::string& replica);
+  // Whether what it writes says how training goes: the output of chief and evaluator.
+  bool TellsProgress(const std::string& replica) const;
+  // The end of the output of a replica that failed. Of many that fail at once, only some.
+  std::vector<std::string> LastLinesOf(const std::string& replica);
+
+  backend::Backend& backend_;
+  const job::JobSpec& job_;
+  const ReplicaContext context_;
+  PostEvent post_event_;
+  PostLog post_log_;
+  std::vector<std::thread> carriers_;  // one a lane
+  std::thread reader_;
+
+  Mutex log_mutex_;  // one reader of a replica's output at a time
+  std::map<std::string, int64_t> offsets_ GUARDED_BY(log_mutex_);
+
+  // Used by the backend's thread alone.
+  std::deque<std::chrono::steady_clock::time_point> tails_read_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::deque<Command>> lanes_ GUARDED_BY(mutex_);
+  std::vector<std::string> scan_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace edl::master

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "job/job_spec.h"
+#include "master/service/call.h"
+
+namespace edl::master {
+
+// Adds the published services: proto.Master with the calls of all lines, and proto.TrainLoopMaster.
+// Their clients cannot send a token: CompatAdmission says who may call. `job` outlives the methods.
+void AddCompatServices(const job::JobSpec& job, bool on_this_machine, Methods& methods);
+
+}  // namespace edl::master

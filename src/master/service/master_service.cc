@@ -1,0 +1,438 @@
+#include "master/service/master_service.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+
+#include "elasticdl/v1/master.grpc.pb.h"
+#include "master/ledger/ledger_report.h"
+#include "master/service/call.h"
+
+namespace edl::master {
+namespace {
+
+using std::chrono::milliseconds;
+
+namespace pb = ::elasticdl::v1;
+
+pb::DatasetSpec ToProto(const DatasetSpec& spec) {
+  pb::DatasetSpec out;
+  out.set_name(spec.name);
+  out.set_size(spec.size);
+  out.set_batch_size(spec.batch_size);
+  out.set_batches_per_shard(spec.batches_per_shard);
+  out.set_epochs(spec.epochs);
+  out.set_shuffle_records(spec.order == Order::kShuffleRecords);
+  out.set_shuffle_shards(spec.order == Order::kShuffleShards);
+  out.set_task_type(spec.task_type);
+  return out;
+}
+
+DatasetSpec FromProto(const pb::DatasetSpec& in) {
+  DatasetSpec spec{.name = in.name(),
+                   .size = in.size(),
+                   .batch_size = in.batch_size(),
+                   .batches_per_shard = in.batches_per_shard(),
+                   .epochs = in.epochs()};
+  if (in.shuffle_shards()) spec.order = Order::kShuffleShards;
+  if (in.shuffle_records()) spec.order = Order::kShuffleRecords;
+  if (!in.task_type().empty()) spec.task_type = in.task_type();
+  return spec;
+}
+
+void ToProto(const LeasedShard& shard, pb::Shard* out) {
+  out->set_lease(shard.lease.value());
+  out->set_dataset(shard.dataset);
+  out->set_generation(shard.generation);
+  out->set_epoch(static_cast<uint32_t>(shard.key.epoch));
+  out->set_ordinal(shard.key.ordinal);
+  out->set_ledger(shard.ledger);
+  out->set_dataset_id(shard.dataset_id.value());
+  out->set_start(shard.start);
+  out->set_end(shard.end);
+  out->mutable_indices()->Add(shard.indices.begin(), shard.indices.end());
+}
+
+Outcome FromProto(pb::ShardReport::Outcome outcome) {
+  switch (outcome) {
+    case pb::ShardReport::FAILED:
+      return Outcome::kFailed;
+    case pb::ShardReport::GIVEN_BACK:
+      return Outcome::kGivenBack;
+    default:
+      return Outcome::kDone;
+  }
+}
+
+ReportAndLeaseRequest FromProto(const pb::ReportAndLeaseRequest& in, uint64_t call) {
+  ReportAndLeaseRequest request{.call = call,
+                                .incarnation = Incarnation(in.incarnation()),
+                                .number = in.number(),
+                                .received = in.received(),
+                                .dataset = in.dataset(),
+                                .lease_at_most = in.lease_at_most(),
+                                .wait = milliseconds(in.wait_ms())};
+  request.reports.reserve(static_cast<size_t>(in.reports_size()));
+  for (const pb::ShardReport& report : in.reports()) {
+    request.reports.push_back(
+        {LeaseId(report.lease()), FromProto(report.outcome()), report.error(), report.ps_epoch()});
+  }
+  return request;
+}
+
+void ToProto(const ReportAndLeaseReply& reply, pb::ReportAndLeaseResponse* out) {
+  out->set_answer(static_cast<pb::ReportAndLeaseResponse::Answer>(reply.answer));
+  for (const LeasedShard& shard : reply.shards) ToProto(shard, out->add_shards());
+  for (const Verdict verdict : reply.verdicts) {
+    out->add_verdicts(static_cast<pb::ReportAndLeaseResponse::Verdict>(verdict));
+  }
+  out->set_ps_epoch(reply.ps_epoch);
+}
+
+pb::Membership ToProto(const Membership& membership) {
+  pb::Membership out;
+  out.set_number(membership.number);
+  out.set_count(membership.count);
+  for (const Member& member : membership.members) {
+    pb::Member* listed = out.add_members();
+    listed->set_role(std::string(job::NameOf(member.role)));
+    listed->set_index(member.index);
+    listed->set_replica_id(member.id);
+  }
+  return out;
+}
+
+bool SameSecret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+// Answers with a ready flag that came from the loop.
+template <typename Response, typename Set>
+Reply<bool> BoolReply(Response* response, Call& call, Set set) {
+  return [response, &call, set](Result<bool> ready) {
+    if (ready.ok()) set(response, *ready);
+    call.Answer(ready.status());
+  };
+}
+
+void SetReady(pb::SyncResponse* out, bool ready) { out->set_ready(ready); }
+
+// Incarnations and leases are numbers of one ledger: those of another are somebody else's.
+Status CheckLedger(const Core& core, uint64_t ledger) {
+  if (ledger == 0 || ledger == core.ledger_number()) return Ok();
+  return Aborted("the master's ledger is not the one that this process joined: join again");
+}
+
+// A handler that is reached only by calls of this ledger.
+template <auto handler>
+struct OfThisLedger;
+template <typename Request, typename Response,
+          void (*handler)(Core&, Call&, const Request&, Response*)>
+struct OfThisLedger<handler> {
+  static void Handle(Core& core, Call& call, const Request& in, Response* out) {
+    if (const Status status = CheckLedger(core, in.ledger()); !status.ok()) {
+      call.Answer(status);
+      return;
+    }
+    handler(core, call, in, out);
+  }
+};
+
+void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* out) {
+  const auto role = job::RoleFromName(in.role());
+  if (!role || *role == job::Role::kMaster) {
+    call.Answer(InvalidArgument("'{}' is not a role that joins", in.role()));
+    return;
+  }
+  JoinRequest request{.replica = {*role, in.replica_id()},
+                      .incarnation = Incarnation(in.incarnation()),
+                      .process = in.process()};
+  for (const uint64_t lease : in.held()) request.held.emplace_back(lease);
+  const milliseconds heartbeat = core.master_api().HeartbeatInterval();
+  core.master_api().Join(
+      request, [out, &call, heartbeat, ledger = core.ledger_number()](Result<JoinReply> reply) {
+        if (reply.ok()) {
+          out->set_ledger(ledger);
+          out->set_incarnation(reply->incarnation.value());
+          for (const LeaseId lease : reply->held) out->add_held(lease.value());
+          out->set_heartbeat_ms(static_cast<uint32_t>(heartbeat.count()));
+          out->set_silence_ms(MasterApi::kSilence.count());
+        }
+        call.Answer(reply.status());
+      });
+}
+
+void Leave(Core& core, Call& call, const pb::LeaveRequest& in, pb::LeaveResponse*) {
+  core.master_api().Leave(Incarnation(in.incarnation()),
+                          [&call](const Result<Done>& done) { call.Answer(done.status()); });
+}
+
+void Heartbeat(Core& core, Call& call, const pb::HeartbeatRequest& in, pb::HeartbeatResponse* out) {
+  out->set_heartbeat_ms(static_cast<uint32_t>(core.master_api().HeartbeatInterval().count()));
+  core.master_api().Heartbeat(Incarnation(in.incarnation()),
+                              [&call](const Result<Done>& done) { call.Answer(done.status()); });
+}
+
+void ReportAndLease(Core& core, Call& call, const pb::ReportAndLeaseRequest& in,
+                    pb::ReportAndLeaseResponse* out) {
+  call.set_on_hang_up([&call](Core& core) {
+    // Only a call that still waited is ended here; another has its answer.
+    if (core.dispatcher().DropWaiter(call.id(), core.now())) call.Answer(Cancelled("hung up"));
+  });
+  core.master_api().ReportAndLease(FromProto(in, call.id()),
+                                   [out, &call](Result<ReportAndLeaseReply> reply) {
+                                     if (reply.ok()) ToProto(*reply, out);
+                                     call.Answer(reply.status());
+                                   });
+}
+
+void RegisterDataset(Core& core, Call& call, const pb::RegisterDatasetRequest& in,
+                     pb::RegisterDatasetResponse* out) {
+  const auto dataset = core.Register(FromProto(in.spec()));
+  if (dataset.ok()) {
+    *out->mutable_spec() = ToProto((*dataset)->spec());
+    out->set_generation((*dataset)->row().generation);
+  }
+  AnswerLater(core, call, dataset.status());
+}
+
+void ResetDataset(Core& core, Call& call, const pb::ResetDatasetRequest& in,
+                  pb::ResetDatasetResponse* out) {
+  const auto generation = core.Reset(in.dataset(), in.request_id());
+  if (generation.ok()) out->set_generation(*generation);
+  AnswerLater(core, call, generation.status());
+}
+
+void GetDataset(Core& core, Call& call, const pb::GetDatasetRequest& in,
+                pb::GetDatasetResponse* out) {
+  const Dataset* dataset = core.dispatcher().Find(in.dataset());
+  if (dataset == nullptr) {
+    call.Answer(NotFound("no dataset is named '{}'", in.dataset()));
+    return;
+  }
+  const job::DatasetView view = dataset->View();
+  *out->mutable_spec() = ToProto(dataset->spec());
+  out->set_generation(dataset->row().generation);
+  out->set_epoch(static_cast<uint32_t>(view.epoch));
+  out->set_records_done(view.records_done);
+  out->set_finished(view.finished);
+  call.Answer(Ok());
+}
+
+void SaveShards(Core& core, Call& call, const pb::SaveShardsRequest& in,
+                pb::SaveShardsResponse* out) {
+  auto content = core.dispatcher().Save(in.dataset());
+  if (content.ok()) out->set_content(std::move(*content));
+  AnswerLater(core, call, content.status());
+}
+
+void RestoreShards(Core& core, Call& call, const pb::RestoreShardsRequest& in,
+                   pb::RestoreShardsResponse* out) {
+  const auto generation = core.Restore(in.content(), in.request_id());
+  if (generation.ok()) out->set_generation(*generation);
+  AnswerLater(core, call, generation.status());
+}
+
+void Arrive(Core& core, Call& call, const pb::ArriveRequest& in, pb::SyncResponse* out) {
+  core.master_api().Arrive(Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
+                           BoolReply(out, call, SetReady));
+}
+
+void ReportProgress(Core& core, Call& call, const pb::ReportProgressRequest& in,
+                    pb::SyncResponse* out) {
+  core.master_api().ReportProgress(
+      Incarnation(in.incarnation()), in.rests() ? std::nullopt : std::optional(in.batches()),
+      in.ahead(), milliseconds(in.wait_ms()), BoolReply(out, call, SetReady));
+}
+
+void AwaitEvent(Core& core, Call& call, const pb::AwaitEventRequest& in, pb::SyncResponse* out) {
+  core.master_api().AwaitEvent(in.name(), milliseconds(in.wait_ms()),
+                               BoolReply(out, call, SetReady));
+}
+
+void Notify(Core& core, Call& call, const pb::NotifyRequest& in, pb::SyncResponse* out) {
+  core.sync().Notify(in.name());
+  out->set_ready(true);
+  AnswerLater(core, call, Ok());
+}
+
+void DeleteSync(Core& core, Call& call, const pb::DeleteSyncRequest& in, pb::SyncResponse* out) {
+  core.DeleteSync(in.all() ? std::nullopt : std::optional(in.name()), in.request_id());
+  out->set_ready(true);
+  AnswerLater(core, call, Ok());
+}
+
+void AcquireLock(Core& core, Call& call, const pb::AcquireLockRequest& in,
+                 pb::AcquireLockResponse* out) {
+  core.master_api().AcquireLock(
+      Incarnation(in.incarnation()), in.name(), milliseconds(in.wait_ms()),
+      BoolReply(out, call,
+                [](pb::AcquireLockResponse* o, bool acquired) { o->set_acquired(acquired); }));
+}
+
+void ReleaseLock(Core& core, Call& call, const pb::ReleaseLockRequest& in,
+                 pb::ReleaseLockResponse* out) {
+  core.master_api().ReleaseLock(Incarnation(in.incarnation()), in.name(),
+                                BoolReply(out, call, [](pb::ReleaseLockResponse* o, bool released) {
+                                  o->set_released(released);
+                                }));
+}
+
+void Finish(Core& core, Call& call, const pb::FinishRequest& in, pb::FinishResponse*) {
+  const Session* session = core.sessions().Find(Incarnation(in.incarnation()));
+  if (session == nullptr) {
+    call.Answer(
+        Aborted("incarnation {} is not part of the job (any more): join again", in.incarnation()));
+    return;
+  }
+  core.OnFinish(session->replica);
+  AnswerLater(core, call, Ok());
+}
+
+void ReportMetrics(Core& core, Call& call, const pb::ReportMetricsRequest& in,
+                   pb::ReportMetricsResponse*) {
+  core.OnMetrics(in.step(), {in.metrics().begin(), in.metrics().end()});
+  call.Answer(Ok());
+}
+
+void GetJob(Core& core, Call& call, const pb::GetJobRequest&, pb::GetJobResponse* out) {
+  out->set_view_json(core.View().ToJson());
+  call.Answer(Ok());
+}
+
+void GetLedger(Core& core, Call& call, const pb::GetLedgerRequest&, pb::GetLedgerResponse* out) {
+  auto text = core.LedgerJson();
+  if (text.ok()) out->set_ledger_json(std::move(*text));
+  call.Answer(text.status());
+}
+
+void Scale(Core& core, Call& call, const pb::ScaleRequest& in, pb::ScaleResponse*) {
+  AnswerLater(core, call, core.Scale(in.num_workers()));
+}
+
+void Stop(Core& core, Call& call, const pb::StopRequest& in, pb::StopResponse*) {
+  core.Stop(in.reason().empty() ? "stopped by its user" : in.reason());
+  AnswerLater(core, call, Ok());
+}
+
+// The newest membership as a message, shared by all streams.
+using NewestMembership = std::shared_ptr<const pb::Membership>;
+
+// The membership of a job, written to one watcher as it changes. A slow watcher gets the newest
+// state, not each one. Deletes itself when the watcher has hung up.
+class MembershipStream final {
+ public:
+  static void Open(Core& core, Call& call, const pb::WatchRequest& in, NewestMembership& newest) {
+    auto stream = std::unique_ptr<MembershipStream>(new MembershipStream(call, in, newest));
+    const Status status = core.master_api().Watch(
+        Incarnation(in.incarnation()), call.id(),
+        [stream = stream.get()](const Membership& membership) { stream->Push(membership); });
+    if (!status.ok()) {
+      call.Answer(status);
+      return;
+    }
+    call.set_on_written([stream = stream.get()] { stream->WriteNext(); });
+    call.set_on_hang_up([stream = stream.release()](Core& core) { stream->OnHangUp(core); });
+  }
+
+ private:
+  MembershipStream(Call& call, const pb::WatchRequest& in, NewestMembership& newest)
+      : call_(call), incarnation_(in.incarnation()), newest_(newest) {}
+
+  void OnHangUp(Core& core) {
+    open_ = false;
+    core.master_api().Unwatch(incarnation_, call_.id());
+    if (job::IsFinal(core.state())) {  // the loop has ended, and sends nothing any more
+      End();
+      return;
+    }
+    // Pushes of this round are still in the outbox, before this.
+    core.outbox().Add([this] { End(); });
+  }
+
+  void Push(const Membership& membership) {
+    if (newest_ == nullptr || newest_->number() != membership.number) {
+      newest_ = std::make_shared<const pb::Membership>(ToProto(membership));
+    }
+    next_ = newest_;
+    WriteNext();
+  }
+
+  void WriteNext() {
+    if (!open_ || next_ == nullptr || call_.writing()) return;
+    call_.Write(*std::exchange(next_, nullptr));
+  }
+
+  void End() {
+    call_.Drop();
+    delete this;
+  }
+
+  Call& call_;
+  const Incarnation incarnation_;
+  NewestMembership& newest_;
+  NewestMembership next_;  // null: nothing to write
+  bool open_ = true;
+};
+
+// Whether a call has the token, in constant time.
+Status CheckToken(const grpc::ServerContext& context, const std::string& expected) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("authorization");
+  if (found == metadata.end()) {
+    return Unauthenticated("the call has no token; ELASTICDL_TOKEN_FILE names the job's");
+  }
+  if (!SameSecret({found->second.data(), found->second.size()}, expected)) {
+    return Unauthenticated("the call's token is not this job's");
+  }
+  return Ok();
+}
+
+}  // namespace
+
+void AddMasterService(const std::string& token, Methods& methods) {
+  Methods::Service service(methods, pb::Master::service_full_name(),
+                           [expected = "Bearer " + token](const Core&, const auto& context) {
+                             return CheckToken(context, expected);
+                           });
+  service.Add<pb::WatchRequest, pb::Membership>(
+      "Watch", [newest = std::make_shared<NewestMembership>()](
+                   Core& core, Call& call, const pb::WatchRequest& in, pb::Membership*) {
+        if (const Status status = CheckLedger(core, in.ledger()); !status.ok()) {
+          call.Answer(status);
+          return;
+        }
+        MembershipStream::Open(core, call, in, *newest);
+      });
+  service.Add("Join", OfThisLedger<Join>::Handle);
+  service.Add("Leave", OfThisLedger<Leave>::Handle);
+  service.Add("Heartbeat", OfThisLedger<Heartbeat>::Handle);
+  service.Add("ReportAndLease", OfThisLedger<ReportAndLease>::Handle);
+  service.Add("RegisterDataset", RegisterDataset);
+  service.Add("ResetDataset", ResetDataset);
+  service.Add("GetDataset", GetDataset);
+  service.Add("SaveShards", SaveShards);
+  service.Add("RestoreShards", RestoreShards);
+  service.Add("Arrive", OfThisLedger<Arrive>::Handle);
+  service.Add("ReportProgress", OfThisLedger<ReportProgress>::Handle);
+  service.Add("AwaitEvent", AwaitEvent);
+  service.Add("Notify", Notify);
+  service.Add("DeleteSync", DeleteSync);
+  service.Add("AcquireLock", OfThisLedger<AcquireLock>::Handle);
+  service.Add("ReleaseLock", OfThisLedger<ReleaseLock>::Handle);
+  service.Add("Finish", OfThisLedger<Finish>::Handle);
+  service.Add("ReportMetrics", OfThisLedger<ReportMetrics>::Handle);
+  service.Add("GetJob", GetJob);
+  service.Add("GetLedger", GetLedger);
+  service.Add("Scale", Scale);
+  service.Add("Stop", Stop);
+}
+
+}  // namespace edl::master

@@ -1,0 +1,69 @@
+#include "ps/process/metrics_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include "base/clock.h"
+
+namespace edl::ps {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MetricsServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = Server::Start({.host = "127.0.0.1", .lanes = 1}, clock_);
+    ASSERT_TRUE(server.ok()) << server.status().message();
+    server_ = *std::move(server);
+  }
+  void Start(const std::string& token) {
+    auto metrics = MetricsServer::Start(*server_, "127.0.0.1", 0, token);
+    ASSERT_TRUE(metrics.ok()) << metrics.status().message();
+    metrics_ = *std::move(metrics);
+  }
+  httplib::Result Get(const char* path, const httplib::Headers& headers = {}) {
+    return httplib::Client("127.0.0.1", metrics_->port()).Get(path, headers);
+  }
+
+  SystemClock clock_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<MetricsServer> metrics_;
+};
+
+TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
+  Start("");
+  const auto metrics = Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_EQ(metrics->status, 200);
+  EXPECT_THAT(metrics->body, HasSubstr("# TYPE "));
+  const auto health = Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->body, "ok\n");
+}
+
+TEST_F(MetricsServerTest, AsksForTheToken) {
+  Start("secret");
+  for (const char* wrong : {"", "Bearer ", "Bearer secre", "Bearer secrets", "secret"}) {
+    const auto answer = Get("/metrics", {{"Authorization", wrong}});
+    ASSERT_TRUE(answer) << wrong;
+    EXPECT_EQ(answer->status, 401) << wrong;
+  }
+  const auto answer = Get("/metrics", {{"Authorization", "Bearer secret"}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  const auto health = Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 200);
+}
+
+TEST_F(MetricsServerTest, SaysThatThePortIsTaken) {
+  Start("");
+  const auto second = MetricsServer::Start(*server_, "127.0.0.1", metrics_->port(), "");
+  EXPECT_EQ(second.status().code(), Code::kUnavailable);
+  EXPECT_THAT(second.status().message(), HasSubstr("--http_port"));
+}
+
+}  // namespace
+}  // namespace edl::ps

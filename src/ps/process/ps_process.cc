@@ -1,0 +1,118 @@
+#include "ps/process/ps_process.h"
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor_limit.h"
+#include "base/flag_help.h"
+#include "base/log.h"
+#include "ps/process/metrics_server.h"
+#include "ps/process/ps_flags.h"
+#include "ps/server.h"
+
+namespace edl::ps {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadFlags = 2;
+// For what is under way when the process is told to end. Storage that does not answer has no more.
+constexpr std::chrono::seconds kEndTimeout{5};
+
+int Fail(const Status& status, int code) {
+  std::cerr << "elasticdl ps: " << status.message() << "\n";
+  return code;
+}
+
+// Ends the process by itself if it has not ended by then: a thread that waits for storage may never
+// come back.
+void EndWithin(std::chrono::seconds most, int code) {
+  std::thread([most, code] {
+    std::this_thread::sleep_for(most);
+    LOG_WARNING("what is under way does not end: leaving without it");
+    _exit(code);
+  }).detach();
+}
+
+// So that threads inherit it and one of them can wait for these.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Until the master has saved what the server has, the time is over, or one more signal comes.
+void LeaveJob(Server& server, const sigset_t& signals, std::chrono::seconds most) {
+  constexpr timespec kLookEvery{.tv_nsec = 20'000'000};
+  server.Leave();
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (!server.IsReleased()) {
+    if (std::chrono::steady_clock::now() >= end) {
+      LOG_WARNING("the master has not saved what this server has: leaving without");
+      return;
+    }
+    if (sigtimedwait(&signals, nullptr, &kLookEvery) > 0) return;
+  }
+}
+
+// As who launched it expects of a process that it told to end: it did not end by itself.
+void EndBySignal(int signal) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+}  // namespace
+
+int RunPs(int argc, char** argv) {
+  const Result<PsConfig> config = ParsePsFlags({argv, argv + argc});
+  if (!config.ok()) return Fail(config.status(), kBadFlags);
+  if (config->help) {
+    std::cout << "Usage: elasticdl ps [--port=N] [--lanes=N] ...\n\n"
+                 "Runs a parameter server: rows of embedding tables and dense tensors that\n"
+                 "workers pull, push and train. docs/formats/wire.md is what it speaks.\n\n"
+              << FlagHelp(PsFlags());
+    return 0;
+  }
+  const ServerOptions& options = config->server;
+  // Each worker has a connection to each lane, and the usual limit is 1,024.
+  if (const auto raised = RaiseDescriptorLimit(); !raised.ok()) {
+    LOG_WARNING("{}", raised.status().message());
+  }
+  const sigset_t signals = BlockSignals();
+  const SystemClock clock;
+  const Result<std::unique_ptr<Server>> server = Server::Start(options, clock);
+  if (!server.ok()) return Fail(server.status(), kFailed);
+  std::cout << "elasticdl ps: listening on port " << (*server)->port() << " with " << options.lanes
+            << " lanes" << std::endl;  // NOLINT: somebody waits for this line
+  std::unique_ptr<MetricsServer> metrics;
+  if (config->http_port >= 0) {
+    auto started = MetricsServer::Start(**server, options.host, config->http_port, options.token);
+    if (!started.ok()) return Fail(started.status(), kFailed);
+    metrics = *std::move(started);
+    std::cout << "elasticdl ps: metrics on port " << metrics->port() << std::endl;  // NOLINT
+  }
+  int signal = 0;
+  sigwait(&signals, &signal);
+  if (!options.managed || signal != SIGTERM) {
+    EndWithin(kEndTimeout, 0);
+    return 0;
+  }
+  EndWithin(config->leave_timeout + kEndTimeout, kFailed);
+  LeaveJob(**server, signals, config->leave_timeout);
+  metrics.reset();
+  EndBySignal(SIGTERM);
+  return 0;
+}
+
+}  // namespace edl::ps
