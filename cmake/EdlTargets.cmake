@@ -2,8 +2,8 @@
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # With these ccache caches what uses a precompiled header, too.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_SOURCE_DIR}/tools/compile")
+  # So that ccache takes precompiled headers.
   add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>"
                       "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
