@@ -22,7 +22,7 @@ constexpr std::string_view kDifferences =
 | `--envs=A=1,B` | `A` is `1,B`: a value may hold commas |
 | `--num_workers=0` | accepted with `--need_tf_config`, where the chief trains; otherwise refused: nobody would train |
 | `--job_name` with capitals, `_`, `.` or more than 39 characters | refused with a name that works: Kubernetes would refuse the pods later |
-| `--distribution_strategy=AllreduceStrategy` | remark: it only records your choice, there is no all-reduce |
+| `--distribution_strategy=AllreduceStrategy` | refused: this version has no all-reduce |
 | An unknown flag | refused with the nearest names; there it is dropped silently |
 )";
 

@@ -14,6 +14,8 @@
 namespace edl::cli {
 namespace {
 
+// Its values only differ in what is refused.
+constexpr std::string_view kStrategy = "distribution_strategy";
 // For a cluster, and not built yet.
 constexpr std::array<std::string_view, 4> kNotYet = {"enable_automate_memory", "need_pod_manager",
                                                      "extra_pypi_index", "aux_params"};
@@ -45,17 +47,12 @@ void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where
   say("with --job_command (they are for --model_def)", [&](const FlagSpec& spec) {
     return spec.scope == job::kModelScope && !(own_ps && job::IsOfServers(spec.name));
   });
-  say("in this version",
-      [&](const FlagSpec& spec) { return spec.scope == job::kObsoleteScope || is_not_yet(spec); });
+  say("in this version", [&](const FlagSpec& spec) {
+    return spec.scope == job::kObsoleteScope || spec.name == kStrategy || is_not_yet(spec);
+  });
 }
 
 void SayWhatMayBeMissed(Platform& platform, const FlagValues& flags, const job::JobSpec& job) {
-  if (job.distribution_strategy == job::Strategy::kAllreduce) {
-    platform.err
-        << "--distribution_strategy=AllreduceStrategy only records your choice: this version has "
-           "no all-reduce, and workers share data, not the model; your program has to combine "
-           "their gradients\n";
-  }
   if (job.num_ps > 0 && !job.own_ps && !job.need_tf_config) {
     platform.err << fmt::format(
         "--num_ps_pods={} without --need_tf_config: each ps runs --job_command as a worker does "

@@ -47,13 +47,15 @@ TEST(Train, SaysWhichFlagsHaveNoEffectHere) {
   fake.next.end_view = View(job::JobState::kSucceeded);
 
   ASSERT_EQ(fake.Run(With({"--image_name=a", "--worker_pod_priority=high", "--image_base=b",
-                           "--num_workers=1", "--dataset_fn=feed", "--optimizer=sgd"})),
+                           "--num_workers=1", "--dataset_fn=feed", "--optimizer=sgd",
+                           "--distribution_strategy=Local"})),
             kExitOk);
 
   EXPECT_THAT(fake.out(),
               HasSubstr("no effect on this machine (they are for Kubernetes): --image_name, "
                         "--worker_pod_priority\n"));
-  EXPECT_THAT(fake.out(), HasSubstr("no effect in this version: --image_base\n"));
+  EXPECT_THAT(fake.out(),
+              HasSubstr("no effect in this version: --distribution_strategy, --image_base\n"));
   EXPECT_THAT(fake.out(), HasSubstr("(they are for --model_def): --optimizer\n"));
 }
 
@@ -61,11 +63,8 @@ TEST(Train, SaysWhatIsOftenTakenForMoreThanItIs) {
   FakePlatform fake;
   fake.next.end_view = View(job::JobState::kSucceeded);
 
-  ASSERT_EQ(fake.Run(With(
-                {"--distribution_strategy=AllreduceStrategy", "--num_ps=1", "--envs=A,B=1,B=2"})),
-            kExitOk);
+  ASSERT_EQ(fake.Run(With({"--num_ps=1", "--envs=A,B=1,B=2"})), kExitOk);
 
-  EXPECT_THAT(fake.err(), HasSubstr("AllreduceStrategy only records your choice"));
   EXPECT_THAT(fake.err(), HasSubstr("--num_ps_pods=1 without --need_tf_config"));
   EXPECT_THAT(fake.err(), HasSubstr("--envs: A has no '='"));
   EXPECT_THAT(fake.err(), HasSubstr("--envs: B is there twice"));
@@ -92,6 +91,7 @@ TEST(Train, RefusesBadInputInOneLineAndStartsNothing) {
       With({"--volume=host_path=/a,host_path=/b,mount_path=/c"}),
       With({"--volume=claim_name=a,mount_path=/c"}),
       With({"--distribution_strategy=Best"}),
+      With({"--distribution_strategy=AllreduceStrategy"}),
       With({"--backend=kubernetes"}),
       With({"--yaml=pod.yaml"}),
       With({"--file=/does/not/exist.yaml"}),

@@ -21,9 +21,6 @@ Enum FromChoice(const std::array<std::string_view, n>& names, std::string_view v
 }
 
 constexpr std::array<std::string_view, 3> kBackends = {"auto", "local", "kubernetes"};
-constexpr std::array<std::string_view, 4> kStrategies = {"Local", "ParameterServerStrategy",
-                                                         "AllreduceStrategy", "CustomStrategy"};
-constexpr std::array<std::string_view, 3> kSwitches = {"default", "on", "off"};
 constexpr std::array<std::string_view, 5> kLevels = {"DEBUG", "INFO", "WARNING", "ERROR",
                                                      "CRITICAL"};
 
@@ -84,7 +81,6 @@ Status ReadMiniLanguages(const FlagValues& flags, JobSpec& spec) {
 
 void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.job_name = flags.String("job_name");
-  spec.namespace_name = flags.String("namespace");
   spec.backend = FromChoice<BackendKind>(kBackends, flags.String("backend"));
   spec.detach = flags.Bool("detach");
   spec.resume = flags.Bool("resume");
@@ -95,17 +91,10 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.resume_workers = static_cast<int>(flags.Int("resume_workers"));
   spec.job_command = flags.String("job_command");
   spec.log_file_path = flags.String("log_file_path");
-  spec.model_def = flags.String("model_def");
-  spec.model_zoo = flags.String("model_zoo");
-  spec.training_data = flags.String("training_data");
-  spec.validation_data = flags.String("validation_data");
   spec.num_workers = static_cast<int>(flags.Int("num_workers"));
   spec.num_ps = static_cast<int>(flags.Int("num_ps_pods"));
   spec.num_evaluators = static_cast<int>(flags.Int("num_evaluators"));
   spec.need_tf_config = flags.Bool("need_tf_config");
-  const std::string& strategy = flags.String("distribution_strategy");
-  spec.distribution_strategy =
-      strategy.empty() ? Strategy::kParameterServer : FromChoice<Strategy>(kStrategies, strategy);
   spec.minibatch_size = flags.Int("minibatch_size");
   spec.num_minibatches_per_task = flags.Int("num_minibatches_per_task");
   spec.num_epochs = flags.Int("num_epochs");
@@ -117,8 +106,7 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.ps_relaunch_max_num = static_cast<int>(flags.Int("ps_relaunch_max_num"));
   spec.ps_is_critical = flags.Bool("ps_is_critical");
   spec.relaunch_timeout_worker = flags.Bool("relaunch_timeout_worker");
-  spec.launch_worker_after_ps_running =
-      FromChoice<Switch>(kSwitches, flags.String("launch_worker_after_ps_running"));
+  spec.launch_worker_after_ps_running = flags.String("launch_worker_after_ps_running") == "on";
   spec.evaluator_grace_secs = flags.Int("evaluator_grace_secs");
   spec.own_ps = flags.String("ps_program") == "elasticdl";
   spec.ps_lanes = flags.Int("ps_lanes");
@@ -146,16 +134,24 @@ Status CheckCommand(const FlagValues& flags, const JobSpec& spec) {
         "not have yet; give the program to run with --job_command");
   }
   if (Trim(spec.job_command).empty()) {
-    if (!spec.model_def.empty()) {
+    if (const std::string& model = flags.String("model_def"); !model.empty()) {
       return InvalidArgument(
           "--model_def={}: jobs of a Keras model are not supported by this version; give the "
           "program to run with --job_command",
-          spec.model_def);
+          model);
     }
     return InvalidArgument(
         "there is nothing to run: give --job_command=COMMAND, the command of every replica");
   }
   return Ok();
+}
+
+Status CheckStrategy(const FlagValues& flags) {
+  if (flags.String("distribution_strategy") != "AllreduceStrategy") return Ok();
+  return InvalidArgument(
+      "--distribution_strategy=AllreduceStrategy: this version has no all-reduce. A program that "
+      "combines gradients itself leaves the flag away; for parameter servers give "
+      "--distribution_strategy=ParameterServerStrategy");
 }
 
 Status CheckCounts(const JobSpec& spec) {
@@ -171,6 +167,12 @@ Status CheckCounts(const JobSpec& spec) {
     return InvalidArgument(
         "--ps_program=elasticdl with --need_tf_config=true: TF_CONFIG speaks of TensorFlow's own "
         "parameter servers; leave one of the two away");
+  }
+  if (spec.own_ps && !spec.ps_is_critical) {
+    return InvalidArgument(
+        "--ps_is_critical=false with --ps_program=elasticdl: every worker needs every parameter "
+        "server, so a job that lost one would wait without end; leave --ps_is_critical away, or "
+        "raise --ps_relaunch_max_num");
   }
   if (spec.num_workers == 0 && !spec.need_tf_config) {
     return InvalidArgument(
@@ -243,6 +245,7 @@ Result<JobSpec> MakeJobSpec(const FlagValues& flags) {
   ReadPlainValues(flags, spec);
   EDL_RETURN_IF_ERROR(CheckJobName(spec.job_name));
   EDL_RETURN_IF_ERROR(CheckCommand(flags, spec));
+  EDL_RETURN_IF_ERROR(CheckStrategy(flags));
   EDL_RETURN_IF_ERROR(CheckCounts(spec));
   EDL_RETURN_IF_ERROR(ReadMiniLanguages(flags, spec));
   return spec;

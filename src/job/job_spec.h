@@ -15,8 +15,6 @@
 namespace edl::job {
 
 enum class BackendKind { kAuto, kLocal, kKubernetes };
-enum class Strategy { kLocal, kParameterServer, kAllreduce, kCustom };
-enum class Switch { kDefault, kOn, kOff };
 
 // --critical_worker_index: whose failure beyond `relaunches` fails the job.
 struct CriticalWorkers {
@@ -44,7 +42,6 @@ struct RoleResources {
 // docs/flags.md says what each flag means.
 struct JobSpec {
   std::string job_name;
-  std::string namespace_name;
   BackendKind backend = BackendKind::kAuto;
   bool detach = false;
   bool resume = false;
@@ -60,28 +57,23 @@ struct JobSpec {
   // What runs.
   std::string job_command;
   std::string log_file_path;  // on Kubernetes: where a replica's output goes too
-  std::string model_def;
-  std::string model_zoo;
-  std::string training_data;
-  std::string validation_data;
   int num_workers = 0;
   int num_ps = 0;
   int num_evaluators = 0;
   bool need_tf_config = false;
-  Strategy distribution_strategy = Strategy::kParameterServer;
   std::map<std::string, std::string> envs;
   std::string populate_env_names;  // a regular expression for whole names
   std::vector<Volume> volumes;
   std::map<Role, RoleResources> resources;  // of every role
 
   // Data.
-  int64_t minibatch_size = 0;
-  int64_t num_minibatches_per_task = 0;
-  int64_t num_epochs = 0;  // 0 or less: without end
-  int64_t max_step = 0;    // 0: no limit
+  int64_t minibatch_size = 0;            // of datasets that are registered without a batch size
+  int64_t num_minibatches_per_task = 0;  // of those registered without batches per shard
+  int64_t num_epochs = 0;                // of those registered without epochs; <= 0: without end
+  int64_t max_step = 0;                  // 0: no limit
   int64_t max_bad_shards = 0;
-  bool need_task_manager = true;
-  bool task_fault_tolerance = true;
+  bool need_task_manager = true;     // false: the master leases no shards
+  bool task_fault_tolerance = true;  // false: a shard that fails or is lost is not leased again
 
   // What happens when something dies or ends.
   int relaunch_on_worker_failure = 0;
@@ -89,7 +81,7 @@ struct JobSpec {
   bool ps_is_critical = true;
   CriticalWorkers critical_workers;
   bool relaunch_timeout_worker = false;
-  Switch launch_worker_after_ps_running = Switch::kDefault;
+  bool launch_worker_after_ps_running = false;  // of workers other than 0
   int64_t evaluator_grace_secs = 0;
 
   // Parameters that servers of ours keep.

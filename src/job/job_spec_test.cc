@@ -78,6 +78,11 @@ TEST(MakeJobSpec, NamesTheFlagOfWhatItRefuses) {
   EXPECT_THAT(ErrorOf({"--num_workers=0"}), HasSubstr("--num_workers=0 leaves nobody"));
   EXPECT_THAT(ErrorOf({"--distribution_strategy=Sync"}),
               HasSubstr("--distribution_strategy=Sync is not one of"));
+  EXPECT_THAT(
+      ErrorOf({"--distribution_strategy=AllreduceStrategy"}),
+      HasSubstr("--distribution_strategy=AllreduceStrategy: this version has no all-reduce"));
+  EXPECT_THAT(ErrorOf({"--ps_program=elasticdl", "--num_ps_pods=1", "--ps_is_critical=false"}),
+              HasSubstr("--ps_is_critical=false with --ps_program=elasticdl"));
   EXPECT_THAT(ErrorOf({"--need_tf_config", "--num_evaluators=2"}), HasSubstr("one evaluator"));
   EXPECT_THAT(ErrorOf({"--envs=x y"}), HasSubstr("--envs: 'x y' at character 1"));
   EXPECT_THAT(ErrorOf({"--volume=x"}), HasSubstr("--volume: 'x' at character 1"));

@@ -59,7 +59,9 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
                         outbox_, spec, now_}),
       compat_api_(Parts{sessions_, dispatcher_, sync_, staleness_, rendezvous_, keeper_, progress_,
                         outbox_, spec, now_}),
-      seed_(seed) {}
+      seed_(seed) {
+  dispatcher_.set_fault_tolerant(spec.task_fault_tolerance);
+}
 
 Status Core::Load(Time now, WallTime wall_now) {
   now_ = real_now_ = now;
@@ -169,7 +171,10 @@ void Core::Advance(Time now, WallTime wall_now) {
 }
 
 Result<const Dataset*> Core::Register(DatasetSpec spec) {
+  EDL_RETURN_IF_ERROR(CheckLeasesShards(spec_));
+  if (spec.batch_size == 0) spec.batch_size = spec_.minibatch_size;
   if (spec.batches_per_shard == 0) spec.batches_per_shard = spec_.num_minibatches_per_task;
+  if (spec.epochs == 0) spec.epochs = spec_.num_epochs;
   return dispatcher_.Register(std::move(spec), now_);
 }
 
@@ -181,6 +186,7 @@ Result<uint32_t> Core::Reset(const std::string& name, uint64_t request_id) {
 }
 
 Result<uint32_t> Core::Restore(const std::string& content, uint64_t request_id) {
+  EDL_RETURN_IF_ERROR(CheckLeasesShards(spec_));
   if (const auto answer = recent_calls_.Find(request_id)) return *answer;
   EDL_ASSIGN_OR_RETURN(const Dataset* dataset, dispatcher_.Restore(content, now_));
   recent_calls_.Remember(request_id, dataset->row().generation);
@@ -450,6 +456,7 @@ bool Core::ParametersAreSettled() {
 }
 
 void Core::CheckBadShards() {
+  if (!spec_.task_fault_tolerance) return;  // the remarks at the end count them
   int64_t bad = 0;
   const Dataset* first = nullptr;
   for (const auto& [name, dataset] : dispatcher_.datasets()) {

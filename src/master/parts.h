@@ -75,6 +75,9 @@ struct Parts {
   const Time& now;  // loop time: stands still while the master does not run
 };
 
+// FailedPrecondition: the job's master leases no shards (--need_task_manager=false).
+Status CheckLeasesShards(const job::JobSpec& spec);
+
 // Takes back everything a session has and forgets it.
 void CloseSession(Parts& parts, Incarnation incarnation);
 

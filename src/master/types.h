@@ -29,9 +29,9 @@ struct ShardOrder {
 struct DatasetSpec {
   std::string name;
   int64_t size = 0;
-  int64_t batch_size = 0;
-  int64_t batches_per_shard = 0;
-  int64_t epochs = 1;  // 0 or less: without end
+  int64_t batch_size = 0;         // registered with 0: --minibatch_size
+  int64_t batches_per_shard = 0;  // registered with 0: --num_minibatches_per_task
+  int64_t epochs = 1;             // registered with 0: --num_epochs. In force, 0 or less: no end
   Order order = Order::kSequential;
   std::string task_type = "training";  // or "evaluation", "prediction"
 };

@@ -1,6 +1,7 @@
 """The house's checks, run on small trees that break the rule."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,74 @@ class CheckTests(unittest.TestCase):
             'src/a/big_x_test.cc': '',
         })
         self.assertEqual(result.returncode, 1)
+
+
+class CheckFlags(unittest.TestCase):
+    """On copies of this tree, each without the reader of one flag."""
+
+    READERS = (
+        # flag, file, reader, what is there instead
+        ('task_fault_tolerance', 'src/master/core.cc', 'task_fault_tolerance', 'no_such_field'),
+        ('ps_is_critical', 'src/master/replicas/replica_keeper.cc', 'spec_.ps_is_critical', 'true'),
+        ('launch_worker_after_ps_running', 'src/master/replicas/replica_keeper.cc',
+         'spec_.launch_worker_after_ps_running', 'false'),
+        ('need_task_manager', 'src/master/api/master_api.cc', 'spec.need_task_manager', 'true'),
+        ('minibatch_size', 'src/master/core.cc', 'spec_.minibatch_size', '64'),
+        ('num_epochs', 'src/master/core.cc', 'spec_.num_epochs', '1'),
+        ('relaunch_timeout_worker', 'src/master/core.cc', 'spec_.relaunch_timeout_worker', 'true'),
+        ('detach', 'src/job/job_spec.cc', 'spec.detach = flags.Bool("detach");', ''),
+        ('compat_api', 'src/master/service/compat_admission.cc', 'job_.compat_api', 'true'),
+        ('wait', 'src/cli/train_on_cluster.cc', 'flags.Bool("wait")', 'false'),
+        ('worker_resource_limit', 'src/job/job_spec.cc', '"_resource_limit"', '""'),
+        ('ps_image', 'src/backend/cluster_options.cc', 'given_or("ps_image")', 'image'),
+    )
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for name in ('src', 'apps'):
+            shutil.copytree(TOOLS.parent / name, self.root / name)
+        (self.root / 'docs').mkdir()
+        shutil.copy(TOOLS.parent / 'docs/flags.md', self.root / 'docs/flags.md')
+
+    def check(self):
+        return subprocess.run([sys.executable, TOOLS / 'check_flags', '--root', self.root],
+                              capture_output=True, text=True, check=False)
+
+    def replaced(self, path, old, new):
+        """The output and exit code of the check on a tree where `old` reads `new`."""
+        file = self.root / path
+        before = file.read_text()
+        # A change that changes nothing would prove nothing.
+        self.assertIn(old, before, path)
+        file.write_text(before.replace(old, new))
+        result = self.check()
+        file.write_text(before)
+        return result
+
+    def test_this_tree_is_clean_and_the_loss_of_a_reader_is_named(self):
+        result = self.check()
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for flag, path, reader, instead in self.READERS:
+            with self.subTest(flag):
+                result = self.replaced(path, reader, instead)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(f'--{flag} is read by nobody', result.stdout)
+
+    def test_a_field_that_nobody_reads_is_named(self):
+        result = self.replaced('src/job/job_spec.h', 'bool detach = false;',
+                               'bool detach = false;\n  bool forgotten = false;')
+        self.assertEqual(result.returncode, 1)
+        self.assertIn('JobSpec::forgotten', result.stdout)
+
+    def test_a_flag_that_works_and_is_said_not_to_is_named(self):
+        result = self.replaced('docs/flags.md', '| `--max_step` | `0` | ',
+                               '| `--max_step` | `0` | *[model_def]* ')
+        self.assertEqual(result.returncode, 1)
+        self.assertIn('--max_step fills a field', result.stdout)
+        result = self.replaced('src/cli/no_effect.cc', '"enable_automate_memory", ', '')
+        self.assertIn('--enable_automate_memory is read by nobody', result.stdout)
 
 
 class CheckWords(unittest.TestCase):

@@ -40,6 +40,11 @@ void CompatApi::Fetch(uint64_t call, ReplicaRef replica, const std::string& data
   }
   Session& session = **found;
   session.fetch_cut.reset();
+  if (Status leases = CheckLeasesShards(parts_.spec); !leases.ok()) {
+    session.fetch_answered = true;
+    parts_.outbox.Send<std::optional<LeasedShard>>(reply, std::move(leases));
+    return;
+  }
   if (replica.role == job::Role::kPs) {
     session.fetch_answered = true;
     parts_.keeper.NotePsAskedForData(replica);

@@ -9,6 +9,13 @@
 
 namespace edl::master {
 
+Status CheckLeasesShards(const job::JobSpec& spec) {
+  if (spec.need_task_manager) return Ok();
+  return FailedPrecondition(
+      "this job was started with --need_task_manager=false, so its master leases no shards; start "
+      "it without the flag, or divide the data in the program");
+}
+
 void CloseSession(Parts& parts, Incarnation incarnation) {
   parts.dispatcher.Reclaim(incarnation, parts.now);
   parts.sync.SessionGone(incarnation);
@@ -158,6 +165,10 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
 
 void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<Verdict> verdicts,
                              Reply<ReportAndLeaseReply> reply) {
+  if (Status leases = CheckLeasesShards(parts_.spec); !leases.ok()) {
+    parts_.outbox.Send<ReportAndLeaseReply>(reply, std::move(leases));
+    return;
+  }
   auto answer = [this, incarnation = request.incarnation, number = request.number,
                  verdicts = std::move(verdicts),
                  reply = std::move(reply)](Answer answer, std::vector<LeasedShard> shards) {

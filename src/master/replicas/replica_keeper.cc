@@ -387,7 +387,20 @@ int ReplicaKeeper::FailuresAllowed(const Slot& slot) const {
   return spec_.relaunch_on_worker_failure;
 }
 
+bool ReplicaKeeper::WaitsForPs(const Slot& slot) const {
+  // Worker 0 is not held back in the original either.
+  if (!spec_.launch_worker_after_ps_running) return false;
+  if (slot.row.role != Role::kWorker || slot.row.index == 0) return false;
+  return std::any_of(slots_.begin(), slots_.end(), [this](const auto& entry) {
+    const Slot& ps = entry.second;
+    if (ps.row.role != Role::kPs || !ps.row.wanted || ps.row.succeeded || ps.given_up) return false;
+    const Replica* current = Find(ps.current);
+    return current == nullptr || current->row.state != ReplicaState::kRunning;
+  });
+}
+
 bool ReplicaKeeper::FailsTheJob(const Slot& slot) const {
+  if (slot.row.role == Role::kPs) return spec_.ps_is_critical;
   if (slot.row.role != Role::kWorker) return true;
   switch (spec_.critical_workers.kind) {
     case job::CriticalWorkers::Kind::kDefault:
@@ -452,7 +465,13 @@ void ReplicaKeeper::Tick(Time now) {
     for (auto& [key, slot] : slots_) {
       if (key.first != role || !slot.row.wanted || slot.row.succeeded || slot.given_up) continue;
       if (slot.current.empty()) {
-        Launch(slot, false);
+        if (WaitsForPs(slot)) {  // the next change of a replica's state ends the quiet time
+          if (!std::exchange(told_of_wait_for_ps_, true)) {
+            LOG_INFO("workers other than worker 0 are launched when every ps runs");
+          }
+        } else {
+          Launch(slot, false);
+        }
         continue;
       }
       const bool due = slot.relaunch_at && *slot.relaunch_at <= now;

@@ -215,6 +215,8 @@ class ReplicaKeeper {
   bool CanDoWithout(const Slot& slot, int64_t version) const;
   void BringBackChief(Time now);
   int FailuresAllowed(const Slot& slot) const;
+  // --launch_worker_after_ps_running: whether the slot's first launch waits until every ps runs.
+  bool WaitsForPs(const Slot& slot) const;
   bool FailsTheJob(const Slot& slot) const;
   void SetState(Replica& replica, job::ReplicaState state, const std::string& reason);
   Slot& SlotOf(const Replica& replica);
@@ -246,6 +248,7 @@ class ReplicaKeeper {
   std::deque<std::string> ended_;  // names, oldest first
   uint64_t membership_ = 1;
   bool ps_asked_for_data_ = false;
+  bool told_of_wait_for_ps_ = false;  // in the log
   bool synced_ = false;
   bool stopping_ = false;
 };

@@ -30,11 +30,19 @@ SuccessRule RuleOfSuccess(const std::map<std::string, std::unique_ptr<Dataset>>&
   SuccessRule rule;
   int64_t reported = 0;
   int64_t left = 0;
+  size_t quarantined = 0;
   bool endless = false;
   for (const auto& [name, dataset] : datasets) {
     const int64_t not_trained = dataset->row().records_not_trained;
     reported += dataset->row().records_done;
     endless = endless || dataset->endless();
+    quarantined += dataset->quarantined().size();
+    if (!dataset->quarantined().empty()) {
+      rule.remarks.push_back(
+          fmt::format("dataset '{}': {} shard(s) were quarantined and not trained; the first "
+                      "error: {}",
+                      name, dataset->quarantined().size(), dataset->quarantined().begin()->second));
+    }
     if (not_trained == 0) continue;
     left += not_trained;
     rule.remarks.push_back(fmt::format("dataset '{}': {} of {} records were not trained", name,
@@ -46,6 +54,9 @@ SuccessRule RuleOfSuccess(const std::map<std::string, std::unique_ptr<Dataset>>&
   if (!rule.failure.empty()) return rule;
   if (datasets.empty()) {
     rule.why = "all workers exited with 0; the program uses no dataset";
+  } else if (left == 0 && !endless && quarantined > 0) {
+    rule.why = fmt::format("{} records were reported; {} shard(s) were quarantined and not trained",
+                           reported, quarantined);
   } else if (left == 0 && !endless) {
     rule.why = fmt::format("all {} records were reported", reported);
   } else if (!declared_end.empty()) {

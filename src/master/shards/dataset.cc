@@ -155,24 +155,28 @@ void Dataset::Return(const Taken& shard) {
   ledger_.Put(ReturnedRow{id(), key, shard.failures, FailedBy(key), shard.counted});
 }
 
-void Dataset::Fail(Taken shard, ReplicaRef by, const std::string& error) {
+void Dataset::Quarantine(const Taken& shard, const std::string& error) {
   const ShardKey key = shard.key;
+  const int64_t records = records_in(key.ordinal);
+  if (shard.counted) {
+    row_.records_again -= records;
+    row_.records_done -= records;
+    --row_.shards_done;
+  }
+  std::string kept = error.substr(0, kLongestError);
+  ledger_.Put(QuarantinedRow{id(), key, kept});
+  quarantined_[key] = std::move(kept);
+  records_quarantined_ += records;
+  failed_by_.erase(key);
+  MarkDone(key);
+}
+
+void Dataset::Fail(Taken shard, ReplicaRef by, const std::string& error) {
   if (++shard.failures >= kMaxFailures) {
-    if (shard.counted) {
-      const int64_t records = records_in(key.ordinal);
-      row_.records_again -= records;
-      row_.records_done -= records;
-      --row_.shards_done;
-    }
-    std::string kept = error.substr(0, kLongestError);
-    ledger_.Put(QuarantinedRow{id(), key, kept});
-    quarantined_[key] = std::move(kept);
-    records_quarantined_ += records_in(key.ordinal);
-    failed_by_.erase(key);
-    MarkDone(key);
+    Quarantine(shard, error);
     return;
   }
-  failed_by_[key].insert(by);
+  failed_by_[shard.key].insert(by);
   Return(shard);
 }
 

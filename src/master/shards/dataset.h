@@ -56,6 +56,8 @@ class Dataset {
   int64_t Done(const Taken& shard);
   // A leased shard comes back: nobody's fault.
   void Return(const Taken& shard);
+  // A leased shard is not leased again, for `error`, until the job is resumed.
+  void Quarantine(const Taken& shard, const std::string& error);
   // A leased shard comes back as failed by `by`; quarantined when that is once too often.
   void Fail(Taken shard, ReplicaRef by, const std::string& error);
 

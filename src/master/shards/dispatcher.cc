@@ -40,7 +40,7 @@ Status Dispatcher::Load(Counters counters, Time now) {
     AddLease(row, now);
     const Session* session = sessions_.Find(row.holder);
     if (session == nullptr) {
-      GiveBack(row.lease, now);
+      LoseLease(row.lease, "its worker was lost", now);
     } else if (session->replica.role == job::Role::kChief) {
       chief_used_.insert(row.dataset);
     }
@@ -240,7 +240,7 @@ Waiter Dispatcher::EndWait(uint64_t call, Time now) {
 
 std::optional<Dataset::Taken> Dispatcher::TakeSuspect(Dataset& dataset) {
   const std::set<LeaseId>& suspects = QueueOf(dataset).suspects;
-  if (suspects.empty()) return std::nullopt;
+  if (suspects.empty() || !fault_tolerant_) return std::nullopt;
   const LeaseRow row = RemoveLease(*suspects.begin()).row;
   ledger_.Delete(row.lease);
   dataset.Return({row.key, row.failures, row.counted});
@@ -379,7 +379,11 @@ void Dispatcher::Complete(LeaseId id, Outcome outcome, const std::string& error,
       const ReplicaRef by = session != nullptr ? session->replica : ReplicaRef{};
       LOG_WARNING("dataset '{}': {} {} failed shard {} of epoch {}: {}", dataset.spec().name,
                   job::NameOf(by.role), by.id, lease.row.key.ordinal, lease.row.key.epoch, error);
-      dataset.Fail(shard, by, error);
+      if (fault_tolerant_) {
+        dataset.Fail(shard, by, error);
+      } else {
+        dataset.Quarantine(shard, error);
+      }
       break;
     }
   }
@@ -439,6 +443,11 @@ void Dispatcher::GiveBack(LeaseId id, Time now) {
   if (leases_.contains(id)) Complete(id, Outcome::kGivenBack, "", now);
 }
 
+void Dispatcher::LoseLease(LeaseId id, const std::string& why, Time now) {
+  if (!leases_.contains(id)) return;  // it was taken from its holder before
+  Complete(id, fault_tolerant_ ? Outcome::kGivenBack : Outcome::kFailed, why, now);
+}
+
 void Dispatcher::ForgiveRoundsOf(Incarnation session) {
   const auto held = held_.find(session);
   if (held == held_.end()) return;
@@ -452,7 +461,12 @@ void Dispatcher::Reclaim(Incarnation session, Time now) {
     const std::set<uint64_t> ended = calls->second;
     for (const uint64_t call : ended) EndWait(call, now).reply(Answer::kRetry, {});
   }
-  KeepOnly(session, {}, now);
+  if (const auto held = held_.find(session); held != held_.end()) {
+    const std::set<LeaseId> leases = held->second;
+    for (const LeaseId lease : leases) {
+      LoseLease(lease, "its worker ended or was lost without a report", now);
+    }
+  }
   held_.erase(session);
 }
 
@@ -507,18 +521,18 @@ void Dispatcher::ReclaimHung(LeaseId id, Duration limit, Time now) {
   const Lease& lease = leases_.at(id);
   const Duration busy = now - BusySince(lease, sessions_.Find(lease.row.holder));
   std::string reason = fmt::format(
-      "shard {} of epoch {} of '{}' was held for {} s without a report (limit {} s) and went to "
-      "another worker",
+      "shard {} of epoch {} of '{}' was held for {} s without a report (limit {} s) and {}",
       lease.row.key.ordinal, lease.row.key.epoch, FindById(lease.row.dataset)->spec().name,
       std::chrono::duration_cast<std::chrono::seconds>(busy).count(),
-      std::chrono::duration_cast<std::chrono::seconds>(limit).count());
+      std::chrono::duration_cast<std::chrono::seconds>(limit).count(),
+      fault_tolerant_ ? "went to another worker" : "is not leased again");
   LOG_WARNING("{} {}: {}", job::NameOf(lease.replica.role), lease.replica.id, reason);
-  hung_.emplace_back(lease.replica, std::move(reason));
+  hung_.emplace_back(lease.replica, reason);
   if (reclaimed_as_hung_.size() >= kMostRemembered) {
     reclaimed_as_hung_.erase(reclaimed_as_hung_.begin());
   }
   reclaimed_as_hung_[id] = lease.since;
-  GiveBack(id, now);
+  LoseLease(id, reason, now);
 }
 
 void Dispatcher::Tick(Time now) {

@@ -106,6 +106,10 @@ class Dispatcher {
   // The lease as its holder was given it; nullopt if it is open no more.
   std::optional<LeasedShard> Describe(LeaseId lease) const;
 
+  // --task_fault_tolerance=false: a shard that fails, or whose holder is lost, is quarantined
+  // instead of being leased again. Before Load.
+  void set_fault_tolerant(bool tolerant) { fault_tolerant_ = tolerant; }
+
   // The chief is, or will again be, there to take what others lose.
   void set_chief_expected(bool expected) { chief_expected_ = expected; }
 
@@ -196,6 +200,8 @@ class Dispatcher {
   // Removes the waiter and lets its holder's hang clocks run on.
   Waiter EndWait(uint64_t call, Time now);
   void Complete(LeaseId id, Outcome outcome, const std::string& error, Time now);
+  // The holder of a lease is gone, or hangs: the shard is leased again where faults are tolerated.
+  void LoseLease(LeaseId id, const std::string& why, Time now);
   void MarkSuspects(const Lease& reported);
   int32_t NextTask();
   static Time BusySince(const Lease& lease, const Session* session);
@@ -230,6 +236,7 @@ class Dispatcher {
   Duration known_slow_{0};  // twice what a shard took that was wrongly taken for hung
   std::vector<std::pair<ReplicaRef, std::string>> hung_;
   bool chief_expected_ = false;
+  bool fault_tolerant_ = true;
   std::optional<ParameterRule> parameter_rule_;
 };
 
