@@ -1,8 +1,10 @@
 """A master inside the program, for running it alone: the same calls, no network."""
 
+import dataclasses
 import json
 import random
 import threading
+import time
 from array import array
 from collections import deque
 from typing import Callable, Deque, Dict, Iterable, List, Optional, Sequence, Set, Tuple
@@ -10,7 +12,10 @@ from typing import Callable, Deque, Dict, Iterable, List, Optional, Sequence, Se
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.published_calls import PublishedCalls
 from elasticai_api.common.shard import (
+    DEFAULT_BATCH_SIZE,
     DEFAULT_BATCHES_PER_SHARD,
+    DEFAULT_EPOCHS,
+    Answered,
     DatasetSpec,
     DatasetState,
     Outcome,
@@ -218,6 +223,11 @@ class LocalMasterClient(PublishedCalls):
     # --- data ---
 
     def register_dataset(self, spec: DatasetSpec) -> DatasetSpec:
+        spec = dataclasses.replace(
+            spec,
+            batch_size=spec.batch_size or DEFAULT_BATCH_SIZE,
+            epochs=spec.epochs or DEFAULT_EPOCHS,
+        )
         check_spec(spec)
         with self._lock:
             self._put(LocalDataset(spec, self._next_generation()))
@@ -238,6 +248,27 @@ class LocalMasterClient(PublishedCalls):
                 shards.append(shard)
             return shards
 
+    def report_and_lease(
+        self, reports: Iterable[Report], dataset: str, at_most: int = 1, wait_s: float = 20.0
+    ) -> Answered:
+        """Reports, and leases the next shards. Waits up to `wait_s` while other threads hold the
+        last ones, which may come back."""
+        from elasticai_api.common.messages import Answer
+
+        end = time.monotonic() + wait_s
+        with self._lock:
+            lost = self.report(reports)
+            while True:
+                shards = self.lease(dataset, at_most)
+                if shards:
+                    return Answered(Answer.SHARDS, shards, lost)
+                if self._dataset(dataset).finished:
+                    return Answered(Answer.FINISHED, [], lost)
+                left = end - time.monotonic()
+                if left <= 0:
+                    return Answered(Answer.WAIT, [], lost)
+                self._lock.wait(left)
+
     def report(self, reports: Iterable[Report]) -> Set[int]:
         lost = set()
         with self._lock:
@@ -247,6 +278,7 @@ class LocalMasterClient(PublishedCalls):
                     lost.add(report.lease)
                 else:
                     of.report(report)
+            self._lock.notify_all()
         return lost
 
     def holds(self, lease: int) -> bool:
@@ -325,7 +357,7 @@ class LocalMasterClient(PublishedCalls):
     def _dataset(self, name: str) -> LocalDataset:
         if name not in self._datasets:
             raise MasterError(
-                f"nobody registered dataset {name!r}; give num_epochs and dataset_size to "
+                f"nobody registered dataset {name!r}; give dataset_size to "
                 "build_data_shard_service",
                 "NOT_FOUND",
             )

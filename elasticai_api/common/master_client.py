@@ -18,7 +18,7 @@ from elasticai_api.common.identity import (
 )
 from elasticai_api.common.local_master import LocalMasterClient
 from elasticai_api.common.published_calls import PublishedCalls
-from elasticai_api.common.shard import DatasetSpec, DatasetState, Report, Shard
+from elasticai_api.common.shard import Answered, DatasetSpec, DatasetState, Report, Shard
 from elasticai_api.util.log_utils import default_logger as logger
 
 __all__ = [
@@ -42,6 +42,9 @@ class MasterClient(PublishedCalls):
     means that the master refused. A forked child starts over as a process of its own.
     """
 
+    # How long a report may wait for a lease call that carries it (see DataShardService).
+    report_linger_s = 0.05
+
     def __init__(
         self,
         master_addr: Union[str, Any],
@@ -59,6 +62,7 @@ class MasterClient(PublishedCalls):
             connection = Connection("the given channel", master_addr)
         self._address = connection.address
         self._session = Session(connection, _identity(worker_id, worker_type))
+        self._before_close: List[weakref.WeakMethod] = []
         _clients.add(self)
 
     # --- data ---
@@ -102,8 +106,8 @@ class MasterClient(PublishedCalls):
 
     def report_and_lease(
         self, reports: Iterable[Report], dataset: str, at_most: int = 1, wait_s: float = _HOLD_S
-    ) -> Any:
-        """Reports, and leases the next shards, in one call: a `session.Answered`."""
+    ) -> Answered:
+        """Reports, and leases the next shards, in one call."""
         return self._session.report_and_lease(reports, dataset, at_most, wait_s)
 
     def report(self, reports: Iterable[Report]) -> Set[int]:
@@ -192,8 +196,20 @@ class MasterClient(PublishedCalls):
             metrics={k: float(v) for k, v in (metrics or {}).items()},
         )
 
+    def before_close(self, method: Callable[[], Any]) -> None:
+        """Has `close` call a bound method first, if its object still lives then."""
+        self._before_close = [known for known in self._before_close if known() is not None]
+        self._before_close.append(weakref.WeakMethod(method))
+
     def close(self) -> None:
         """Leaves the job; shards not reported yet go to others. Called at the program's end."""
+        for known in self._before_close:
+            method = known()
+            try:
+                if method is not None:
+                    method()
+            except MasterError as error:
+                logger.error("%s", error)
         _clients.discard(self)
         self._session.close()
 
@@ -220,7 +236,7 @@ class MasterClient(PublishedCalls):
         if waited > _UNKNOWN_DATASET_S:
             raise MasterError(
                 f"nobody registered dataset {dataset!r} within {_UNKNOWN_DATASET_S:.0f} s; give "
-                "num_epochs and dataset_size to build_data_shard_service in at least one worker",
+                "dataset_size to build_data_shard_service in at least one worker",
                 "NOT_FOUND",
             )
         logger.warning("waiting for somebody to register dataset %r", dataset)

@@ -66,7 +66,7 @@ class PublishedCalls:
 
     def report_training_params(
         self,
-        batch_size: int,
+        batch_size: Optional[int] = None,
         num_epochs: Optional[int] = None,
         dataset_size: Optional[int] = None,
         shuffle: bool = False,
@@ -80,9 +80,9 @@ class PublishedCalls:
             DatasetSpec(
                 name=dataset_name or DefaultDatasetName.TRAINING,
                 size=dataset_size or 0,
-                batch_size=batch_size,
+                batch_size=batch_size or 0,
                 batches_per_shard=num_minibatches_per_shard,
-                epochs=1 if num_epochs is None else num_epochs,
+                epochs=num_epochs or 0,
                 shuffle_records=shuffle,
                 shuffle_shards=shuffle_shards,
                 task_type=as_task_type(task_type).name.lower(),

@@ -11,25 +11,12 @@ from elasticai_api.common import messages
 from elasticai_api.common.connection import Connection, JoinAgain, Timeout, Unreachable
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.identity import Identity
-from elasticai_api.common.shard import Report, Shard
+from elasticai_api.common.shard import Answered, Report, Shard
 from elasticai_api.util.log_utils import default_logger as logger
 
 CALL_S = 10.0  # what any call may take beyond the time that it asked to be held
 _LEAVE_S = 1.0
 _MUTE_S = 30.0  # without any answer for so long the connection is made anew
-
-
-@dataclasses.dataclass
-class Answered:
-    """The result of a ReportAndLease call. `lost`: reported leases that were no longer ours.
-    `reopen`: reported leases that still are, because parameter servers may have lost what was
-    pushed. `ps_epoch`: the current epoch of the job's own parameter servers, 0 without any."""
-
-    answer: int
-    shards: List[Shard]
-    lost: Set[int]
-    reopen: Set[int] = dataclasses.field(default_factory=set)
-    ps_epoch: int = 0
 
 
 @dataclasses.dataclass

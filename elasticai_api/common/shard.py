@@ -2,12 +2,15 @@
 
 import dataclasses
 import enum
-from typing import Dict, Sequence, Union
+from typing import Dict, List, Sequence, Set, Union
 
 from elasticai_api.common.constants import TaskType
 
 # A shard's batches when neither the program nor the job's --num_minibatches_per_task says.
 DEFAULT_BATCHES_PER_SHARD = 8
+# Without a master there is no --minibatch_size and no --num_epochs: these are their defaults.
+DEFAULT_BATCH_SIZE = 64
+DEFAULT_EPOCHS = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +69,28 @@ class Report:
     ps_epoch: int = 0
 
 
+@dataclasses.dataclass
+class Answered:
+    """The result of a ReportAndLease call. `lost`: reported leases that were no longer ours.
+    `reopen`: reported leases that still are, because parameter servers may have lost what was
+    pushed. `ps_epoch`: the current epoch of the job's own parameter servers, 0 without any."""
+
+    answer: int  # one of messages.Answer
+    shards: List[Shard]
+    lost: Set[int]
+    reopen: Set[int] = dataclasses.field(default_factory=set)
+    ps_epoch: int = 0
+
+
 @dataclasses.dataclass(frozen=True)
 class DatasetSpec:
-    """A dataset as it is registered. `epochs` of 0 or less: without end."""
+    """A dataset. Registered with a `batch_size`, `batches_per_shard` or `epochs` of 0 it gets the
+    job's --minibatch_size, --num_minibatches_per_task or --num_epochs. In force, `epochs` of 0 or
+    less means: without end; to register that, give -1."""
 
     name: str
     size: int
-    batch_size: int
+    batch_size: int = 0
     batches_per_shard: int = 0
     epochs: int = 1
     shuffle_records: bool = False

@@ -1,14 +1,18 @@
 """A program's share of a dataset, shard by shard."""
 
 import numbers
+import os
 import threading
-from typing import Any, Collection, Iterator, List, Optional
+import time
+import weakref
+from typing import Any, Callable, Collection, Iterator, List, Optional, Set, Tuple
 
 from elasticai_api.common.constants import DefaultDatasetName, TaskType
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.master_client import build_master_client
 from elasticai_api.common.open_shards import OpenShards
 from elasticai_api.common.shard import (
+    Answered,
     DatasetSpec,
     Outcome,
     Report,
@@ -17,6 +21,8 @@ from elasticai_api.common.shard import (
     as_task_type,
 )
 from elasticai_api.util.log_utils import default_logger as logger
+
+_IDLE_S = 60.0  # how often a thread without work looks whether it is needed
 
 _PARAMETERS = (
     "batch_size",
@@ -48,8 +54,6 @@ def bind_parameters(where: str, names: Collection[str], args: tuple, kwargs: dic
         if name in bound:
             raise TypeError(f"{where} got {name!r} twice")
         bound[name] = value
-    if "batch_size" not in bound:
-        raise TypeError(f"{where} needs batch_size")
     return bound
 
 
@@ -72,13 +76,24 @@ class DataShardService:
     One thread may fetch while another reports; that is how input pipelines work. Or each of several
     threads fetches, trains and reports its own shards. What the service knows of training is the
     number of records in each `report_batch_done`, and the thread that says it.
+
+    Where batch_size, num_epochs or num_minibatches_per_shard is None or 0, the job's
+    --minibatch_size, --num_epochs or --num_minibatches_per_task counts. num_epochs=-1 is without
+    end. Without dataset_size the dataset has to be registered by another process.
+
+    A completed shard is reported by the next fetch: one call and one commit of the master a shard.
+    A report waits for that 50 ms at most (longer only while the program holds Python's global
+    lock); then a thread sends it. It is sent at once when no fetch will follow (the end was told,
+    or a fetch is already waiting at the master), when the shard failed, and by `flush`, `finish`,
+    `start_over`, the calls about the dataset as a whole, and the end of the program. A process that
+    is killed before loses the report, and the shard is leased again.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
         bound = bind_parameters(type(self).__name__, _PARAMETERS, args, kwargs)
         self._mc = bound.get("master_client") or build_master_client()
-        self._batch_size = _positive("batch_size", bound["batch_size"])
-        self._num_epochs: Optional[int] = bound.get("num_epochs")
+        self._batch_size = _whole("batch_size", bound.get("batch_size") or 0)
+        self._num_epochs = int(bound.get("num_epochs") or 0)
         self._dataset_size: Optional[int] = bound.get("dataset_size")
         self._task_type = as_task_type(bound.get("task_type", TaskType.TRAINING))
         self._dataset_name = bound.get("dataset_name") or _default_name(self._task_type)
@@ -86,8 +101,15 @@ class DataShardService:
         self._local = threading.local()
         self._open = OpenShards()
         self._unsent: List[Report] = []
+        self._fetching = 0  # fetches that are waiting for their answer
+        self._sending = 0  # calls with reports that are
+        self._sent = threading.Condition(self._lock)
+        self._linger = _Linger(self, getattr(self._mc, "report_linger_s", 0.0))
         self._generation = 0
         self._ended = False
+        _services.add(self)
+        if hasattr(self._mc, "before_close"):
+            self._mc.before_close(self.flush)
         self._register(
             batches_per_shard=int(bound.get("num_minibatches_per_shard") or 0),
             **self._order(bool(bound.get("shuffle")), bool(bound.get("shuffle_shards"))),
@@ -152,14 +174,29 @@ class DataShardService:
                 again a few times before they are quarantined.
             task_ids: count in these shards only (Shard.lease).
 
-        Returns whether a shard was completed, and durably so: it will not be trained again.
+        Returns whether a shard was completed with it that is still this process's. It counts for
+        good once a later fetch, or `flush`, has returned.
         """
-        records = self._batch_size if batch_size is None else int(batch_size)
+        records = self._records_in_batch() if batch_size is None else int(batch_size)
         with self._lock:
             complete = self._open.credit(records, self._thread(), err_msg, task_ids)
             self._unsent.extend(complete)
+            failed = any(r.outcome != Outcome.DONE for r in self._unsent)
+            may_wait = not (failed or self._ended or self._fetching)
+        # The linger's thread, or the next fetch, has it.
+        if may_wait and (self._linger.begin() if complete else self._linger.waits()):
+            return any(self._mc.holds(r.lease) for r in complete)
         lost = self._send()
         return any(r.lease not in lost for r in complete)
+
+    def flush(self) -> None:
+        """Reports now what is to be reported. Once it returns, that counts for good."""
+        while True:
+            self._send()
+            with self._lock:
+                self._sent.wait_for(lambda: not self._sending)  # by other threads
+                if not self._unsent:
+                    return
 
     def report_data_end(self, drop_remainder: bool = False) -> bool:
         """Says that all that was fetched has been trained, to the last record, as when an input
@@ -188,7 +225,7 @@ class DataShardService:
         size = self._dataset_size
         if not size:
             size = self._mc.get_dataset(self._dataset_name).spec.size
-        return size // self._batch_size
+        return size // self._records_in_batch()
 
     def get_current_epoch(self) -> int:
         """The epoch, from 0, whose shards are being handed out."""
@@ -196,16 +233,19 @@ class DataShardService:
 
     def reset_dataset(self) -> None:
         """Starts the dataset over, from its first epoch, for all processes that share it."""
+        self.flush()
         self._mc.reset_dataset(self._dataset_name)
         self._forget()
 
     def get_shard_checkpoint(self) -> str:
         """What is done and what is not, as JSON for `restore_shard_from_checkpoint`."""
+        self.flush()
         return self._mc.save_shards(self._dataset_name)
 
     def restore_shard_from_checkpoint(self, shard_checkpoint: str) -> bool:
         """Puts the dataset back to what `get_shard_checkpoint` returned, for all processes that
         share it. False: that is no such checkpoint, and nothing has changed."""
+        self.flush()
         try:
             self._mc.restore_shards(shard_checkpoint)
         except MasterError as error:
@@ -220,6 +260,7 @@ class DataShardService:
         """Says that training ends here although data may be left (a number of steps is reached,
         the loss is good enough). Without it a job whose workers all exit with 0 while records are
         left has failed."""
+        self.flush()
         self._mc.finish()
 
     def report_metrics(self, step: int, **metrics: float) -> None:
@@ -235,24 +276,30 @@ class DataShardService:
     def _register(self, **order: Any) -> None:
         if self._dataset_size is not None and not self._dataset_size:
             raise ValueError(f"dataset_size={self._dataset_size!r}: there are no records to train")
-        if self._num_epochs is None or self._dataset_size is None:
+        if self._dataset_size is None:
             return
         wanted = DatasetSpec(
             name=self._dataset_name,
-            size=_positive("dataset_size", self._dataset_size),
+            size=_whole("dataset_size", self._dataset_size),
             batch_size=self._batch_size,
-            epochs=int(self._num_epochs),
+            epochs=self._num_epochs,
             task_type=self._task_type.name.lower(),
             **order,
         )
         in_force = self._mc.register_dataset(wanted)
-        if in_force.size != wanted.size or in_force.epochs != wanted.epochs:
+        if in_force.size != wanted.size or in_force.epochs != (wanted.epochs or in_force.epochs):
             logger.warning(
                 "dataset %r was registered before with %d records and %d epochs; that stays, "
                 "not the %d records and %d epochs asked for here",
                 wanted.name, in_force.size, in_force.epochs, wanted.size, wanted.epochs,
             )
         self._dataset_size = in_force.size
+        self._batch_size = self._batch_size or in_force.batch_size
+
+    def _records_in_batch(self) -> int:
+        if not self._batch_size:
+            self._batch_size = self._mc.get_dataset(self._dataset_name).spec.batch_size
+        return self._batch_size
 
     def _shards_of(self, generation: int) -> Iterator[Shard]:
         while True:
@@ -265,8 +312,7 @@ class DataShardService:
         def stale() -> bool:
             return generation != self._generation
 
-        self._send()
-        leased = self._mc.lease(self._dataset_name, stale=stale)
+        leased = self._report_and_lease(stale)
         with self._lock:
             if not stale():
                 if not leased:
@@ -279,30 +325,66 @@ class DataShardService:
         self._send()
         return None
 
+    def _report_and_lease(self, stale: Callable[[], bool]) -> List[Shard]:
+        """The next shard, waited for; what is to be reported goes with the call for it."""
+        with self._lock:
+            self._fetching += 1
+        try:
+            # Not held: others may wait for these reports to be answered.
+            if self._unsent and not stale():
+                from elasticai_api.common.messages import Answer
+
+                answered = self._with_reports(
+                    lambda reports: self._mc.report_and_lease(
+                        reports, self._dataset_name, wait_s=0.0
+                    )
+                )
+                if answered.shards:
+                    return answered.shards
+                if answered.answer == Answer.FINISHED:
+                    return []
+            self._send()
+            return self._mc.lease(self._dataset_name, stale=stale)
+        finally:
+            with self._lock:
+                self._fetching -= 1
+
+    def _with_reports(self, call: Callable[[List[Report]], Answered]) -> Answered:
+        """Makes a call with all that is to be reported. One that fails leaves it for the next."""
+        with self._lock:
+            reports, self._unsent = self._unsent, []
+            self._sending += 1
+        self._linger.end()
+        unsent = reports
+        try:
+            answered = call(reports)
+            unsent = []
+        finally:
+            with self._lock:
+                self._unsent = unsent + self._unsent
+                self._sending -= 1
+                self._sent.notify_all()
+        lost = answered.lost
+        if any(r.lease in lost and r.outcome != Outcome.GIVEN_BACK for r in reports):
+            logger.warning(
+                "%s: %d shards trained here had been given to others meanwhile and are not "
+                "counted", self._dataset_name, len(lost),
+            )
+        return answered
+
     def _thread(self) -> "_Thread":
         """The calling thread. Unlike its ident, never another one's later."""
         if not hasattr(self._local, "thread"):
             self._local.thread = _Thread()
         return self._local.thread
 
-    def _send(self) -> set:
-        """Sends what is to be reported. The leases among it that were no longer ours."""
-        with self._lock:
-            reports, self._unsent = self._unsent, []
-        if not reports:
+    def _send(self) -> Set[int]:
+        """Reports what is to be reported. The leases among it that were no longer ours."""
+        if not self._unsent:
             return set()
-        try:
-            lost = self._mc.report(reports)
-        except BaseException:
-            with self._lock:
-                self._unsent = reports + self._unsent
-            raise
-        if any(r.lease in lost and r.outcome != Outcome.GIVEN_BACK for r in reports):
-            logger.warning(
-                "%s: %d shards trained here had been given to others meanwhile and are not "
-                "counted", self._dataset_name, len(lost),
-            )
-        return lost
+        return self._with_reports(
+            lambda reports: Answered(0, [], self._mc.report(reports))
+        ).lost
 
     def _forget(self) -> None:
         with self._lock:
@@ -312,8 +394,93 @@ class DataShardService:
             self._unsent = []
 
 
-def _positive(name: str, value: Any) -> int:
-    if int(value) != value or value <= 0:
+class _Linger:
+    """Sends a service's reports when no fetch has taken them for `wait_s`. Thread-safe.
+
+    Its thread lives from the first report that waits on, and refers to the service only while one
+    does.
+    """
+
+    def __init__(self, service: DataShardService, wait_s: float):
+        self._service = weakref.ref(service)
+        self._wait_s = wait_s
+        self._changed = threading.Condition()
+        self._due: Optional[Tuple[float, DataShardService]] = None
+        self._idle = False  # the thread waits for a report, not for a time
+        self._thread: Optional[threading.Thread] = None
+
+    def waits(self) -> bool:
+        """Whether a report waits."""
+        return self._due is not None
+
+    def begin(self) -> bool:
+        """A report waits from now on. False: here none may."""
+        service = self._service()
+        if self._wait_s <= 0 or service is None:
+            return False
+        with self._changed:
+            if self._due is None:
+                self._due = (time.monotonic() + self._wait_s, service)
+            if self._idle:
+                self._changed.notify()
+            if self._thread is None or not self._thread.is_alive():  # a fork ends it too
+                self._idle = False
+                self._thread = threading.Thread(target=self._run, name="report_shards", daemon=True)
+                self._thread.start()
+        return True
+
+    def end(self) -> None:
+        """None waits any more."""
+        with self._changed:
+            self._due = None
+
+    def _run(self) -> None:
+        while True:
+            service = self._take_due()
+            if service is None:
+                return
+            try:
+                service._send()
+            except MasterError as error:  # it goes with the next call
+                logger.warning("a report of completed shards failed: %s", error)
+            del service
+
+    def _take_due(self) -> Optional[DataShardService]:
+        """The service, once a report of it has waited for long enough. None: it is gone."""
+        with self._changed:
+            while True:
+                if self._due is None:
+                    self._idle = True
+                    told = self._changed.wait(_IDLE_S)
+                    self._idle = False
+                    if not told and self._service() is None:
+                        return None
+                    continue
+                at, service = self._due
+                left = at - time.monotonic()
+                if left <= 0:
+                    self._due = None
+                    return service
+                del service
+                self._changed.wait(left)
+
+
+_services: "weakref.WeakSet[DataShardService]" = weakref.WeakSet()
+
+
+def _forget_after_fork() -> None:
+    """A child holds no leases, so there is nothing for it to report."""
+    for service in list(_services):
+        service._unsent = []
+        service._fetching = service._sending = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _whole(name: str, value: Any) -> int:
+    if int(value) != value or value < 0:
         raise ValueError(f"{name}={value!r}: must be a positive whole number")
     return int(value)
 

@@ -59,7 +59,7 @@ def test_names_the_parameter_that_it_does_not_have():
         DataShardService(batch_size=4, dataset_nam="rows")
 
 
-@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"batch_size": 4, "task_type": "trainig"}])
+@pytest.mark.parametrize("wrong", [{"batch_size": -1}, {"batch_size": 4, "task_type": "trainig"}])
 def test_refuses_arguments_that_make_no_sense(wrong):
     with pytest.raises(ValueError):
         build_data_shard_service(num_epochs=1, dataset_size=10, **wrong)
@@ -105,9 +105,19 @@ def test_shuffled_shards_stay_ranges_and_miss_none(which):
     assert not any(s.indices for s in shards)
 
 
-def test_zero_epochs_are_without_end():
-    service = rows(epochs=0)
+def test_epochs_below_zero_are_without_end():
+    service = rows(epochs=-1)
     assert [service.fetch_shard().epoch for _ in range(30)][-1] == 9
+
+
+@pytest.mark.parametrize("nothing", [None, 0])
+def test_without_a_job_the_flags_defaults_count_where_a_program_gives_none(nothing):
+    service = build_data_shard_service(
+        batch_size=nothing, num_epochs=nothing, dataset_size=1000, dataset_name="rows")
+
+    assert [s.size for s in service.shards()] == [512, 488]
+    assert state_of("rows").spec.batch_size == 64
+    assert service.get_minibatch_count_per_epoch() == 1000 // 64
 
 
 def test_threads_share_the_shards():

@@ -11,14 +11,15 @@ from elasticai_api.common.identity import identity_from_env
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--how", choices=("leaves", "finishes", "never-reports", "nan", "empty",
-                                          "fails"), required=True)
+                                          "fails", "gives-no-sizes"), required=True)
     parser.add_argument("--size", type=int, default=1000)
     parser.add_argument("--fixed-file", default="", help="once it is there, nothing fails")
     args = parser.parse_args()
     size = 0 if args.how == "empty" else args.size
-    service = build_data_shard_service(
-        batch_size=10, num_epochs=1, dataset_size=size, num_minibatches_per_shard=1,
-        dataset_name="records")
+    sizes = dict(batch_size=10, num_epochs=1, num_minibatches_per_shard=1)
+    if args.how == "gives-no-sizes":
+        sizes = dict(batch_size=None)
+    service = build_data_shard_service(dataset_size=size, dataset_name="records", **sizes)
     seen = 0
     for shard in service.shards():
         seen += shard.size
