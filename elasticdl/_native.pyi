@@ -9,6 +9,8 @@ _Ids = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float32]
 _Shard = tuple[int, ...]
 
+OUTCOMES: dict[str, int]
+
 class ParameterError(Exception):
     code: str
 

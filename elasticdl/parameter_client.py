@@ -55,12 +55,15 @@ OWN_LEASE = 2**64 - 1
 class Outcome(enum.Enum):
     """What became of a batch."""
 
-    APPLIED = 0   # every server has it, once
-    REFUSED = 1   # its gradients held NaN or infinity: it was counted, and changed nothing
-    AHEAD = 2     # a batch before it is missing; `mark` is the first
-    NOT_OPEN = 3  # the shard is not open, as after a restart of the server
-    FENCED = 4    # another one has the shard now
-    STALE = 5     # its parameters were too old for the round: pull, and compute it again
+    # The numbers are those of wire::PushAnswer::Outcome.
+    APPLIED = _native.OUTCOMES["APPLIED"]  # every server has it, once
+    AHEAD = _native.OUTCOMES["AHEAD"]  # a batch before it is missing; `mark` is the first
+    NOT_OPEN = _native.OUTCOMES["NOT_OPEN"]  # the shard is not open, as after a server's restart
+    FENCED = _native.OUTCOMES["FENCED"]  # another one has the shard now
+    STALE = _native.OUTCOMES["STALE"]  # its parameters were too old for the round: pull, and
+    #                                    compute it again
+    # The client's own finding, of a batch that the servers applied.
+    REFUSED = -1  # its gradients held NaN or infinity: it was counted, and changed nothing
 
 
 class PushResult(NamedTuple):
@@ -294,7 +297,9 @@ class _Place:
         return result
 
     def _checked(self, outcome_number: int, mark: int, refused: bool) -> PushResult:
-        outcome = Outcome.REFUSED if refused and outcome_number == 0 else Outcome(outcome_number)
+        outcome = Outcome(outcome_number)
+        if refused and outcome is Outcome.APPLIED:
+            outcome = Outcome.REFUSED
         if self._own:
             outcome = self._own.look(self.names[2], outcome)
         result = PushResult(outcome, mark)

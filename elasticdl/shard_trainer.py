@@ -157,7 +157,7 @@ class ShardTrainer:
             try:
                 outcome = self._push(shard, key, records, range(opened.batches, count), train)
             except ParameterError as error:
-                if error.code != "FAILED_PRECONDITION" or "no value" not in str(error):
+                if error.code != "NOT_FOUND":  # a tensor has no value
                     raise
                 self._client.put_first_values()
                 continue

@@ -20,6 +20,19 @@ NB_MODULE(_native, module) {
   nb::set_leak_warnings(false);
   edl::native::DefineExceptions(module);
 
+  // The numbers of push outcomes, for elasticdl.Outcome.
+  using Outcome = edl::ps_client::PushResult::Outcome;
+  nb::dict outcomes;
+  for (const auto& [name, outcome] : {std::pair{"APPLIED", Outcome::kApplied},
+                                      {"ALREADY", Outcome::kAlready},
+                                      {"AHEAD", Outcome::kAhead},
+                                      {"NOT_OPEN", Outcome::kNotOpen},
+                                      {"FENCED", Outcome::kFenced},
+                                      {"STALE", Outcome::kStale}}) {
+    outcomes[name] = static_cast<int>(outcome);
+  }
+  module.attr("OUTCOMES") = outcomes;
+
   nb::class_<PulledVersions>(module, "PulledVersions").def("oldest", &PulledVersions::Oldest);
   nb::class_<Prefetch>(module, "Prefetch")
       .def("done", &Prefetch::IsDone)

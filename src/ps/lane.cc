@@ -154,7 +154,7 @@ Result<Lane::PullPlan> Lane::Plan(const Names& names, const wire::Pull& pull,
   for (const uint32_t number : pull.tensors) {
     EDL_ASSIGN_OR_RETURN(const TensorShare* const share, At(names.tensors, number, "tensor"));
     if (!share->has_value()) {
-      return FailedPrecondition("tensor '{}' has no value yet: put one", share->spec().name);
+      return NotFound("tensor '{}' has no value yet: put one", share->spec().name);
     }
     plan.tensors.push_back(share);
     plan.bytes += wire::AlignedUp(share->values() * sizeof(float));
@@ -200,7 +200,7 @@ Result<wire::PushAnswer> Lane::Push(const Names& names, const wire::Push& push,
     EDL_ASSIGN_OR_RETURN(TensorShare* const tensor, At(names.tensors, share.tensor, "tensor"));
     EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(tensor->values()));
     if (!tensor->has_value()) {
-      return FailedPrecondition("tensor '{}' has no value yet: put one", tensor->spec().name);
+      return NotFound("tensor '{}' has no value yet: put one", tensor->spec().name);
     }
     EDL_RETURN_IF_ERROR(CheckRate(share.learning_rate, tensor->optimizer(), tensor->spec().name));
     shares.push_back({tensor, gradients.data(), share.learning_rate});

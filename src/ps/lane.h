@@ -51,7 +51,7 @@ class Lane {
     std::vector<const TensorShare*> tensors;
     size_t bytes = 0;  // of the answer's tensor part
   };
-  // InvalidArgument: the message is not sound. FailedPrecondition: a tensor has no value yet.
+  // InvalidArgument: the message is not sound. NotFound: a tensor has no value yet.
   // ResourceExhausted: there is no memory for new rows.
   Result<PullPlan> Plan(const Names& names, const wire::Pull& pull,
                         std::span<const std::byte> tensors) const;

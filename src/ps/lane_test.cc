@@ -160,7 +160,7 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
 }
 
 TEST_F(LaneTest, HoldsTensorsFromTheirFirstValueOn) {
-  EXPECT_EQ(lane_->Plan(names_, {.tensors = {0}}, {}).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(lane_->Plan(names_, {.tensors = {0}}, {}).status().code(), Code::kNotFound);
   PutAll();
   EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
   EXPECT_EQ(lane_->Put(names_, {.tensors = {0}}, Tensors().Add<float>({7, 7, 7}))->taken, 0U);
@@ -201,8 +201,9 @@ TEST_F(LaneTest, RefusesMessagesThatAreNotSoundAndChangesNothing) {
   push.tables = {{.table = 0, .ids = UINT32_MAX}};
   EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1})).code(), Code::kInvalidArgument);
   push = {.lease = kLease, .shard = kShard, .tensors = {{.tensor = 0}}};
-  EXPECT_THAT(refused(push, Tensors().Add<float>({1, 1, 1})).message(),
-              HasSubstr("'d' has no value yet"));
+  const Status no_value = refused(push, Tensors().Add<float>({1, 1, 1}));
+  EXPECT_EQ(no_value.code(), Code::kNotFound) << "trainers put a value then";
+  EXPECT_THAT(no_value.message(), HasSubstr("'d' has no value yet"));
   EXPECT_EQ(Push(0, {1})->outcome, Outcome::kApplied) << "a refused push was counted";
 }
 

@@ -5,10 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from elasticai_api.common.local_master import LocalMasterClient
 from elasticai_api.common.messages import Answer
 from elasticai_api.common.shard import Outcome as ShardOutcome
 from elasticai_api.common.shard import Shard
-from elasticdl import OpenedShard, Outcome, ParameterError, PushResult, ShardTrainer, shard_trainer
+from elasticdl import (
+    OpenedShard,
+    Outcome,
+    ParameterError,
+    PushResult,
+    ShardTrainer,
+    _native,
+    shard_trainer,
+)
 
 SHARD = Shard("data", 0, 4, lease=7, ledger=1)
 
@@ -89,6 +98,48 @@ def test_another_failure_is_raised(code):
     with pytest.raises(ParameterError, match=code):
         run(Client(failure(code)), master)
     assert master.reports == []
+
+
+def test_a_tensor_without_a_value_gets_one_whatever_the_message_says():
+    class Pushes(Client):
+        def __init__(self):
+            super().__init__(OpenedShard(0, 0), OpenedShard(0, 0))
+            self.put = 0
+
+        def push_async(self, **given):
+            if not self.put:
+                raise failure("NOT_FOUND")
+            return super().push_async(**given)
+
+        def put_first_values(self):
+            self.put += 1
+
+    client, master = Pushes(), Master({"shards": [SHARD]})
+    run(client, master)
+    assert client.put == 1
+    assert [report.outcome for report in master.reports] == [ShardOutcome.DONE]
+
+
+def test_without_a_job_all_the_data_is_trained():
+    trained = []
+
+    def train(records):
+        trained.extend(records)
+        return {"learning_rate": 1.0}
+
+    client = Client(*3 * [OpenedShard(0, 0)])
+    master = LocalMasterClient()
+    ShardTrainer(client, "data", size=10, batch_size=2, batches_per_shard=2,
+                 master=master).run(train)
+    assert sorted(trained) == list(range(10))
+    assert master.get_dataset("data").finished
+
+
+def test_outcomes_are_the_servers():
+    native = _native.OUTCOMES
+    assert {o.name: o.value for o in Outcome if o is not Outcome.REFUSED} == {
+        name: number for name, number in native.items() if name != "ALREADY"}
+    assert Outcome.REFUSED.value not in native.values()
 
 
 def test_a_client_of_a_job_waits_without_a_limit(monkeypatch):
