@@ -338,8 +338,7 @@ class ParameterClient:
         if token is not None and token_file is not None:
             raise ValueError("token and token_file are both given")
         if token_file is not None:
-            with open(token_file, encoding="utf-8") as opened:
-                token = opened.read().rstrip("\n")
+            token = _native.read_secret_file(os.fspath(token_file))
         if isinstance(servers, str):
             servers = servers.split(",")
         self._native = _native.Client(

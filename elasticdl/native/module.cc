@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/secret.h"
 #include "elasticdl/native/client.h"
 #include "elasticdl/native/status.h"
 
@@ -19,6 +20,10 @@ NB_MODULE(_native, module) {
   // A program may end with a client in a global.
   nb::set_leak_warnings(false);
   edl::native::DefineExceptions(module);
+  module.def(
+      "read_secret_file",
+      [](const std::string& path) { return edl::native::OrRaise(edl::ReadSecretFile(path)); },
+      nb::arg("path"));
 
   nb::class_<PulledVersions>(module, "PulledVersions").def("oldest", &PulledVersions::Oldest);
   nb::class_<Prefetch>(module, "Prefetch")

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/json.h"
+#include "base/secret.h"
 #include "job/names.h"
 #include "job/pairs.h"
 
@@ -83,7 +84,7 @@ Result<JobFolder::End> JobFolder::ReadEnd() const {
   return End{code->get<int>(), reason->get<std::string>()};
 }
 
-Result<std::string> JobFolder::ReadToken() const { return ReadTrimmed(path_ / "token"); }
+Result<std::string> JobFolder::ReadToken() const { return ReadSecretFile(path_ / "token"); }
 Result<std::string> JobFolder::ReadAddress() const { return ReadTrimmed(path_ / "master.addr"); }
 
 std::vector<std::string> JobFolder::LogNames() const {

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "base/log.h"
+#include "base/secret.h"
 #include "wire/placement.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
@@ -23,16 +24,6 @@ constexpr std::chrono::seconds kLogEvery{1};
 constexpr size_t kMostOfCaller = 100;
 // A pending connection is read no further than a Hello may be long.
 constexpr wire::FrameLimits kHelloLimits{.body_bytes = 64 << 10, .meta_bytes = 64 << 10};
-
-// Compares without telling by the time it takes how much of it was right.
-bool IsSame(std::string_view given, std::string_view wanted) {
-  if (given.size() != wanted.size()) return false;
-  unsigned char differs = 0;
-  for (size_t i = 0; i < given.size(); ++i) {
-    differs |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(wanted[i]);
-  }
-  return differs == 0;
-}
 
 // What a caller says of itself, for a message: short, on one line.
 std::string Printable(std::string_view caller) {
@@ -340,7 +331,7 @@ void Server::Forget(uint64_t pending) {
 }
 
 Status Server::Check(const wire::Hello& hello) const {
-  if (!IsSame(hello.token, options_.token)) {
+  if (!SecretsEqual(hello.token, options_.token)) {
     return Unauthenticated("{} has not the token of this job", Printable(hello.caller));
   }
   if (hello.lanes == 0) return Ok();
