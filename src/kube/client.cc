@@ -78,8 +78,7 @@ std::string WayOut(const Status& status, const Config& config, const std::string
       return fmt::format(" (the server does not accept the credentials of {}; log in again)",
                          config.source);
     case Code::kPermissionDenied:
-      // Authorization and admission both answer 403. This message is from authorization.
-      if (status.message().find(" cannot ") == std::string::npos) return "";
+      if (!IsMissingRole(status)) return "";
       return fmt::format(" (ask for a role that allows it; `kubectl auth can-i {}` tells)", can_i);
     case Code::kUnavailable:
     case Code::kDeadlineExceeded:

@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "base/retry.h"
 #include "kube/exec_plugin.h"
 #include "kube/text.h"
 
@@ -102,8 +103,7 @@ Result<Response> Connection::Stream(Request request, const Transport::OnData& on
     EDL_ASSIGN_OR_RETURN(identity, Current(identity.number));
     response = call();
   }
-  const Code code = response.status().code();
-  if (code == Code::kUnavailable || code == Code::kDeadlineExceeded) Leave(identity);
+  if (IsUnreachable(response.status())) Leave(identity);
   return response;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "checkpoint/manifest.h"
 
 namespace edl::ps_client {
@@ -87,7 +88,7 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
                 .stop = options.stop},
                clock);
     if (welcome.ok()) return welcome;
-    if (!IsLoss(welcome.status()) || clock.Now() > deadline) {
+    if (!IsConnectionLoss(welcome.status()) || clock.Now() > deadline) {
       return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));
     }
     if (IsStopped(options)) return Cancelled("stopped while connecting");

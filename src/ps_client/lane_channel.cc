@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/retry.h"
 
 namespace edl::ps_client {
 namespace {
@@ -29,11 +30,6 @@ Time After(Time time, Duration duration) {
 }
 
 }  // namespace
-
-bool IsLoss(const Status& status) {
-  return status.code() == Code::kUnavailable || status.code() == Code::kDataLoss ||
-         status.code() == Code::kDeadlineExceeded;
-}
 
 LaneChannel::LaneChannel(ChannelOptions options, size_t lane, const ReadySet& set,
                          const Clock& clock)
@@ -136,7 +132,7 @@ Status LaneChannel::MoveAttempt(Time now) {
     Use(*std::exchange(greeted_, nullptr), false, now);
     return link_.Pump();
   }
-  if (purpose_ == Purpose::kCheck && IsLoss(welcomed.status())) {
+  if (purpose_ == Purpose::kCheck && IsConnectionLoss(welcomed.status())) {
     return DeadlineExceeded("no answer for {:.1f} s, and none on a new connection: {}",
                             Seconds(now - heard_at_), welcomed.status().message());
   }
@@ -204,7 +200,7 @@ void LaneChannel::OnFailure(const Status& why, Time now) {
   link_watch_.Clear();
   link_.Lose();
   last_failure_ = why;
-  if (!IsLoss(why)) {
+  if (!IsConnectionLoss(why)) {
     GiveUp(why);
     return;
   }

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/retry.h"
 #include "job/names.h"
+#include "kube/api_status.h"
 #include "kube/pod.h"
 #include "kube/resource.h"
 
@@ -31,28 +33,11 @@ constexpr Duration kLongestWait = std::chrono::seconds(30);
 // From so many pods on, one call deletes them all.
 constexpr size_t kMany = 32;
 
-// The API server does not answer: the next call would not be answered either.
-bool IsAway(const Status& status) {
-  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
-}
-
-// Whether a refusal is one of the moment: a server that is away, a quota that is full, a permission
-// or a credential that is missing.
-bool MayPass(const Status& status) {
-  switch (status.code()) {
-    case Code::kUnavailable:
-    case Code::kDeadlineExceeded:
-    case Code::kResourceExhausted:
-    case Code::kAborted:
-    case Code::kUnauthenticated:
-      return true;
-    case Code::kPermissionDenied:
-      // A role that lacks a verb ("... cannot create resource ..."). Admission says 403 as well,
-      // about the pod itself, which does not change.
-      return status.message().find(" cannot ") != std::string::npos;
-    default:
-      return false;
-  }
+// Whether an administrator or the cluster itself may remove the cause: a server that is away, a
+// quota that is full, a role or a credential that is missing.
+bool MaySucceedLater(const Status& status) {
+  if (status.code() == Code::kPermissionDenied) return kube::IsMissingRole(status);
+  return IsTransientOrDenied(status);
 }
 
 bool IsOwnedBy(const kube::Object& object, const std::string& uid) {
@@ -136,7 +121,7 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
              {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
     return Ok();
   }
-  if (!MayPass(created)) {
+  if (!MaySucceedLater(created)) {
     replicas_.erase(spec.name);
     return created;
   }
@@ -209,7 +194,7 @@ void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
     if (created.ok()) LOG_WARNING("service {} was gone and is made again", service.name());
     if (!created.ok() && created.code() != Code::kAlreadyExists) {
       LOG_WARNING("service {} is missing: {}", service.name(), created.message());
-      if (IsAway(created)) return;
+      if (IsUnreachable(created)) return;
     }
   }
 }
@@ -237,14 +222,14 @@ void KubernetesBackend::RetryCreates(const std::stop_token& stop) {
     if (created.ok()) {
       replica.pending_create.reset();
       replica.unseen_since = timing_.clock.Now();
-    } else if (!MayPass(created)) {
+    } else if (!MaySucceedLater(created)) {
       TellExit(spec.name, replica,
                {.kind = job::ExitCause::Kind::kNotLaunched,
                 .message = "could not be launched: " + created.message()});
     } else if (replica.last.reason != created.message()) {
       Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
     }
-    if (IsAway(created)) return;
+    if (IsUnreachable(created)) return;
   }
 }
 
@@ -344,7 +329,7 @@ void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
     std::chrono::seconds grace{1};
     for (const Doomed& one : doomed) grace = std::max(grace, one.grace);
     const Status deleted = DeleteAllPods(grace, stop);
-    if (deleted.ok() || IsAway(deleted)) return;
+    if (deleted.ok() || IsUnreachable(deleted)) return;
     LOG_WARNING("{}; the pods are deleted one by one", deleted.message());
   }
   for (const Doomed& one : doomed) {
@@ -353,7 +338,7 @@ void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
         client_.Delete(kube::kPods, KeyOf(one.name), {.grace = one.grace, .uid = one.uid}, stop);
     if (deleted.ok()) continue;
     LOG_WARNING("{}; it is tried again", deleted.message());
-    if (IsAway(deleted)) return;
+    if (IsUnreachable(deleted)) return;
   }
 }
 

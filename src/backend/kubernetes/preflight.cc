@@ -13,6 +13,7 @@
 #include "backend/kubernetes/quota.h"
 #include "backend/kubernetes/resource_list.h"
 #include "base/json.h"
+#include "base/retry.h"
 #include "job/names.h"
 #include "job/role.h"
 #include "kube/resource.h"
@@ -339,10 +340,7 @@ void Preflight::CheckAdmission(const std::string& what, const kube::Resource& re
   // Another check reports a missing account or class; admission stops at it and looks no further.
   const bool is_reported = why.find("error looking up service account") != std::string::npos ||
                            why.find("no PriorityClass with name") != std::string::npos;
-  if (is_reported || taken.code() == Code::kUnavailable ||
-      taken.code() == Code::kDeadlineExceeded) {
-    return AddUnknown(what, why);
-  }
+  if (is_reported || IsUnreachable(taken)) return AddUnknown(what, why);
   std::string fix = "see what the server says";
   if (why.find("violates PodSecurity") != std::string::npos) {
     fix = fmt::format(
