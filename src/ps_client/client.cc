@@ -8,6 +8,7 @@
 
 #include <poll.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/retry.h"
@@ -23,9 +24,9 @@ using Outcome = PushResult::Outcome;
 constexpr Duration kPause = std::chrono::milliseconds(100);
 // For one of them.
 constexpr Duration kAttempt = std::chrono::seconds(1);
-// Before a lane that serves an epoch that is over is dialled again: doubled up to the longest.
-constexpr Duration kShortestReopen = std::chrono::milliseconds(100);
-constexpr int kMostReopenDoublings = 4;
+// Before a lane that serves an epoch that is over is dialled again.
+constexpr BackoffLimits kReopen{.first = std::chrono::milliseconds(100),
+                                .longest = std::chrono::milliseconds(1600)};
 // As good as infinite, and no sum with it overflows.
 constexpr Duration kLongestTimeout = std::chrono::hours(24 * 365 * 100);
 
@@ -431,8 +432,7 @@ void Client::ReviewOpen(Operation& operation) {
     }
     if (!is_late) ++operation.rounds;
     is_late = true;
-    lanes_[lane]->Drop(
-        kShortestReopen * (1 << std::min(operation.rounds - 1, kMostReopenDoublings)), why);
+    lanes_[lane]->Drop(kReopen.After(operation.rounds), why);
     request.done = false;
     request.answer.clear();
     ++operation.remaining;

@@ -84,7 +84,6 @@ class LaneChannel {
   Status Watch();
   void Plan(Time now);
   Duration AttemptLimit() const;
-  Duration Backoff();
   std::string Name() const;
 
   ChannelOptions options_;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "base/retry.h"
 #include "job/names.h"
@@ -28,8 +29,8 @@ const kube::ClientOptions kCalls{.calls_per_second = 200,
 
 // For what others wait behind.
 const kube::ClientOptions kHastyCalls{.timeout = std::chrono::milliseconds(3'000), .tries = 1};
-constexpr Duration kFirstWait = std::chrono::seconds(1);
-constexpr Duration kLongestWait = std::chrono::seconds(30);
+constexpr BackoffLimits kRetry{.first = std::chrono::seconds(1),
+                               .longest = std::chrono::seconds(30)};
 // From so many pods on, one call deletes them all.
 constexpr size_t kMany = 32;
 
@@ -217,7 +218,7 @@ void KubernetesBackend::RetryCreates(const std::stop_token& stop) {
     Replica& replica = replicas_[spec.name];
     // Stopped meanwhile. Its pod, if there is one now, is deleted when it is seen.
     if (!replica.pending_create.has_value()) continue;
-    replica.create_wait = std::min(std::max(replica.create_wait * 2, kFirstWait), kLongestWait);
+    replica.create_wait = kRetry.Following(replica.create_wait);
     replica.create_at = timing_.clock.Now() + replica.create_wait;
     if (created.ok()) {
       replica.pending_create.reset();
@@ -287,7 +288,7 @@ std::vector<KubernetesBackend::Doomed> KubernetesBackend::TakeDoomed(bool& all) 
     if (!replica.unwanted && !is_over) all = false;
     if (!IsDoomed(replica) || now < replica.delete_at) continue;
     doomed.push_back({name, replica.pod->uid, replica.grace});
-    replica.delete_wait = std::min(std::max(replica.delete_wait * 2, kFirstWait), kLongestWait);
+    replica.delete_wait = kRetry.Following(replica.delete_wait);
     replica.delete_at = now + replica.delete_wait;
   }
   return doomed;

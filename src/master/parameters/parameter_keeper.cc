@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/backoff.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/retry.h"
@@ -25,9 +26,9 @@ bool IsDamage(const Status& status) {
 constexpr size_t kMostBad = 2;
 
 Duration BackoffAfter(int failures) {
-  const int doublings = std::clamp(failures - 1, 0, 10);
-  return std::min<Duration>(ParameterKeeper::kProbeInterval * (1 << doublings),
-                            ParameterKeeper::kRestoreBackoff);
+  constexpr BackoffLimits kLimits{.first = ParameterKeeper::kProbeInterval,
+                                  .longest = ParameterKeeper::kRestoreBackoff};
+  return kLimits.After(std::max(failures, 1));
 }
 
 int64_t SecondsOf(Duration time) {
