@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/host_port.h"
 #include "base/secret.h"
 #include "elasticdl/native/client.h"
 #include "elasticdl/native/status.h"
@@ -24,6 +25,13 @@ NB_MODULE(_native, module) {
       "read_secret_file",
       [](const std::string& path) { return edl::native::OrRaise(edl::ReadSecretFile(path)); },
       nb::arg("path"));
+  module.def(
+      "parse_host_port",
+      [](const std::string& text) {
+        edl::HostPort parsed = edl::native::OrRaise(edl::ParseHostPort(text));
+        return std::pair(std::move(parsed.host), parsed.port);
+      },
+      nb::arg("text"));
 
   nb::class_<PulledVersions>(module, "PulledVersions").def("oldest", &PulledVersions::Oldest);
   nb::class_<Prefetch>(module, "Prefetch")

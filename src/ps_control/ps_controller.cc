@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/host_port.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest.h"
@@ -26,11 +27,10 @@ constexpr ps_client::AskOptions kShort{.timeout = std::chrono::seconds(5)};
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 Result<ps_client::LinkOptions> ToLink(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return InvalidArgument("{} is no host:port", address);
+  EDL_ASSIGN_OR_RETURN(HostPort server, ParseHostPort(address));
   ps_client::LinkOptions to;
-  to.host = address.substr(0, colon);
-  to.port = static_cast<uint16_t>(std::atoi(address.c_str() + colon + 1));
+  to.host = std::move(server.host);
+  to.port = server.port;
   to.caller = "the master";
   return to;
 }
