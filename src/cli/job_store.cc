@@ -13,6 +13,7 @@
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "job/names.h"
 #include "job/pairs.h"
 
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 Result<std::string> ReadTrimmed(const fs::path& path) {
   EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  return std::string(job::Trim(text));
+  return std::string(Trim(text));
 }
 
 // Makes `path` and what is missing above it, each for this user alone.

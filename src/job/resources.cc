@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.h"
 #include "job/pairs.h"
 
 namespace edl::job {

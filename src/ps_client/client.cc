@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/retry.h"
+#include "base/text.h"
 #include "checkpoint/manifest.h"
 
 namespace edl::ps_client {
@@ -29,8 +30,6 @@ constexpr BackoffLimits kReopen{.first = std::chrono::milliseconds(100),
                                 .longest = std::chrono::milliseconds(1600)};
 // As good as infinite, and no sum with it overflows.
 constexpr Duration kLongestTimeout = std::chrono::hours(24 * 365 * 100);
-
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // What is worse for one who pushes: that another has the shard, that it must be opened again, or
 // that an earlier batch is missing.
@@ -328,7 +327,7 @@ Result<size_t> Client::Put(const std::vector<TensorPush>& tensors) {
     EDL_ASSIGN_OR_RETURN(operation, Wait(Start(std::move(operation))));
     for (const auto& [lane, request] : operation->requests) {
       wire::PutAnswer answer;
-      EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+      EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
       taken += answer.taken;
     }
   }
@@ -379,7 +378,7 @@ Status Client::WaitPull(Ticket ticket, Versions* versions) {
   Versions pulled(lanes_.size(), wire::Push::kNoVersion);
   for (const auto& [lane, request] : operation->requests) {
     wire::PullAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     pulled[lane] = std::min(pulled[lane], answer.version);
   }
   // An evaluation's pull says nothing of the parameters that a batch was computed with.
@@ -418,7 +417,7 @@ void Client::ReviewOpen(Operation& operation) {
   for (auto& [lane, request] : operation.requests) {
     wire::OpenAnswer answer;
     if (!request.done || !request.status.ok() ||
-        !wire::Decode(Bytes(request.answer), answer).ok() ||
+        !wire::Decode(AsBytes(request.answer), answer).ok() ||
         answer.ps_epoch >= operation.at_least_epoch) {
       continue;
     }
@@ -446,7 +445,7 @@ Result<Client::Opened> Client::WaitOpen(Ticket ticket) {
   Opened lowest{.mark = UINT64_MAX, .ps_epoch = UINT64_MAX};
   for (const auto& [lane, request] : operation->requests) {
     wire::OpenAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     lowest.mark = std::min(lowest.mark, answer.mark);
     lowest.ps_epoch = std::min(lowest.ps_epoch, answer.ps_epoch);
   }
@@ -506,7 +505,7 @@ Result<PushResult> Client::WaitPush(Ticket ticket) {
   PushResult result{.mark = UINT64_MAX, .refused = operation->refused};
   for (const auto& [lane, request] : operation->requests) {
     wire::PushAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     const bool is_worse = Severity(answer.outcome) > Severity(result.outcome);
     if (is_worse) result.outcome = answer.outcome;
     result.mark = std::min(result.mark, answer.mark);
@@ -564,7 +563,7 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   SaveResult result;
   for (size_t place = 0; place < lanes_.size(); ++place) {
     wire::SaveAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place].meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[place].meta), answer));
     manifest.parts[place].bytes = answer.bytes;
     result.bytes += answer.bytes;
     result.seconds = std::max(result.seconds, answer.seconds);
@@ -594,7 +593,7 @@ Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
   std::vector<uint64_t> incarnations(options_.servers.size());
   for (size_t place = 0; place < answers.size(); ++place) {
     wire::RestoreAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place].meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[place].meta), answer));
     rows += answer.rows;
     incarnations[place / lanes_each_] = answers[place].incarnation;
   }

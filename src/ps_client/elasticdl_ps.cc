@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/host_port.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "ps_client/client.h"
 
 namespace {
@@ -53,12 +54,10 @@ Status CheckRate(float rate) {
 Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
   using Transport = ClientOptions::Transport;
   ClientOptions options;
-  std::string_view rest = from.servers != nullptr ? from.servers : "";
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    EDL_ASSIGN_OR_RETURN(edl::HostPort server, edl::ParseHostPort(rest.substr(0, comma)));
+  const std::string_view servers = from.servers != nullptr ? from.servers : "";
+  for (const std::string& text : edl::SplitList(servers)) {
+    EDL_ASSIGN_OR_RETURN(edl::HostPort server, edl::ParseHostPort(text));
     options.servers.push_back(std::move(server));
-    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
   }
   if (from.token != nullptr) options.token = from.token;
   if (from.caller != nullptr) options.caller = from.caller;

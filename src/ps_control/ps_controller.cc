@@ -10,6 +10,7 @@
 
 #include "base/host_port.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest.h"
 #include "wire/messages.h"
@@ -23,8 +24,6 @@ using ps_client::LaneAnswer;
 using ps_client::Question;
 
 constexpr ps_client::AskOptions kShort{.timeout = std::chrono::seconds(5)};
-
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 Result<ps_client::LinkOptions> ToLink(const std::string& address) {
   EDL_ASSIGN_OR_RETURN(HostPort server, ParseHostPort(address));
@@ -285,7 +284,7 @@ Status PsController::Save(const master::SaveAll& save, Long& run) const {
       return Aborted("a parameter server was started anew meanwhile");
     }
     wire::SaveAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[i].meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[i].meta), answer));
     manifest.parts[i].bytes = answer.bytes;
   }
   return checkpoint::WriteManifest(folder, manifest);
