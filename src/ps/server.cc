@@ -42,8 +42,8 @@ checkpoint::CheckpointFiles FilesOf(const ServerOptions& options) {
 }  // namespace
 
 struct Server::Worker {
-  Worker(const wire::Placement& placement, size_t place, std::unique_ptr<wire::EventLoop> loop,
-         wire::EventLoop& disk, const Clock& clock, const ServerOptions& options)
+  Worker(const wire::Placement& placement, size_t place, std::unique_ptr<EventLoop> loop,
+         EventLoop& disk, const Clock& clock, const ServerOptions& options)
       : lane(placement, place), clock(clock), thread(std::move(loop)) {
     service.incarnation = options.incarnation;
     service.managed = options.managed;
@@ -141,7 +141,7 @@ struct Server::Worker {
   Time dropped;                  // when workers were sent away last
   uint64_t last_session = 0;
   std::map<uint64_t, std::unique_ptr<Session>> sessions;
-  wire::LoopThread thread;  // ends before what it uses
+  LoopThread thread;  // ends before what it uses
 };
 
 struct Server::PendingConnection {
@@ -169,9 +169,9 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
   } else {
     LOG_WARNING("no shared memory for clients, only TCP: {}", listener.status().message());
   }
-  std::vector<std::unique_ptr<wire::EventLoop>> loops;
+  std::vector<std::unique_ptr<EventLoop>> loops;
   for (size_t i = 0; i < options.lanes + 2; ++i) {
-    EDL_ASSIGN_OR_RETURN(auto loop, wire::EventLoop::Make());
+    EDL_ASSIGN_OR_RETURN(auto loop, EventLoop::Make(clock));
     loops.push_back(std::move(loop));
   }
   std::unique_ptr<Server> server(new Server(std::move(options), clock, tcp.port,
@@ -188,7 +188,7 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
 }
 
 Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
-               FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops)
+               FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops)
     : options_(std::move(options)),
       clock_(clock),
       port_(port),

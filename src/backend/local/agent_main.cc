@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,11 +19,11 @@
 
 #include "backend/local/agent_protocol.h"
 #include "backend/local/agent_server.h"
-#include "backend/local/event_loop.h"
 #include "backend/local/port_pool.h"
 #include "backend/local/process_tree.h"
 #include "backend/local/replica_process.h"
 #include "backend/local/supervisor.h"
+#include "base/event_loop.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -135,7 +135,7 @@ Status Agent::WatchSignals() {
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&watched, signal);
   signals_ = FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return Errno("making a signalfd");
-  return loop_->Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignals(); });
+  return loop_->Add(signals_.get(), POLLIN, [this] { OnSignals(); });
 }
 
 void Agent::OnSignals() {
