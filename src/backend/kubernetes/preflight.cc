@@ -61,11 +61,6 @@ constexpr std::array<Act, 16> kMaster = {{{"create", kube::kPods},
                                           {"create", kube::kLeases},
                                           {"update", kube::kLeases}}};
 
-bool HasClaims(const job::JobSpec& job) {
-  return std::any_of(job.volumes.begin(), job.volumes.end(),
-                     [](const job::Volume& volume) { return !volume.claim_name.empty(); });
-}
-
 const json& SpecOf(const PodGroup& group) { return FieldAt(group.pod.fields(), {"spec"}); }
 
 // "iris:1" is short for "docker.io/library/iris:1", and no tag for "latest".
@@ -111,7 +106,7 @@ Preflight::Preflight(kube::Client& client, const std::string& name_space,
     : client_(client),
       name_space_(name_space),
       job_secret_(job::MasterName(submission.job.job_name)),
-      has_claims_(HasClaims(submission.job)),
+      has_claims_(HasClaim(submission.job)),
       groups_(GroupPods(submission, name_space)),
       services_(
           {PodMaker(submission.job, submission.options, name_space).MasterService(std::nullopt)}),
