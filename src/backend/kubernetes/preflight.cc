@@ -14,6 +14,7 @@
 #include "backend/kubernetes/resource_list.h"
 #include "base/json.h"
 #include "base/retry.h"
+#include "image/image_name.h"
 #include "job/names.h"
 #include "job/role.h"
 #include "kube/resource.h"
@@ -63,19 +64,10 @@ constexpr std::array<Act, 16> kMaster = {{{"create", kube::kPods},
 
 const json& SpecOf(const PodGroup& group) { return FieldAt(group.pod.fields(), {"spec"}); }
 
-// "iris:1" is short for "docker.io/library/iris:1", and no tag for "latest".
-std::string FullImageName(std::string name) {
-  const size_t slash = name.find('/');
-  const std::string head = name.substr(0, slash);
-  const bool has_host = slash != std::string::npos &&
-                        (head.find_first_of(".:") != std::string::npos || head == "localhost");
-  if (slash == std::string::npos) {
-    name = "docker.io/library/" + name;
-  } else if (!has_host) {
-    name = "docker.io/" + name;
-  }
-  const bool has_tag = name.find_first_of(":@", name.rfind('/')) != std::string::npos;
-  return has_tag ? name : name + ":latest";
+// As nodes list their images. A name that is not one stays as it is.
+std::string FullImageName(const std::string& name) {
+  const Result<image::ImageName> parsed = image::ParseImageName(name);
+  return parsed.ok() ? parsed->Full() : name;
 }
 
 std::string CountOf(const PodGroup& group, int count) {
