@@ -24,9 +24,8 @@ TEST(Retry, DecidesByTheCodeAlone) {
   };
   EXPECT_EQ(CodesFor(IsConnectionLoss), with({Code::kDataLoss}));
   EXPECT_EQ(CodesFor(IsTransient), with({Code::kResourceExhausted, Code::kAborted}));
-  EXPECT_EQ(CodesFor(IsTransientOrDenied),
-            with({Code::kResourceExhausted, Code::kAborted, Code::kUnauthenticated,
-                  Code::kPermissionDenied}));
+  EXPECT_EQ(CodesFor(IsTransientOrDenied), with({Code::kResourceExhausted, Code::kAborted,
+                                                 Code::kUnauthenticated, Code::kPermissionDenied}));
   EXPECT_EQ(CodesFor(IsUnreachableOrReplaced),
             with({Code::kAborted, Code::kCancelled, Code::kFailedPrecondition}));
 }
