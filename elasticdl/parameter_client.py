@@ -343,8 +343,7 @@ class ParameterClient:
         if token is not None and token_file is not None:
             raise ValueError("token and token_file are both given")
         if token_file is not None:
-            with open(token_file, encoding="utf-8") as opened:
-                token = opened.read().rstrip("\n")
+            token = _native.read_secret_file(os.fspath(token_file))
         if isinstance(servers, str):
             servers = servers.split(",")
         self._native = _native.Client(
@@ -605,10 +604,7 @@ class ParameterClient:
 def _address(server: str) -> tuple[str, int]:
     if not isinstance(server, str):
         raise TypeError(f'a server is a {type(server).__name__}; it must be a string "host:port"')
-    host, colon, port = server.strip().rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f'server {server!r} is not "host:port"')
-    return host.strip("[]"), int(port)
+    return _native.parse_host_port(server.strip())
 
 
 def _mapping(given: Mapping[str, _T] | None, what: str, form: str) -> Mapping[str, _T]:

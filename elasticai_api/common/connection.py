@@ -53,7 +53,7 @@ class JoinAgain(Exception):
 _abandoned: List[Any] = []
 
 
-class Timeout:
+class Backoff:
     """Waits between attempts, ever longer, and says at most every ten seconds that it waits.
 
     Confined: one call has one.

@@ -72,11 +72,14 @@ def read_token(env: Optional[Mapping[str, str]] = None) -> Tuple[str, str]:
     if path:
         try:
             with open(path, encoding="ascii") as file:
-                return file.read().strip(), f"{PodEnv.TOKEN_FILE}={path}"
+                token = file.read().rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise MasterError(
                 f"cannot read the job's token from {PodEnv.TOKEN_FILE}={path}: {error}"
             ) from error
+        if not token:
+            raise MasterError(f"{PodEnv.TOKEN_FILE}={path} holds no token: the file is empty")
+        return token, f"{PodEnv.TOKEN_FILE}={path}"
     if env.get(PodEnv.TOKEN, ""):
         return env[PodEnv.TOKEN].strip(), PodEnv.TOKEN
     return "", f"neither {PodEnv.TOKEN_FILE} nor {PodEnv.TOKEN} is set"

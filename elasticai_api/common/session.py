@@ -8,7 +8,7 @@ import time
 from typing import Any, Iterable, List, Optional, Sequence, Set
 
 from elasticai_api.common import messages
-from elasticai_api.common.connection import Connection, JoinAgain, Timeout, Unreachable
+from elasticai_api.common.connection import Backoff, Connection, JoinAgain, Unreachable
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.identity import Identity
 from elasticai_api.common.shard import Answered, Report, Shard
@@ -73,7 +73,7 @@ class Session:
         """Calls until there is an answer. A field `incarnation=None` is filled in.
 
         MasterError: the master refused."""
-        timeout = Timeout(name, self._connection.closed)
+        backoff = Backoff(name, self._connection.closed)
         while True:
             joins = self._ensure_joined()
             if "incarnation" in fields:
@@ -85,9 +85,9 @@ class Session:
                     name, messages.method(name).request(**fields), timeout_s
                 )
             except Unreachable as error:
-                timeout.pause(error)
+                backoff.pause(error)
             except JoinAgain as error:
-                timeout.pause(error)
+                backoff.pause(error)
                 self._rejoin(joins)
 
     def tell(self, name: str, timeout_s: float, /, **fields: Any) -> None:
@@ -108,7 +108,7 @@ class Session:
         self._ensure_joined()
         reports = list(reports)
         call = self._begin(reports)
-        timeout = Timeout("ReportAndLease", self._connection.closed)
+        backoff = Backoff("ReportAndLease", self._connection.closed)
         counted: Set[int] = set()  # by an answer that asked to try the rest again
         try:
             while True:
@@ -122,12 +122,12 @@ class Session:
                     if response.answer != messages.Answer.RETRY:
                         return self._conclude(call, reports, response, counted)
                     counted |= self._accepted(call, response)
-                    timeout.pause("it asked to try again")
+                    backoff.pause("it asked to try again")
                     call = self._begin_again(call, reports)
                 except Unreachable as error:
-                    timeout.pause(error)
+                    backoff.pause(error)
                 except JoinAgain as error:
-                    timeout.pause(error)
+                    backoff.pause(error)
                     self._rejoin(joins)
                 if not self._is_current(call):
                     call = self._begin_again(call, reports)
@@ -277,7 +277,7 @@ class Session:
 
     def _rejoin(self, seen: int) -> None:
         """Returns once a Join sent after the first `seen` is answered: another thread's will do."""
-        timeout = Timeout("Join", self._connection.closed)
+        backoff = Backoff("Join", self._connection.closed)
         known = True
         while True:
             with self._join_lock:
@@ -290,7 +290,7 @@ class Session:
                     reason: object = error
                 except JoinAgain as error:
                     reason, known = error, False
-            timeout.pause(reason)
+            backoff.pause(reason)
 
     def _join(self, incarnation: int) -> None:
         with self._lock:
@@ -368,7 +368,7 @@ class Session:
 
     def _keep_watching(self) -> None:
         closed = self._connection.closed
-        timeout = Timeout("Watch", closed)
+        backoff = Backoff("Watch", closed)
         while not closed.is_set():
             joins = self._joins_sent
             join_again = False
@@ -377,7 +377,7 @@ class Session:
                     incarnation=self._incarnation, ledger=self._ledger
                 )
                 for membership in self._connection.stream("Watch", request, self._watching):
-                    timeout = Timeout("Watch", closed)
+                    backoff = Backoff("Watch", closed)
                     with self._membership_changed:
                         self._membership = membership
                         self._membership_changed.notify_all()
@@ -391,7 +391,7 @@ class Session:
                 if not closed.is_set():
                     logger.error("%s", error)
             try:
-                timeout.pause(reason)
+                backoff.pause(reason)
             except MasterError:
                 return
             # A master that knows this incarnation needs no Join, which would cross the answers

@@ -6,6 +6,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/host_port.h"
+#include "base/secret.h"
 #include "elasticdl/native/client.h"
 #include "elasticdl/native/status.h"
 
@@ -19,6 +21,17 @@ NB_MODULE(_native, module) {
   // A program may end with a client in a global.
   nb::set_leak_warnings(false);
   edl::native::DefineExceptions(module);
+  module.def(
+      "read_secret_file",
+      [](const std::string& path) { return edl::native::OrRaise(edl::ReadSecretFile(path)); },
+      nb::arg("path"));
+  module.def(
+      "parse_host_port",
+      [](const std::string& text) {
+        edl::HostPort parsed = edl::native::OrRaise(edl::ParseHostPort(text));
+        return std::pair(std::move(parsed.host), parsed.port);
+      },
+      nb::arg("text"));
 
   // The numbers of push outcomes, for elasticdl.Outcome.
   using Outcome = edl::ps_client::PushResult::Outcome;

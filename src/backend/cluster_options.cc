@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.h"
 #include "job/pairs.h"
 
 namespace edl::backend {
@@ -56,18 +57,6 @@ Status ReadPriorities(const FlagValues& flags, ClusterOptions& out) {
   return Ok();
 }
 
-std::vector<std::string> SplitList(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    if (const std::string_view piece = job::Trim(text.substr(0, comma)); !piece.empty()) {
-      out.emplace_back(piece);
-    }
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return out;
-}
-
 Status ReadNames(const FlagValues& flags, ClusterOptions& out) {
   out.pull_secrets = SplitList(flags.String("image_pull_secrets"));
   for (const std::string& secret : out.pull_secrets) {
@@ -93,7 +82,7 @@ Status ReadNames(const FlagValues& flags, ClusterOptions& out) {
 }  // namespace
 
 Result<std::vector<SecretVariable>> ParseSecretVariables(std::string_view text) {
-  EDL_ASSIGN_OR_RETURN(const std::vector<job::Pair> pairs, job::Trim(text).starts_with('{')
+  EDL_ASSIGN_OR_RETURN(const std::vector<job::Pair> pairs, Trim(text).starts_with('{')
                                                                ? job::ParseJsonPairs(text)
                                                                : job::ParsePairs(text));
   std::vector<SecretVariable> out;

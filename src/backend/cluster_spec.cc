@@ -6,6 +6,7 @@
 #include "backend/object_patch.h"
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "job/pairs.h"
 
 namespace edl::backend {
@@ -72,7 +73,7 @@ void Adapt(const json& spec, json& pod) {
 
 // Nothing is {}.
 Result<json> Decode(std::string_view text) {
-  text = job::Trim(text);
+  text = Trim(text);
   if (text.empty()) return json::object();
   std::string decoded;
   if (!text.starts_with('{')) {

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 
-#include "base/clock.h"
+#include "base/backoff.h"
 
 namespace edl::backend {
 
@@ -20,9 +19,9 @@ class RestartPolicy {
     if (lived >= kFullLife) short_lives_ = 0;
     if (++short_lives_ >= kMostShortLives) return std::nullopt;
     constexpr int kAtOnce = 3;
-    if (short_lives_ <= kAtOnce) return Duration::zero();
-    const int doublings = std::min(short_lives_ - kAtOnce - 1, 2);
-    return std::chrono::milliseconds(100 << doublings);
+    constexpr BackoffLimits kLimits{.first = std::chrono::milliseconds(100),
+                                    .longest = std::chrono::milliseconds(400)};
+    return kLimits.After(short_lives_ - kAtOnce);
   }
 
  private:

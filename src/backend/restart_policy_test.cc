@@ -19,6 +19,8 @@ TEST(RestartPolicy, WaitsLongerWhenItDiesAgainAndAgain) {
 
   EXPECT_EQ(policy.OnDeath(1s), Duration(100ms));
   EXPECT_EQ(policy.OnDeath(1s), Duration(200ms));
+  EXPECT_EQ(policy.OnDeath(1s), Duration(400ms));
+  EXPECT_EQ(policy.OnDeath(1s), Duration(400ms));
 }
 
 TEST(RestartPolicy, GivesUpAfterTenShortLives) {

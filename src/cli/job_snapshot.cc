@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "cli/job_master.h"
 #include "cli/last_log_message.h"
-#include "client/master_client.h"
 
 namespace edl::cli {
 namespace {
@@ -14,9 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 Result<job::JobView> AskMaster(const JobFolder& folder) {
-  EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
-  EDL_ASSIGN_OR_RETURN(std::string token, folder.ReadToken());
-  return client::MasterClient(address, std::move(token)).GetJob(3s);
+  EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
+  return master->GetJob(3s);
 }
 
 void AddFromLedger(Platform& platform, const JobFolder& folder, JobSnapshot& snapshot) {

@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/json.h"
+#include "base/secret.h"
+#include "base/text.h"
 #include "job/names.h"
 #include "job/pairs.h"
 
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 
 Result<std::string> ReadTrimmed(const fs::path& path) {
   EDL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  return std::string(job::Trim(text));
+  return std::string(Trim(text));
 }
 
 // Makes `path` and what is missing above it, each for this user alone.
@@ -83,7 +85,7 @@ Result<JobFolder::End> JobFolder::ReadEnd() const {
   return End{code->get<int>(), reason->get<std::string>()};
 }
 
-Result<std::string> JobFolder::ReadToken() const { return ReadTrimmed(path_ / "token"); }
+Result<std::string> JobFolder::ReadToken() const { return ReadSecretFile(path_ / "token"); }
 Result<std::string> JobFolder::ReadAddress() const { return ReadTrimmed(path_ / "master.addr"); }
 
 std::vector<std::string> JobFolder::LogNames() const {

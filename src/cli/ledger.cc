@@ -1,8 +1,8 @@
 #include <chrono>
 
+#include "cli/job_master.h"
 #include "cli/job_store.h"
 #include "cli/verbs.h"
-#include "client/master_client.h"
 
 namespace edl::cli {
 namespace {
@@ -12,9 +12,8 @@ using namespace std::chrono_literals;
 Result<std::string> Ledger(Platform& platform, const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
   if (!running) return platform.local.read_ledger(folder.ledger());
-  EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
-  EDL_ASSIGN_OR_RETURN(std::string token, folder.ReadToken());
-  Result<std::string> ledger = client::MasterClient(address, std::move(token)).GetLedger(30s);
+  EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
+  Result<std::string> ledger = master->GetLedger(30s);
   if (ledger.ok()) return ledger;
   // The job may have ended between the question and the call.
   EDL_ASSIGN_OR_RETURN(const bool still, platform.local.is_running(folder.path()));

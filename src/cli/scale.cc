@@ -3,8 +3,8 @@
 #include "cli/answer.h"
 #include "cli/format.h"
 #include "cli/job_location.h"
+#include "cli/job_master.h"
 #include "cli/verbs.h"
-#include "client/master_client.h"
 
 namespace edl::cli {
 namespace {
@@ -14,10 +14,8 @@ using namespace std::chrono_literals;
 Status Scale(Platform& platform, const JobFolder& folder, int num_workers) {
   EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
   if (!running) return FailedPrecondition("job {} does not run", folder.name());
-  EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
-  EDL_ASSIGN_OR_RETURN(std::string token, folder.ReadToken());
-  return client::MasterClient(address, std::move(token))
-      .Scale(num_workers, 10s)
+  EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
+  return master->Scale(num_workers, 10s)
       .Within(fmt::format("job {} was not scaled", folder.name()));
 }
 

@@ -5,8 +5,8 @@
 #include "cli/answer.h"
 #include "cli/format.h"
 #include "cli/job_location.h"
+#include "cli/job_master.h"
 #include "cli/verbs.h"
-#include "client/master_client.h"
 #include "job/names.h"
 
 namespace edl::cli {
@@ -22,11 +22,9 @@ constexpr Duration kAgentTimeout = 1s;
 constexpr int kPollMillis = 20;
 constexpr int kClusterPollMillis = 300;
 
-Status AskMaster(const JobFolder& folder) {
-  EDL_ASSIGN_OR_RETURN(const std::string address, folder.ReadAddress());
-  EDL_ASSIGN_OR_RETURN(std::string token, folder.ReadToken());
-  return client::MasterClient(address, std::move(token))
-      .Stop("stopped by the user (elasticdl stop)", kAskDeadline);
+Status AskMasterToStop(const JobFolder& folder) {
+  EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
+  return master->Stop("stopped by the user (elasticdl stop)", kAskDeadline);
 }
 
 // An agent that is stopped can neither end the job nor answer. FailedPrecondition says what to do.
@@ -64,7 +62,7 @@ Status ShutDown(Platform& platform, const JobFolder& folder) {
 
 Status Stop(Platform& platform, const JobFolder& folder) {
   // A master that does not answer is ended with all the rest by the agent.
-  if (!AskMaster(folder).ok()) EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
+  if (!AskMasterToStop(folder).ok()) EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
   EDL_ASSIGN_OR_RETURN(const bool ended, HasEnded(platform, folder, kTimeout));
   if (ended) return Ok();
   platform.err << fmt::format("elasticdl: job {} still runs after {}: ending its processes\n",

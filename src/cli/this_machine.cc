@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/run_program.h"
 #include "cli/command_check.h"
 #include "cli/job_store.h"
 #include "cli/machine_capacity.h"
+#include "cli/zoo_program.h"
 
 namespace edl::cli {
 namespace {
@@ -19,19 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using backend::Finding;
 using Verdict = Finding::Verdict;
-
-// Where a shell would find a program.
-std::optional<fs::path> FindProgram(const Platform& platform, const std::string& name) {
-  const char* variable = platform.variable("PATH");
-  std::string_view folders = variable == nullptr ? "" : variable;
-  while (!folders.empty()) {
-    const size_t end = std::min(folders.find(':'), folders.size());
-    const fs::path program = fs::path(folders.substr(0, end)) / name;
-    if (end > 0 && access(program.c_str(), X_OK) == 0) return program;
-    folders.remove_prefix(std::min(end + 1, folders.size()));
-  }
-  return std::nullopt;
-}
 
 Finding CheckHome(const Platform& platform) {
   Finding finding{.what = "folder of jobs", .detail = platform.home.string() + " can be written"};
@@ -55,7 +44,7 @@ Finding CheckShell() {
 }
 
 Finding CheckPython(const Platform& platform) {
-  if (const std::optional<fs::path> python = FindProgram(platform, "python3")) {
+  if (const std::optional<fs::path> python = FindProgram("python3", Variable(platform, "PATH"))) {
     return {.what = "python3", .detail = python->string()};
   }
   return {.verdict = Verdict::kCannotTell,

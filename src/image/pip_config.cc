@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
+
 namespace edl::image {
 namespace {
 
@@ -11,15 +13,9 @@ constexpr std::array<std::string_view, 8> kHandedOn = {
     "index-url", "extra-index-url", "trusted-host", "proxy",
     "timeout",   "default-timeout", "retries",      "no-index"};
 
-std::string_view Trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // pip takes extra_index_url for extra-index-url.
 std::string NameOf(std::string_view text) {
-  std::string name(Trimmed(text));
+  std::string name(Trim(text));
   for (char& c : name) {
     if (c == '_') c = '-';
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -43,7 +39,7 @@ PipSettings ReadPipConfig(std::string_view text) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    const std::string_view content = Trimmed(line);
+    const std::string_view content = Trim(line);
     if (content.empty() || content.front() == '#' || content.front() == ';') continue;
     if (line.front() == ' ' || line.front() == '\t') {
       if (last != nullptr) *last += (last->empty() ? "" : " ") + std::string(content);
@@ -57,7 +53,7 @@ PipSettings ReadPipConfig(std::string_view text) {
     const size_t mark = content.find_first_of("=:");
     if (!counts || mark == std::string_view::npos) continue;
     last = &settings[NameOf(content.substr(0, mark))];
-    *last = Trimmed(content.substr(mark + 1));
+    *last = Trim(content.substr(mark + 1));
   }
   return settings;
 }

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "base/text.h"
 #include "job/pairs.h"
 
 namespace edl::job {

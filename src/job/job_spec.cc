@@ -5,6 +5,7 @@
 #include <charconv>
 #include <regex>
 
+#include "base/text.h"
 #include "job/envs.h"
 #include "job/names.h"
 #include "job/pairs.h"

@@ -3,11 +3,10 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace edl::job {
 namespace {
-
-constexpr std::string_view kSpace = " \t\r\n\v\f";
 
 Status CheckDuplicates(const std::vector<Pair>& pairs) {
   std::set<std::string_view> seen;
@@ -25,23 +24,13 @@ std::string At(size_t position) {
   return position == 0 ? "" : fmt::format(" at character {}", position);
 }
 
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return text.substr(text.size());
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
 Result<std::vector<Pair>> ParsePairs(std::string_view text, size_t first) {
   std::vector<Pair> pairs;
   if (Trim(text).empty()) return pairs;
   const auto position = [&](std::string_view part) {
     return first + static_cast<size_t>(part.data() - text.data());
   };
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    const std::string_view piece = text.substr(begin, comma - begin);
-    begin = comma + 1;
+  for (const std::string_view piece : Split(text, ',')) {
     const size_t equals = piece.find('=');
     if (equals == std::string_view::npos) {
       return InvalidArgument("'{}'{} is not of the form key=value", Trim(piece),

@@ -27,6 +27,4 @@ Result<std::vector<Pair>> ParseJsonPairs(std::string_view text);
 // " at character 7", or nothing for 0.
 std::string At(size_t position);
 
-std::string_view Trim(std::string_view text);
-
 }  // namespace edl::job

@@ -1,50 +1,14 @@
 #include "job/resources.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
+#include "base/quantity.h"
+#include "base/text.h"
 #include "job/pairs.h"
 
 namespace edl::job {
 namespace {
-
-struct Unit {
-  std::string_view name;
-  int64_t bytes;
-};
-constexpr int64_t kK = 1000;
-constexpr int64_t kKi = 1024;
-constexpr std::array<Unit, 12> kUnits = {{{"K", kK},
-                                          {"M", kK* kK},
-                                          {"G", kK* kK* kK},
-                                          {"T", kK* kK* kK* kK},
-                                          {"P", kK* kK* kK* kK* kK},
-                                          {"E", kK* kK* kK* kK* kK* kK},
-                                          {"Ki", kKi},
-                                          {"Mi", kKi* kKi},
-                                          {"Gi", kKi* kKi* kKi},
-                                          {"Ti", kKi* kKi* kKi* kKi},
-                                          {"Pi", kKi* kKi* kKi* kKi* kKi},
-                                          {"Ei", kKi* kKi* kKi* kKi* kKi* kKi}}};
-
-// The digits in front, and what follows. Nothing for a leading 0 or no digit.
-struct Counted {
-  int64_t number = 0;
-  std::string_view unit;
-};
-Result<Counted> SplitNumber(std::string_view text) {
-  Counted out;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, out.number);
-  if (error == std::errc::result_out_of_range) return InvalidArgument("'{}' is too large", text);
-  if (error != std::errc() || text.front() == '0' || out.number <= 0) {
-    return InvalidArgument("'{}' is not a positive whole number with a unit", text);
-  }
-  out.unit = text.substr(static_cast<size_t>(stop - text.data()));
-  return out;
-}
 
 Result<double> ParseCpu(std::string_view text) {
   double cores = 0;
@@ -91,19 +55,6 @@ Status Add(Resources& out, const Pair& pair) {
 }
 
 }  // namespace
-
-Result<int64_t> ParseByteCount(std::string_view text) {
-  if (text.empty()) return InvalidArgument("there is no number");
-  EDL_ASSIGN_OR_RETURN(const Counted counted, SplitNumber(text));
-  for (const Unit& unit : kUnits) {
-    if (unit.name != counted.unit) continue;
-    if (counted.number > std::numeric_limits<int64_t>::max() / unit.bytes) {
-      return InvalidArgument("'{}' is too large", text);
-    }
-    return counted.number * unit.bytes;
-  }
-  return InvalidArgument("'{}' has no unit of K, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei", text);
-}
 
 Result<Resources> ParseResources(std::string_view text) {
   const bool is_json = Trim(text).starts_with("{");

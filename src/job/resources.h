@@ -20,7 +20,4 @@ struct Resources {
 // Reads "key=amount,..." or a JSON object. Errors point at the spot.
 Result<Resources> ParseResources(std::string_view text);
 
-// Reads a Kubernetes quantity of bytes: 4096Mi, 2G.
-Result<int64_t> ParseByteCount(std::string_view text);
-
 }  // namespace edl::job

@@ -78,6 +78,11 @@ Status StatusOfObject(const std::string& text) {
   return Make(expired ? 410 : said.code, said);
 }
 
+bool IsMissingRole(const Status& status) {
+  return status.code() == Code::kPermissionDenied &&
+         status.message().find(" cannot ") != std::string::npos;
+}
+
 std::optional<std::chrono::seconds> RetryAfter(const Response& response) {
   int64_t seconds = 0;
   const std::string& text = response.retry_after;

@@ -25,6 +25,11 @@ Status StatusOf(const Response& response);
 // The same for a Status object, as a watch has it in an ERROR event.
 Status StatusOfObject(const std::string& json);
 
+// Whether the account lacks a role for the call. The server answers 403 for that and for what its
+// admission controllers reject, which is about the object and does not change; only the words
+// ("User x cannot create resource ...") tell them apart.
+bool IsMissingRole(const Status& status);
+
 // How long the server asks to wait, by its Retry-After or its Status; nullopt: it does not say.
 std::optional<std::chrono::seconds> RetryAfter(const Response& response);
 

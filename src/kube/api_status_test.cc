@@ -33,6 +33,12 @@ TEST(ApiStatus, IsOurCodeForEachRefusal) {
   EXPECT_TRUE(StatusOf({.status = 202}).ok());
 }
 
+TEST(ApiStatus, TellsAMissingRoleFromARejectedObject) {
+  EXPECT_TRUE(IsMissingRole(PermissionDenied("User \"u\" cannot get resource \"pods\"")));
+  EXPECT_FALSE(IsMissingRole(PermissionDenied("no PriorityClass with name x was found")));
+  EXPECT_FALSE(IsMissingRole(NotFound("User \"u\" cannot be found")));
+}
+
 TEST(ApiStatus, DoesWithoutABodyThatIsNoStatus) {
   EXPECT_EQ(StatusOf({.status = 502, .body = "<html>bad gateway"}),
             Status(Code::kUnavailable, "the API server answered 502"));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "kube/api_path.h"
@@ -15,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Duration kFirstRetry = std::chrono::milliseconds(100);
-constexpr Duration kLongestRetry = std::chrono::seconds(5);
+constexpr BackoffLimits kRetry{.first = std::chrono::milliseconds(100),
+                               .longest = std::chrono::seconds(5)};
 // A server may ask for any wait; a caller would rather know.
 constexpr Duration kLongestAskedRetry = std::chrono::seconds(30);
 constexpr int kMostListRestarts = 3;
@@ -78,8 +79,7 @@ std::string WayOut(const Status& status, const Config& config, const std::string
       return fmt::format(" (the server does not accept the credentials of {}; log in again)",
                          config.source);
     case Code::kPermissionDenied:
-      // Authorization and admission both answer 403. This message is from authorization.
-      if (status.message().find(" cannot ") == std::string::npos) return "";
+      if (!IsMissingRole(status)) return "";
       return fmt::format(" (ask for a role that allows it; `kubectl auth can-i {}` tells)", can_i);
     case Code::kUnavailable:
     case Code::kDeadlineExceeded:
@@ -123,9 +123,7 @@ void Client::LogWarnings(const std::vector<std::string>& warnings) {
 
 std::optional<Duration> Client::RetryIn(const Call& call, const Result<Response>& answer,
                                         int tries) const {
-  const Duration longest =
-      std::min<Duration>(kFirstRetry * (1 << std::min(tries, 10)), kLongestRetry);
-  const auto growing = std::chrono::duration_cast<Duration>(longest * (0.5 + timing_.chance() / 2));
+  const Duration growing = WithJitter(kRetry.After(tries + 1), timing_.chance());
   if (!answer.ok()) {
     const bool broke = answer.status().code() == Code::kUnavailable;
     return broke && !call.request.once ? std::optional(growing) : std::nullopt;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "kube/text.h"
 
 namespace edl::kube {
@@ -147,7 +148,7 @@ Result<Config> FromPod(const ConfigSources& sources) {
   EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(sources.service_account / "ca.crt"));
   out.ca_source = (sources.service_account / "ca.crt").string();
   if (const auto name = ReadFile(sources.service_account / "namespace"); name.ok()) {
-    if (const auto trimmed = Trimmed(*name); !trimmed.empty()) out.name_space = trimmed;
+    if (const auto trimmed = Trim(*name); !trimmed.empty()) out.name_space = trimmed;
   }
   return out;
 }

@@ -4,6 +4,8 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "base/retry.h"
+#include "base/text.h"
 #include "kube/exec_plugin.h"
 #include "kube/text.h"
 
@@ -48,7 +50,7 @@ Status Connection::Renew() {
     // It may be in the middle of being replaced; the old one is good for a while.
     if (!read.ok() && identity_.transport != nullptr) return Ok();
     if (!read.ok()) return FailedPrecondition("{}", read.status().message());
-    token = Trimmed(*read);
+    token = Trim(*read);
   }
   std::vector<std::string> headers;
   if (!token.empty()) {
@@ -102,8 +104,7 @@ Result<Response> Connection::Stream(Request request, const Transport::OnData& on
     EDL_ASSIGN_OR_RETURN(identity, Current(identity.number));
     response = call();
   }
-  const Code code = response.status().code();
-  if (code == Code::kUnavailable || code == Code::kDeadlineExceeded) Leave(identity);
+  if (IsUnreachable(response.status())) Leave(identity);
   return response;
 }
 

@@ -12,7 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Reads the fields of one map, and keeps the first thing that is wrong with them. Fields that it
-// is not asked for are no concern: kubeconfigs carry those of many programs.
+// is not asked for are no concern: kubeconfigs carry those of many programs. It is not JsonFields:
+// a kubeconfig is YAML, whose scalars have no type, and errors name the line.
 class Fields {
  public:
   Fields(const YAML::Node& node, fs::path folder, std::string where)

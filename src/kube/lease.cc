@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/retry.h"
 #include "kube/text.h"
 
 namespace edl::kube {
@@ -17,12 +18,9 @@ std::string HolderOf(const Object& lease) {
   return TextIn(FieldAt(lease.fields(), {"spec"}), "holderIdentity");
 }
 
-// Whether the same call may succeed later.
-bool Passes(Code code) {
-  return code == Code::kUnavailable || code == Code::kDeadlineExceeded ||
-         code == Code::kResourceExhausted || code == Code::kAborted || code == Code::kDataLoss ||
-         // A role or a credential that is missing for now.
-         code == Code::kPermissionDenied || code == Code::kUnauthenticated;
+// Whether the same call may succeed later. An answer that was cut off counts as well.
+bool MaySucceedLater(const Status& status) {
+  return IsTransientOrDenied(status) || IsConnectionLoss(status);
 }
 
 json& SpecOf(Object& lease) {
@@ -125,7 +123,7 @@ Status LeaseHolder::Acquire(const std::stop_token& stop, const OnWaiting& on_wai
   Status last = Ok();
   while (true) {
     const auto outcome = Try(stop);
-    if (!outcome.ok() && !Passes(outcome.status().code())) return outcome.status();
+    if (!outcome.ok() && !MaySucceedLater(outcome.status())) return outcome.status();
     if (outcome.ok() && outcome->ours) {
       transitions_ = outcome->transitions;
       return Ok();

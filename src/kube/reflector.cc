@@ -13,7 +13,7 @@ Reflector::Reflector(Connection& connection, Scope scope, const Timing& timing, 
       listener_(std::move(listener)),
       options_(options),
       client_(connection, timing, {.tries = 1}),
-      backoff_(options.backoff, timing) {}
+      backoff_(options.backoff, timing.clock, timing.chance) {}
 
 void Reflector::Run(const std::stop_token& stop) {
   Next next = Next::kList;

@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <string>
 
-#include "kube/backoff.h"
+#include "base/backoff.h"
 #include "kube/client.h"
 #include "kube/timing.h"
 
@@ -40,7 +40,7 @@ class Reflector {
   struct Options {
     std::chrono::seconds shortest_watch_timeout{300};  // up to twice as much, by chance
     std::chrono::milliseconds silence{90'000};
-    Backoff::Limits backoff{std::chrono::milliseconds(800), std::chrono::seconds(30)};
+    BackoffLimits backoff{std::chrono::milliseconds(800), std::chrono::seconds(30)};
     // A watch that ends sooner and has brought nothing has failed.
     std::chrono::milliseconds short_watch{1'000};
   };

@@ -9,7 +9,6 @@
 namespace edl::kube {
 namespace {
 
-bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::tm Parts(WallTime time) {
@@ -45,12 +44,6 @@ std::optional<Duration> ParseOffset(std::string_view text) {
 }
 
 }  // namespace
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
-  while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::string UrlEncoded(std::string_view text) {
   std::string out;

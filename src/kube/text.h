@@ -8,9 +8,6 @@
 
 namespace edl::kube {
 
-// Without the white space at both ends.
-std::string_view Trimmed(std::string_view text);
-
 // As a part of a path or of a query: all but letters, digits and "-._~" becomes %XX.
 std::string UrlEncoded(std::string_view text);
 

@@ -8,11 +8,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::seconds;
 
-TEST(Text, TrimsBothEnds) {
-  EXPECT_EQ(Trimmed(" \t a b\r\n"), "a b");
-  EXPECT_EQ(Trimmed(" \n"), "");
-}
-
 TEST(Text, EncodesWhatAUrlCannotHold) {
   EXPECT_EQ(UrlEncoded("a=b,c in (d, e)"), "a%3Db%2Cc%20in%20%28d%2C%20e%29");
   EXPECT_EQ(UrlEncoded("plain-._~9"), "plain-._~9");

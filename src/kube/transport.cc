@@ -10,6 +10,7 @@
 #include <curl/curl.h>
 
 #include "base/mutex.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "kube/text.h"
 
@@ -113,7 +114,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   const size_t colon = line.find(':');
   if (colon != std::string_view::npos) {
     const std::string name = Lower(line.substr(0, colon));
-    const std::string value(Trimmed(line.substr(colon + 1)));
+    const std::string value(Trim(line.substr(colon + 1)));
     if (name == "retry-after") transfer->response.retry_after = value;
     if (name == "warning") transfer->response.warnings.push_back(value);
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/json_fields.h"
 
 namespace edl::ps {
 namespace {
@@ -24,81 +25,9 @@ constexpr size_t kLongestName = 1000;
 // As tf.keras 2.15 has it for AdamW alone.
 constexpr float kAdamWDecay = 0.004F;
 
-// Takes the fields of a JSON object, and in the end says which of them nobody took. The first
-// failure is kept. Confined.
-class Fields {
- public:
-  Fields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) Fail(InvalidArgument("{} is no object", where_));
-  }
-
-  // Leaves `value` as it is where the field is missing.
-  void Take(const char* name, std::string& value) {
-    if (const json* given = Find(name)) {
-      if (!given->is_string()) return Fail(Wrong(name, *given, "a text"));
-      value = given->get<std::string>();
-    }
-  }
-  void Take(const char* name, bool& value) {
-    if (const json* given = Find(name)) {
-      if (!given->is_boolean()) return Fail(Wrong(name, *given, "true or false"));
-      value = given->get<bool>();
-    }
-  }
-  template <typename Real>
-  requires std::is_floating_point_v<Real>
-  void Take(const char* name, Real& value) {
-    if (const json* given = Find(name)) {
-      if (!given->is_number()) return Fail(Wrong(name, *given, "a number"));
-      value = given->get<Real>();
-      if (!std::isfinite(value)) Fail(Wrong(name, *given, "a number that a float can hold"));
-    }
-  }
-  void Take(const char* name, uint64_t& value, uint64_t least, uint64_t most) {
-    if (const json* given = Find(name)) {
-      const bool is_count = given->is_number_unsigned();
-      if (!is_count || given->get<uint64_t>() < least || given->get<uint64_t>() > most) {
-        return Fail(Wrong(name, *given, fmt::format("a whole number in {}..{}", least, most)));
-      }
-      value = given->get<uint64_t>();
-    }
-  }
-  // Null where it is missing.
-  const json* Find(const char* name) {
-    known_.insert(name);
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(name);
-    return found == object_.end() ? nullptr : &*found;
-  }
-  void Fail(Status failure) {
-    if (status_.ok()) status_ = std::move(failure);
-  }
-  // What went wrong first, a field that nobody took included.
-  Status Done() {
-    if (!status_.ok()) return status_;
-    for (const auto& [name, value] : object_.items()) {
-      if (known_.contains(name)) continue;
-      return InvalidArgument("{} has no '{}'; it may have {}", where_, name.substr(0, 100),
-                             fmt::join(known_, ", "));
-    }
-    return Ok();
-  }
-  const std::string& where() const { return where_; }
-
- private:
-  Status Wrong(const char* name, const json& given, std::string_view wanted) const {
-    return InvalidArgument("{}: {}={} must be {}", where_, name, Excerpt(given), wanted);
-  }
-
-  const json& object_;
-  const std::string where_;
-  std::set<std::string> known_;
-  Status status_;
-};
-
 Result<OptimizerOptions> ReadOptimizer(const json& given, const std::string& where) {
   OptimizerOptions options;
-  Fields fields(given, where);
+  JsonFields fields(given, where);
   fields.Take("name", options.name);
   fields.Take("momentum", options.momentum);
   fields.Take("nesterov", options.nesterov);
@@ -164,7 +93,7 @@ Result<Initializer> ReadInitializer(const json& given, const std::string& where)
   uint64_t fan_in = 1;
   uint64_t fan_out = 1;
   constexpr uint64_t kMostFan = uint64_t{1} << 53;
-  Fields fields(given, where);
+  JsonFields fields(given, where);
   fields.Take("name", name);
   name = name.substr(0, kLongestName);
   Initializer made;
@@ -204,7 +133,7 @@ Result<Initializer> ReadInitializer(const json& given, const std::string& where)
 Result<TableSpec> ReadTable(const json& given, const std::string& where, uint64_t seed) {
   TableSpec table;
   uint64_t dim = 0;
-  Fields fields(given, where);
+  JsonFields fields(given, where);
   fields.Take("name", table.name);
   fields.Take("dim", dim, 1, kMostDim);
   table.seed = SeedOf(seed, table.name);
@@ -231,7 +160,7 @@ Result<TableSpec> ReadTable(const json& given, const std::string& where, uint64_
 Result<TensorSpec> ReadTensor(const json& given, const std::string& where) {
   TensorSpec tensor;
   uint64_t size = 0;
-  Fields fields(given, where);
+  JsonFields fields(given, where);
   fields.Take("name", tensor.name);
   fields.Take("size", size, 1, kMostValues);
   const json* const optimizer = fields.Find("optimizer");
@@ -249,7 +178,7 @@ Result<TensorSpec> ReadTensor(const json& given, const std::string& where) {
 
 // Reads the list of that name; `read` reads one of it.
 template <typename Spec, typename Read>
-Status ReadList(Fields& fields, const char* name, std::vector<Spec>& specs, const Read& read) {
+Status ReadList(JsonFields& fields, const char* name, std::vector<Spec>& specs, const Read& read) {
   const json* const list = fields.Find(name);
   if (list == nullptr) return Ok();
   if (!list->is_array()) return InvalidArgument("{} is no list", name);
@@ -273,7 +202,7 @@ Result<Consistency> ReadConsistency(const json& given) {
   uint64_t gradients = 0;
   uint64_t tolerance = 0;
   Consistency consistency;
-  Fields fields(given, "consistency");
+  JsonFields fields(given, "consistency");
   fields.Take("gradients", gradients, 0, kMost);
   fields.Take("tolerance", tolerance, 0, kMost);
   fields.Take("modulate", consistency.modulate);
@@ -296,7 +225,7 @@ Result<Declaration> ParseDeclaration(std::string_view text) {
   EDL_ASSIGN_OR_RETURN(const json parsed, Parse(text, "the declaration"));
   Declaration declaration;
   uint64_t seed = kDefaultSeed;
-  Fields fields(parsed, "the declaration");
+  JsonFields fields(parsed, "the declaration");
   fields.Take("seed", seed, 0, UINT64_MAX);
   EDL_RETURN_IF_ERROR(ReadList(
       fields, "tables", declaration.tables,

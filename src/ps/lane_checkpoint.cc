@@ -21,12 +21,6 @@ constexpr int kFormat = 1;
 constexpr int kMostGivenUp = 200;
 static_assert(kMostGivenUp < std::numeric_limits<SaveNumber>::max() - 1);
 
-wire::Buffer BufferOf(std::string_view text) {
-  wire::Buffer buffer(text.size());
-  std::memcpy(buffer.data(), text.data(), text.size());
-  return buffer;
-}
-
 std::string_view TextOf(const wire::Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
 }
@@ -48,7 +42,7 @@ checkpoint::Chunk MarksChunk(const Watermarks& marks) {
   }
   return {.kind = checkpoint::ChunkKind::kMarks,
           .records = entries.size(),
-          .content = BufferOf(std::move(writer).text())};
+          .content = wire::BufferOf(std::move(writer).text())};
 }
 
 }  // namespace
@@ -107,7 +101,7 @@ void Lane::BeginSave(GiveChunk give, RecordCollector::Reuse reuse) {
                      {"first_bucket", first_},
                      {"end_bucket", end_},
                      {"parameters", ReadJson(ToText(declaration))}};
-  saving_->give({.kind = checkpoint::ChunkKind::kHead, .content = BufferOf(Dump(head))});
+  saving_->give({.kind = checkpoint::ChunkKind::kHead, .content = wire::BufferOf(Dump(head))});
   saving_->give(MarksChunk(watermarks_));
   wire::Buffer steps((end_ - first_) * sizeof(uint64_t));
   std::memcpy(steps.data(), &steps_[first_], steps.size());

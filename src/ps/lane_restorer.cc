@@ -50,7 +50,7 @@ struct LaneRestorer::Run {
   }
 };
 
-LaneRestorer::LaneRestorer(wire::EventLoop& lane_loop, checkpoint::CheckpointFiles files,
+LaneRestorer::LaneRestorer(EventLoop& lane_loop, checkpoint::CheckpointFiles files,
                            std::atomic<uint64_t>* restored_bytes)
     : loop_(lane_loop), files_(std::move(files)), restored_bytes_(restored_bytes) {}
 

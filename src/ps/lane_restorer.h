@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/event_loop.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint_files.h"
 #include "ps/lane.h"
-#include "wire/event_loop.h"
 
 namespace edl::ps {
 
@@ -22,7 +22,7 @@ namespace edl::ps {
 class LaneRestorer {
  public:
   // All outlive it. `restored_bytes`, if any, is raised by what was read.
-  LaneRestorer(wire::EventLoop& lane_loop, checkpoint::CheckpointFiles files,
+  LaneRestorer(EventLoop& lane_loop, checkpoint::CheckpointFiles files,
                std::atomic<uint64_t>* restored_bytes = nullptr);
   // Gives up what is under way and waits for the threads that read.
   ~LaneRestorer();
@@ -47,7 +47,7 @@ class LaneRestorer {
   void End(const Status& status);
   void JoinFinished();
 
-  wire::EventLoop& loop_;
+  EventLoop& loop_;
   const checkpoint::CheckpointFiles files_;
   std::atomic<uint64_t>* const restored_bytes_;
   std::shared_ptr<Run> run_;  // null: none is under way

@@ -13,12 +13,6 @@ namespace {
 // Rows of a round go into chunks of about so many bytes.
 constexpr size_t kRoundChunkBytes = size_t{16} << 20;
 
-wire::Buffer BufferOf(std::string_view text) {
-  wire::Buffer buffer(text.size());
-  std::memcpy(buffer.data(), text.data(), text.size());
-  return buffer;
-}
-
 // Fills a buffer of known size. Confined.
 class BufferWriter {
  public:
@@ -105,7 +99,7 @@ void Lane::SaveRound() {
   }
   saving_->give({.kind = checkpoint::ChunkKind::kRound,
                  .records = end_ - first_,
-                 .content = BufferOf(std::move(counts).text())});
+                 .content = wire::BufferOf(std::move(counts).text())});
   for (uint32_t index = 0; index < saving_->tables.size(); ++index) {
     const auto found = round_.rows().find(saving_->tables[index]);
     if (found == round_.rows().end() || found->second.ids.empty()) continue;

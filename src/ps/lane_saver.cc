@@ -45,8 +45,8 @@ struct LaneSaver::Disk {
   }
 };
 
-LaneSaver::LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop,
-                     const Clock& clock, size_t buffer_bytes, std::function<void()> on_room,
+LaneSaver::LaneSaver(Lane& lane, EventLoop& lane_loop, EventLoop& disk_loop, const Clock& clock,
+                     size_t buffer_bytes, std::function<void()> on_room,
                      std::atomic<uint64_t>* saved_bytes, checkpoint::CheckpointFiles files)
     : files_(std::move(files)),
       lane_(lane),

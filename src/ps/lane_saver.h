@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/event_loop.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint_files.h"
 #include "ps/lane.h"
-#include "wire/event_loop.h"
 
 namespace edl::ps {
 
@@ -29,7 +29,7 @@ class LaneSaver {
  public:
   // All outlive it. `on_room` is called when pushes need not wait any more. `saved_bytes`, if any,
   // is raised by what was written.
-  LaneSaver(Lane& lane, wire::EventLoop& lane_loop, wire::EventLoop& disk_loop, const Clock& clock,
+  LaneSaver(Lane& lane, EventLoop& lane_loop, EventLoop& disk_loop, const Clock& clock,
             size_t buffer_bytes, std::function<void()> on_room,
             std::atomic<uint64_t>* saved_bytes = nullptr,
             checkpoint::CheckpointFiles files = checkpoint::CheckpointFiles::Anywhere());
@@ -64,8 +64,8 @@ class LaneSaver {
 
   const checkpoint::CheckpointFiles files_;
   Lane& lane_;
-  wire::EventLoop& lane_loop_;
-  wire::EventLoop& disk_loop_;
+  EventLoop& lane_loop_;
+  EventLoop& disk_loop_;
   const Clock& clock_;
   const size_t buffer_bytes_;
   const std::function<void()> on_room_;

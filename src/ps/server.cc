@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "base/log.h"
+#include "base/secret.h"
 #include "wire/placement.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
@@ -24,16 +25,6 @@ constexpr size_t kMostOfCaller = 100;
 // A pending connection is read no further than a Hello may be long.
 constexpr wire::FrameLimits kHelloLimits{.body_bytes = 64 << 10, .meta_bytes = 64 << 10};
 
-// Compares without telling by the time it takes how much of it was right.
-bool IsSame(std::string_view given, std::string_view wanted) {
-  if (given.size() != wanted.size()) return false;
-  unsigned char differs = 0;
-  for (size_t i = 0; i < given.size(); ++i) {
-    differs |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(wanted[i]);
-  }
-  return differs == 0;
-}
-
 // What a caller says of itself, for a message: short, on one line.
 std::string Printable(std::string_view caller) {
   std::string shown(caller.substr(0, kMostOfCaller));
@@ -51,8 +42,8 @@ checkpoint::CheckpointFiles FilesOf(const ServerOptions& options) {
 }  // namespace
 
 struct Server::Worker {
-  Worker(const wire::Placement& placement, size_t place, std::unique_ptr<wire::EventLoop> loop,
-         wire::EventLoop& disk, const Clock& clock, const ServerOptions& options)
+  Worker(const wire::Placement& placement, size_t place, std::unique_ptr<EventLoop> loop,
+         EventLoop& disk, const Clock& clock, const ServerOptions& options)
       : lane(placement, place), clock(clock), thread(std::move(loop)) {
     service.incarnation = options.incarnation;
     service.managed = options.managed;
@@ -150,7 +141,7 @@ struct Server::Worker {
   Time dropped;                  // when workers were sent away last
   uint64_t last_session = 0;
   std::map<uint64_t, std::unique_ptr<Session>> sessions;
-  wire::LoopThread thread;  // ends before what it uses
+  LoopThread thread;  // ends before what it uses
 };
 
 struct Server::PendingConnection {
@@ -178,9 +169,9 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
   } else {
     LOG_WARNING("no shared memory for clients, only TCP: {}", listener.status().message());
   }
-  std::vector<std::unique_ptr<wire::EventLoop>> loops;
+  std::vector<std::unique_ptr<EventLoop>> loops;
   for (size_t i = 0; i < options.lanes + 2; ++i) {
-    EDL_ASSIGN_OR_RETURN(auto loop, wire::EventLoop::Make());
+    EDL_ASSIGN_OR_RETURN(auto loop, EventLoop::Make(clock));
     loops.push_back(std::move(loop));
   }
   std::unique_ptr<Server> server(new Server(std::move(options), clock, tcp.port,
@@ -197,7 +188,7 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
 }
 
 Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
-               FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops)
+               FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops)
     : options_(std::move(options)),
       clock_(clock),
       port_(port),
@@ -340,7 +331,7 @@ void Server::Forget(uint64_t pending) {
 }
 
 Status Server::Check(const wire::Hello& hello) const {
-  if (!IsSame(hello.token, options_.token)) {
+  if (!SecretsEqual(hello.token, options_.token)) {
     return Unauthenticated("{} has not the token of this job", Printable(hello.caller));
   }
   if (hello.lanes == 0) return Ok();

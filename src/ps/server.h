@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/event_loop.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "ps/histogram.h"
@@ -17,7 +18,6 @@
 #include "ps/session.h"
 #include "ps/timer.h"
 #include "wire/connection.h"
-#include "wire/event_loop.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
@@ -96,7 +96,7 @@ class Server {
   struct PendingConnection;
 
   Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
-         FileDescriptor unix, std::vector<std::unique_ptr<wire::EventLoop>> loops);
+         FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops);
 
   // Calls `take` with each connection that waits at the listener.
   template <typename Take>
@@ -119,7 +119,7 @@ class Server {
   const uint16_t port_;
   const FileDescriptor tcp_;
   const FileDescriptor unix_;  // not valid: the name was not to be had
-  wire::LoopThread disk_;      // writes what lanes save
+  LoopThread disk_;            // writes what lanes save
   std::vector<std::unique_ptr<Worker>> workers_;
   // Below: confined to the thread that takes connections.
   std::map<uint64_t, std::unique_ptr<PendingConnection>> pending_;  // by number, the oldest first
@@ -129,7 +129,7 @@ class Server {
   bool accepting_ = false;
   Time logged_;              // when a refusal was
   uint64_t not_logged_ = 0;  // refusals since
-  wire::LoopThread acceptor_;
+  LoopThread acceptor_;
 };
 
 }  // namespace edl::ps

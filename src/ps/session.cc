@@ -23,9 +23,9 @@ Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.ten
 
 }  // namespace
 
-Session::Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream,
-                 wire::FrameLimits limits, Lane& lane, LaneSaver& saver, LaneRestorer& restorer,
-                 LaneService& service, LaneCounters& counters, const wire::FrameHeader& hello,
+Session::Session(EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
+                 Lane& lane, LaneSaver& saver, LaneRestorer& restorer, LaneService& service,
+                 LaneCounters& counters, const wire::FrameHeader& hello,
                  const wire::Welcome& welcome, const Clock& clock, OnEnd on_end)
     : limits_(limits),
       lane_(lane),

@@ -53,7 +53,7 @@ class Session {
   using OnEnd = wire::Connection::OnEnd;
 
   // All outlive it. Sends the welcome.
-  Session(wire::EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
+  Session(EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
           Lane& lane, LaneSaver& saver, LaneRestorer& restorer, LaneService& service,
           LaneCounters& counters, const wire::FrameHeader& hello, const wire::Welcome& welcome,
           const Clock& clock, OnEnd on_end);

@@ -9,7 +9,7 @@
 
 namespace edl::ps {
 
-Result<std::unique_ptr<Timer>> Timer::Make(wire::EventLoop& loop, std::function<void()> on_time) {
+Result<std::unique_ptr<Timer>> Timer::Make(EventLoop& loop, std::function<void()> on_time) {
   FileDescriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!fd.valid()) return Errno("making a timer");
   std::unique_ptr<Timer> timer(new Timer(loop, std::move(fd)));

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/event_loop.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "wire/event_loop.h"
 
 namespace edl::ps {
 
@@ -15,7 +15,7 @@ class Timer {
  public:
   // Calls nothing before it is set. The loop outlives it; `on_time` destroys it by EventLoop::Post
   // alone. Fails when the process has no descriptors left.
-  static Result<std::unique_ptr<Timer>> Make(wire::EventLoop& loop, std::function<void()> on_time);
+  static Result<std::unique_ptr<Timer>> Make(EventLoop& loop, std::function<void()> on_time);
   ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -24,10 +24,10 @@ class Timer {
   void SetEvery(Duration period) { Set(period, period); }
 
  private:
-  Timer(wire::EventLoop& loop, FileDescriptor fd) : loop_(loop), fd_(std::move(fd)) {}
+  Timer(EventLoop& loop, FileDescriptor fd) : loop_(loop), fd_(std::move(fd)) {}
   void Set(Duration first, Duration every);
 
-  wire::EventLoop& loop_;
+  EventLoop& loop_;
   const FileDescriptor fd_;
 };
 

@@ -8,8 +8,11 @@
 
 #include <poll.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/retry.h"
+#include "base/text.h"
 #include "checkpoint/manifest.h"
 
 namespace edl::ps_client {
@@ -22,13 +25,11 @@ using Outcome = PushResult::Outcome;
 constexpr Duration kPause = std::chrono::milliseconds(100);
 // For one of them.
 constexpr Duration kAttempt = std::chrono::seconds(1);
-// Before a lane that serves an epoch that is over is dialled again: doubled up to the longest.
-constexpr Duration kShortestReopen = std::chrono::milliseconds(100);
-constexpr int kMostReopenDoublings = 4;
+// Before a lane that serves an epoch that is over is dialled again.
+constexpr BackoffLimits kReopen{.first = std::chrono::milliseconds(100),
+                                .longest = std::chrono::milliseconds(1600)};
 // As good as infinite, and no sum with it overflows.
 constexpr Duration kLongestTimeout = std::chrono::hours(24 * 365 * 100);
-
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // What is worse for one who pushes: that another has the shard, that it must be opened again, or
 // that an earlier batch is missing.
@@ -87,7 +88,7 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
                 .stop = options.stop},
                clock);
     if (welcome.ok()) return welcome;
-    if (!IsLoss(welcome.status()) || clock.Now() > deadline) {
+    if (!IsConnectionLoss(welcome.status()) || clock.Now() > deadline) {
       return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));
     }
     if (IsStopped(options)) return Cancelled("stopped while connecting");
@@ -326,7 +327,7 @@ Result<size_t> Client::Put(const std::vector<TensorPush>& tensors) {
     EDL_ASSIGN_OR_RETURN(operation, Wait(Start(std::move(operation))));
     for (const auto& [lane, request] : operation->requests) {
       wire::PutAnswer answer;
-      EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+      EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
       taken += answer.taken;
     }
   }
@@ -377,7 +378,7 @@ Status Client::WaitPull(Ticket ticket, Versions* versions) {
   Versions pulled(lanes_.size(), wire::Push::kNoVersion);
   for (const auto& [lane, request] : operation->requests) {
     wire::PullAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     pulled[lane] = std::min(pulled[lane], answer.version);
   }
   // An evaluation's pull says nothing of the parameters that a batch was computed with.
@@ -416,7 +417,7 @@ void Client::ReviewOpen(Operation& operation) {
   for (auto& [lane, request] : operation.requests) {
     wire::OpenAnswer answer;
     if (!request.done || !request.status.ok() ||
-        !wire::Decode(Bytes(request.answer), answer).ok() ||
+        !wire::Decode(AsBytes(request.answer), answer).ok() ||
         answer.ps_epoch >= operation.at_least_epoch) {
       continue;
     }
@@ -430,8 +431,7 @@ void Client::ReviewOpen(Operation& operation) {
     }
     if (!is_late) ++operation.rounds;
     is_late = true;
-    lanes_[lane]->Drop(
-        kShortestReopen * (1 << std::min(operation.rounds - 1, kMostReopenDoublings)), why);
+    lanes_[lane]->Drop(kReopen.After(operation.rounds), why);
     request.done = false;
     request.answer.clear();
     ++operation.remaining;
@@ -445,7 +445,7 @@ Result<Client::Opened> Client::WaitOpen(Ticket ticket) {
   Opened lowest{.mark = UINT64_MAX, .ps_epoch = UINT64_MAX};
   for (const auto& [lane, request] : operation->requests) {
     wire::OpenAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     lowest.mark = std::min(lowest.mark, answer.mark);
     lowest.ps_epoch = std::min(lowest.ps_epoch, answer.ps_epoch);
   }
@@ -505,7 +505,7 @@ Result<PushResult> Client::WaitPush(Ticket ticket) {
   PushResult result{.mark = UINT64_MAX, .refused = operation->refused};
   for (const auto& [lane, request] : operation->requests) {
     wire::PushAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(request.answer), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     const bool is_worse = Severity(answer.outcome) > Severity(result.outcome);
     if (is_worse) result.outcome = answer.outcome;
     result.mark = std::min(result.mark, answer.mark);
@@ -563,7 +563,7 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   SaveResult result;
   for (size_t place = 0; place < lanes_.size(); ++place) {
     wire::SaveAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place].meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[place].meta), answer));
     manifest.parts[place].bytes = answer.bytes;
     result.bytes += answer.bytes;
     result.seconds = std::max(result.seconds, answer.seconds);
@@ -593,7 +593,7 @@ Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
   std::vector<uint64_t> incarnations(options_.servers.size());
   for (size_t place = 0; place < answers.size(); ++place) {
     wire::RestoreAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[place].meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[place].meta), answer));
     rows += answer.rows;
     incarnations[place / lanes_each_] = answers[place].incarnation;
   }

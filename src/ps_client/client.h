@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "base/status.h"
 #include "ps_client/ask.h"
 #include "ps_client/keys.h"
@@ -22,10 +23,7 @@
 
 namespace edl::ps_client {
 
-struct ServerAddress {
-  std::string host;
-  uint16_t port = 0;
-};
+using ServerAddress = HostPort;
 
 struct ClientOptions {
   std::vector<ServerAddress> servers;  // all of the job, in the order of their indices

@@ -1,7 +1,6 @@
 #include "ps_client/elasticdl_ps.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -14,7 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "ps_client/client.h"
 
 namespace {
@@ -50,27 +51,13 @@ Status CheckRate(float rate) {
   return edl::InvalidArgument("the learning rate is {}; it must be finite", rate);
 }
 
-Result<edl::ps_client::ServerAddress> ParseServer(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  uint16_t port = 0;
-  if (colon != std::string_view::npos && colon > 0) {
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error != std::errc() || at != end) port = 0;
-  }
-  if (port == 0) return edl::InvalidArgument("server '{}' is not host:port", text);
-  return edl::ps_client::ServerAddress{.host = std::string(text.substr(0, colon)), .port = port};
-}
-
 Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
   using Transport = ClientOptions::Transport;
   ClientOptions options;
-  std::string_view rest = from.servers != nullptr ? from.servers : "";
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    EDL_ASSIGN_OR_RETURN(auto server, ParseServer(rest.substr(0, comma)));
+  const std::string_view servers = from.servers != nullptr ? from.servers : "";
+  for (const std::string& text : edl::SplitList(servers)) {
+    EDL_ASSIGN_OR_RETURN(edl::HostPort server, edl::ParseHostPort(text));
     options.servers.push_back(std::move(server));
-    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
   }
   if (from.token != nullptr) options.token = from.token;
   if (from.caller != nullptr) options.caller = from.caller;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/log.h"
+#include "base/retry.h"
 
 namespace edl::ps_client {
 namespace {
@@ -17,9 +19,9 @@ constexpr Duration kUpgradeLimit = std::chrono::seconds(1);
 constexpr int kMostChecks = 3;
 // A lane that is slow is given more time to answer Hello with each attempt, up to this.
 constexpr Duration kLongestHello = std::chrono::seconds(60);
-// Between attempts: none before the first, then doubled from the shortest to the longest.
-constexpr Duration kShortestPause = std::chrono::milliseconds(50);
-constexpr int kMostDoublings = 5;
+// Between attempts; the second one follows at once.
+constexpr BackoffLimits kRetry{.first = std::chrono::milliseconds(50),
+                               .longest = std::chrono::milliseconds(1600)};
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -29,11 +31,6 @@ Time After(Time time, Duration duration) {
 }
 
 }  // namespace
-
-bool IsLoss(const Status& status) {
-  return status.code() == Code::kUnavailable || status.code() == Code::kDataLoss ||
-         status.code() == Code::kDeadlineExceeded;
-}
 
 LaneChannel::LaneChannel(ChannelOptions options, size_t lane, const ReadySet& set,
                          const Clock& clock)
@@ -117,8 +114,10 @@ Status LaneChannel::StartAttempt(Purpose purpose, bool ring, Time now) {
 Duration LaneChannel::AttemptLimit() const {
   if (!attempt_->dialled()) return kDialLimit;
   if (purpose_ == Purpose::kUpgrade) return kUpgradeLimit;
-  return std::min(options_.silence * (1 << std::min(failures_, 3)),
-                  std::max(options_.silence, kLongestHello));
+  const BackoffLimits limits{
+      .first = options_.silence,
+      .longest = std::min(options_.silence * 8, std::max(options_.silence, kLongestHello))};
+  return limits.After(failures_ + 1);
 }
 
 Status LaneChannel::MoveAttempt(Time now) {
@@ -136,7 +135,7 @@ Status LaneChannel::MoveAttempt(Time now) {
     Use(*std::exchange(greeted_, nullptr), false, now);
     return link_.Pump();
   }
-  if (purpose_ == Purpose::kCheck && IsLoss(welcomed.status())) {
+  if (purpose_ == Purpose::kCheck && IsConnectionLoss(welcomed.status())) {
     return DeadlineExceeded("no answer for {:.1f} s, and none on a new connection: {}",
                             Seconds(now - heard_at_), welcomed.status().message());
   }
@@ -204,7 +203,7 @@ void LaneChannel::OnFailure(const Status& why, Time now) {
   link_watch_.Clear();
   link_.Lose();
   last_failure_ = why;
-  if (!IsLoss(why)) {
+  if (!IsConnectionLoss(why)) {
     GiveUp(why);
     return;
   }
@@ -212,16 +211,10 @@ void LaneChannel::OnFailure(const Status& why, Time now) {
     lost_since_ = now;
     LOG_WARNING("lost {}: {}", Name(), why.message());
   }
-  next_attempt_ = now + Backoff();
-  ++failures_;
-}
-
-Duration LaneChannel::Backoff() {
-  if (failures_ == 0) return Duration::zero();
-  const Duration pause = kShortestPause * (1 << std::min(failures_ - 1, kMostDoublings));
   // Spread, so that the clients of a restarted server do not come all at once.
-  return pause / 2 +
-         Duration(static_cast<int64_t>(random_() % static_cast<uint64_t>(pause.count())));
+  next_attempt_ =
+      now + WithJitter(kRetry.After(failures_), std::generate_canonical<double, 32>(random_));
+  ++failures_;
 }
 
 void LaneChannel::NoteProgress(Time now) {

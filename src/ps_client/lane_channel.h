@@ -30,9 +30,6 @@ struct ChannelOptions {
   uint64_t incarnation = 0;
 };
 
-// True for failures that another attempt may cure.
-bool IsLoss(const Status& status);
-
 // Keeps the connection to one lane. Requests that were sent are answered or fail with a reason
 // within the timeout, whatever the server does:
 // - a connection that ends or breaks is made again, with backoff, and requests are sent again;
@@ -87,7 +84,6 @@ class LaneChannel {
   Status Watch();
   void Plan(Time now);
   Duration AttemptLimit() const;
-  Duration Backoff();
   std::string Name() const;
 
   ChannelOptions options_;

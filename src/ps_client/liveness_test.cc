@@ -11,13 +11,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/event_loop.h"
 #include "checkpoint/shard_set.h"
 #include "ps/server.h"
 #include "ps_client/ask.h"
 #include "ps_client/client.h"
 #include "ps_client/testing/relay.h"
 #include "wire/connection.h"
-#include "wire/event_loop.h"
 
 namespace edl::ps_client {
 namespace {
@@ -288,7 +288,8 @@ class Refuser {
   wire::TcpListener listener_ = *wire::ListenTcp("127.0.0.1", 0);
   std::list<std::unique_ptr<wire::Connection>> connections_;
   std::atomic<int> refused_ = 0;
-  wire::LoopThread thread_{std::move(*wire::EventLoop::Make())};
+  SystemClock clock_;
+  LoopThread thread_{std::move(*EventLoop::Make(clock_))};
 };
 
 TEST_F(LivenessTest, AServerThatRefusesForNowIsAskedAgainWithPauses) {

@@ -8,7 +8,9 @@
 
 #include <fmt/ranges.h>
 
+#include "base/host_port.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest.h"
 #include "wire/messages.h"
@@ -23,14 +25,11 @@ using ps_client::Question;
 
 constexpr ps_client::AskOptions kShort{.timeout = std::chrono::seconds(5)};
 
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
-
 Result<ps_client::LinkOptions> ToLink(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return InvalidArgument("{} is no host:port", address);
+  EDL_ASSIGN_OR_RETURN(HostPort server, ParseHostPort(address));
   ps_client::LinkOptions to;
-  to.host = address.substr(0, colon);
-  to.port = static_cast<uint16_t>(std::atoi(address.c_str() + colon + 1));
+  to.host = std::move(server.host);
+  to.port = server.port;
   to.caller = "the master";
   return to;
 }
@@ -285,7 +284,7 @@ Status PsController::Save(const master::SaveAll& save, Long& run) const {
       return Aborted("a parameter server was started anew meanwhile");
     }
     wire::SaveAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(Bytes(answers[i].meta), answer));
+    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[i].meta), answer));
     manifest.parts[i].bytes = answer.bytes;
   }
   return checkpoint::WriteManifest(folder, manifest);

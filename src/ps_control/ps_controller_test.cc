@@ -13,10 +13,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/event_loop.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "ps/server.h"
 #include "wire/connection.h"
-#include "wire/event_loop.h"
 #include "wire/socket.h"
 
 namespace edl::ps_control {
@@ -195,7 +195,7 @@ class SlowServer {
  public:
   SlowServer()
       : listener_(std::move(*wire::ListenTcp("127.0.0.1", 0))),
-        thread_(std::move(*wire::EventLoop::Make())) {
+        thread_(std::move(*EventLoop::Make(clock_))) {
     thread_.Run([this] {
       const Status watched =
           thread_.loop().Add(listener_.socket.get(), POLLIN, [this] { Accept(); });
@@ -252,7 +252,8 @@ class SlowServer {
   std::atomic<uint64_t> progress_ = 0;
   std::atomic<uint64_t> life_ = kLife;
   std::list<std::unique_ptr<wire::Connection>> connections_;  // confined to the loop
-  wire::LoopThread thread_;
+  SystemClock clock_;
+  LoopThread thread_;
 };
 
 TEST_F(PsControllerTest, ConnectionsAreKept) {

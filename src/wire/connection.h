@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/event_loop.h"
 #include "base/status.h"
-#include "wire/event_loop.h"
 #include "wire/frame.h"
 #include "wire/frame_reader.h"
 #include "wire/stream.h"

@@ -87,6 +87,12 @@ void Buffer::Reshape(size_t size) {
   size_ = size;
 }
 
+Buffer BufferOf(std::string_view text) {
+  Buffer buffer(text.size());
+  if (!text.empty()) std::memcpy(buffer.data(), text.data(), text.size());
+  return buffer;
+}
+
 void Buffer::Free::operator()(std::byte* data) const {
   ::operator delete (data, std::align_val_t{kAlignment});
 }

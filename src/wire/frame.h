@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -69,6 +70,9 @@ class Buffer {
   size_t size_ = 0;
   size_t capacity_ = 0;
 };
+
+// The bytes of `text`.
+Buffer BufferOf(std::string_view text);
 
 // One message.
 struct Frame {

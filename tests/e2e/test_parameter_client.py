@@ -428,6 +428,12 @@ def test_a_token_opens_the_door(start_ps, tmp_path):
         assert isinstance(caught.value, ParameterError) and caught.value.code == "UNAUTHENTICATED"
     for given in ({"token": "secret"}, {"token_file": file}):
         ParameterClient(server.address, **given).close()
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    with pytest.raises(ValueError, match=str(empty)):
+        ParameterClient(server.address, token_file=empty)
+    with pytest.raises(ParameterError, match="nowhere"):
+        ParameterClient(server.address, token_file=tmp_path / "nowhere")
     with pytest.raises(ValueError, match="host:port"):
         ParameterClient("localhost")
 

@@ -255,5 +255,59 @@ class CheckWords(unittest.TestCase):
             self.assertIn('tools/retired_words.txt:1', result.stderr)
 
 
+
+class CheckRepeats(unittest.TestCase):
+
+    BLOCK = [f'  value = Compute(value, {number});' for number in range(6)]
+
+    def assert_found(self, files, *words):
+        result = run('check_repeats', files)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stdout)
+
+    def assert_clean(self, files):
+        result = run('check_repeats', files)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertTrue(result.stdout.startswith('ok'))
+
+    def file(self, *lines):
+        return '\n'.join(lines) + '\n'
+
+    def test_six_lines_in_two_files_are_named_with_both_places(self):
+        self.assert_found({'src/a/a.cc': self.file('int A() {', *self.BLOCK, '}'),
+                           'src/b/b.cc': self.file('', 'int B() {', *self.BLOCK, '}')},
+                          'src/b/b.cc:3: lines 3 to 8 are also at src/a/a.cc:2 to 7', 'way out:')
+
+    def test_six_lines_twice_in_one_file_are_found(self):
+        self.assert_found({'src/a/a.cc': self.file(*self.BLOCK, 'Other();', *self.BLOCK)},
+                          'src/a/a.cc:8:')
+
+    def test_spacing_comments_and_punctuation_do_not_hide_a_block(self):
+        hidden = [line for code in self.BLOCK for line in (f'    {code}', '', '// why', '}')]
+        self.assert_found({'src/a/a.cc': self.file(*self.BLOCK),
+                           'elasticdl/native/b.cc': self.file(*hidden)}, 'src/a/a.cc:1:')
+
+    def test_python_counts_too(self):
+        block = [f'    value = compute(value, {number})' for number in range(6)]
+        self.assert_found({'elasticai_api/a.py': self.file('def a():', *block),
+                           'elasticdl/b.py': self.file('def b():', *block)}, 'elasticdl/b.py:2:')
+
+    def test_five_lines_are_clean(self):
+        self.assert_clean({'src/a/a.cc': self.file(*self.BLOCK[:5]),
+                           'src/b/b.cc': self.file(*self.BLOCK[:5])})
+
+    def test_tests_includes_and_tables_are_clean(self):
+        block = self.file(*self.BLOCK)
+        self.assert_clean({'src/a/a.cc': block, 'src/a/a_test.cc': block,
+                           'src/a/testing/fake.cc': block, 'tests/b.cc': block,
+                           'elasticdl/python/tests/a_test.py': block})
+        includes = self.file(*(f'#include "base/{number}.h"' for number in range(9)))
+        table = self.file(*(f'    .field{number} = "value",' for number in range(9)))
+        imports = self.file('from a import (', *(f'    name{n},' for n in range(9)), ')')
+        self.assert_clean({'src/a/a.h': includes + table, 'src/b/b.h': includes + table,
+                           'elasticdl/a.py': imports, 'elasticdl/b.py': imports})
+
+
 if __name__ == '__main__':
     unittest.main()

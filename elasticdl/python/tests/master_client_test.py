@@ -8,7 +8,7 @@ import pytest
 from fake_master import TOKEN, FakeMaster
 
 from elasticai_api.common import connection
-from elasticai_api.common.connection import Timeout
+from elasticai_api.common.connection import Backoff
 from elasticai_api.common.data_shard_service import build_data_shard_service
 from elasticai_api.common.errors import MasterError
 from elasticai_api.common.identity import Identity, identity_from_env, master_address
@@ -321,9 +321,9 @@ def test_waiting_is_said_at_most_every_ten_seconds(caplog, monkeypatch):
         def wait(self, seconds):
             now[0] += seconds
 
-    timeout = Timeout("ReportAndLease", Unclosed())
+    backoff = Backoff("ReportAndLease", Unclosed())
     while now[0] < 25:
-        timeout.pause("UNAVAILABLE")
+        backoff.pause("UNAVAILABLE")
 
     assert len(caplog.records) == 3
 

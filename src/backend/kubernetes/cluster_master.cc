@@ -22,11 +22,6 @@ std::string Find(const std::map<std::string, std::string>& in, const std::string
   return found == in.end() ? "" : found->second;
 }
 
-bool HasClaim(const job::JobSpec& job) {
-  return std::any_of(job.volumes.begin(), job.volumes.end(),
-                     [](const job::Volume& volume) { return !volume.claim_name.empty(); });
-}
-
 void SayWhoHasTheLedger(const std::string& holder) {
   LOG_INFO("the ledger is another master's (pod {}) until it is known to be gone", holder);
 }

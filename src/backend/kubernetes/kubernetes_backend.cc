@@ -6,8 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "job/names.h"
+#include "kube/api_status.h"
 #include "kube/pod.h"
 #include "kube/resource.h"
 
@@ -26,33 +29,16 @@ const kube::ClientOptions kCalls{.calls_per_second = 200,
 
 // For what others wait behind.
 const kube::ClientOptions kHastyCalls{.timeout = std::chrono::milliseconds(3'000), .tries = 1};
-constexpr Duration kFirstWait = std::chrono::seconds(1);
-constexpr Duration kLongestWait = std::chrono::seconds(30);
+constexpr BackoffLimits kRetry{.first = std::chrono::seconds(1),
+                               .longest = std::chrono::seconds(30)};
 // From so many pods on, one call deletes them all.
 constexpr size_t kMany = 32;
 
-// The API server does not answer: the next call would not be answered either.
-bool IsAway(const Status& status) {
-  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
-}
-
-// Whether a refusal is one of the moment: a server that is away, a quota that is full, a permission
-// or a credential that is missing.
-bool MayPass(const Status& status) {
-  switch (status.code()) {
-    case Code::kUnavailable:
-    case Code::kDeadlineExceeded:
-    case Code::kResourceExhausted:
-    case Code::kAborted:
-    case Code::kUnauthenticated:
-      return true;
-    case Code::kPermissionDenied:
-      // A role that lacks a verb ("... cannot create resource ..."). Admission says 403 as well,
-      // about the pod itself, which does not change.
-      return status.message().find(" cannot ") != std::string::npos;
-    default:
-      return false;
-  }
+// Whether an administrator or the cluster itself may remove the cause: a server that is away, a
+// quota that is full, a role or a credential that is missing.
+bool MaySucceedLater(const Status& status) {
+  if (status.code() == Code::kPermissionDenied) return kube::IsMissingRole(status);
+  return IsTransientOrDenied(status);
 }
 
 bool IsOwnedBy(const kube::Object& object, const std::string& uid) {
@@ -136,7 +122,7 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
              {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
     return Ok();
   }
-  if (!MayPass(created)) {
+  if (!MaySucceedLater(created)) {
     replicas_.erase(spec.name);
     return created;
   }
@@ -209,7 +195,7 @@ void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
     if (created.ok()) LOG_WARNING("service {} was gone and is made again", service.name());
     if (!created.ok() && created.code() != Code::kAlreadyExists) {
       LOG_WARNING("service {} is missing: {}", service.name(), created.message());
-      if (IsAway(created)) return;
+      if (IsUnreachable(created)) return;
     }
   }
 }
@@ -232,19 +218,19 @@ void KubernetesBackend::RetryCreates(const std::stop_token& stop) {
     Replica& replica = replicas_[spec.name];
     // Stopped meanwhile. Its pod, if there is one now, is deleted when it is seen.
     if (!replica.pending_create.has_value()) continue;
-    replica.create_wait = std::min(std::max(replica.create_wait * 2, kFirstWait), kLongestWait);
+    replica.create_wait = kRetry.Following(replica.create_wait);
     replica.create_at = timing_.clock.Now() + replica.create_wait;
     if (created.ok()) {
       replica.pending_create.reset();
       replica.unseen_since = timing_.clock.Now();
-    } else if (!MayPass(created)) {
+    } else if (!MaySucceedLater(created)) {
       TellExit(spec.name, replica,
                {.kind = job::ExitCause::Kind::kNotLaunched,
                 .message = "could not be launched: " + created.message()});
     } else if (replica.last.reason != created.message()) {
       Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
     }
-    if (IsAway(created)) return;
+    if (IsUnreachable(created)) return;
   }
 }
 
@@ -302,7 +288,7 @@ std::vector<KubernetesBackend::Doomed> KubernetesBackend::TakeDoomed(bool& all) 
     if (!replica.unwanted && !is_over) all = false;
     if (!IsDoomed(replica) || now < replica.delete_at) continue;
     doomed.push_back({name, replica.pod->uid, replica.grace});
-    replica.delete_wait = std::min(std::max(replica.delete_wait * 2, kFirstWait), kLongestWait);
+    replica.delete_wait = kRetry.Following(replica.delete_wait);
     replica.delete_at = now + replica.delete_wait;
   }
   return doomed;
@@ -344,7 +330,7 @@ void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
     std::chrono::seconds grace{1};
     for (const Doomed& one : doomed) grace = std::max(grace, one.grace);
     const Status deleted = DeleteAllPods(grace, stop);
-    if (deleted.ok() || IsAway(deleted)) return;
+    if (deleted.ok() || IsUnreachable(deleted)) return;
     LOG_WARNING("{}; the pods are deleted one by one", deleted.message());
   }
   for (const Doomed& one : doomed) {
@@ -353,7 +339,7 @@ void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
         client_.Delete(kube::kPods, KeyOf(one.name), {.grace = one.grace, .uid = one.uid}, stop);
     if (deleted.ok()) continue;
     LOG_WARNING("{}; it is tried again", deleted.message());
-    if (IsAway(deleted)) return;
+    if (IsUnreachable(deleted)) return;
   }
 }
 

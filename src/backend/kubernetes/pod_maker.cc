@@ -129,6 +129,11 @@ json OwnerJson(const kube::OwnerReference& owner) {
 
 }  // namespace
 
+bool HasClaim(const job::JobSpec& job) {
+  return std::any_of(job.volumes.begin(), job.volumes.end(),
+                     [](const job::Volume& volume) { return !volume.claim_name.empty(); });
+}
+
 PodMaker::PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string name_space)
     : job_(std::move(job)), options_(std::move(options)), name_space_(std::move(name_space)) {}
 

@@ -32,6 +32,9 @@ inline constexpr std::string_view kSpecKey = "spec.json";
 // Where the master keeps its ledger.
 inline constexpr std::string_view kStateMount = "/var/lib/elasticdl";
 
+// Whether a volume of the job is a claim, so that what its pods write there outlives them.
+bool HasClaim(const job::JobSpec& job);
+
 // Makes the objects of one job. Immutable, thread-safe.
 class PodMaker {
  public:

@@ -13,6 +13,8 @@
 #include "backend/kubernetes/quota.h"
 #include "backend/kubernetes/resource_list.h"
 #include "base/json.h"
+#include "base/retry.h"
+#include "image/image_name.h"
 #include "job/names.h"
 #include "job/role.h"
 #include "kube/resource.h"
@@ -60,26 +62,12 @@ constexpr std::array<Act, 16> kMaster = {{{"create", kube::kPods},
                                           {"create", kube::kLeases},
                                           {"update", kube::kLeases}}};
 
-bool HasClaims(const job::JobSpec& job) {
-  return std::any_of(job.volumes.begin(), job.volumes.end(),
-                     [](const job::Volume& volume) { return !volume.claim_name.empty(); });
-}
-
 const json& SpecOf(const PodGroup& group) { return FieldAt(group.pod.fields(), {"spec"}); }
 
-// "iris:1" is short for "docker.io/library/iris:1", and no tag for "latest".
-std::string FullImageName(std::string name) {
-  const size_t slash = name.find('/');
-  const std::string head = name.substr(0, slash);
-  const bool has_host = slash != std::string::npos &&
-                        (head.find_first_of(".:") != std::string::npos || head == "localhost");
-  if (slash == std::string::npos) {
-    name = "docker.io/library/" + name;
-  } else if (!has_host) {
-    name = "docker.io/" + name;
-  }
-  const bool has_tag = name.find_first_of(":@", name.rfind('/')) != std::string::npos;
-  return has_tag ? name : name + ":latest";
+// As nodes list their images. A name that is not one stays as it is.
+std::string FullImageName(const std::string& name) {
+  const Result<image::ImageName> parsed = image::ParseImageName(name);
+  return parsed.ok() ? parsed->Full() : name;
 }
 
 std::string CountOf(const PodGroup& group, int count) {
@@ -110,7 +98,7 @@ Preflight::Preflight(kube::Client& client, const std::string& name_space,
     : client_(client),
       name_space_(name_space),
       job_secret_(job::MasterName(submission.job.job_name)),
-      has_claims_(HasClaims(submission.job)),
+      has_claims_(HasClaim(submission.job)),
       groups_(GroupPods(submission, name_space)),
       services_(
           {PodMaker(submission.job, submission.options, name_space).MasterService(std::nullopt)}),
@@ -339,10 +327,7 @@ void Preflight::CheckAdmission(const std::string& what, const kube::Resource& re
   // Another check reports a missing account or class; admission stops at it and looks no further.
   const bool is_reported = why.find("error looking up service account") != std::string::npos ||
                            why.find("no PriorityClass with name") != std::string::npos;
-  if (is_reported || taken.code() == Code::kUnavailable ||
-      taken.code() == Code::kDeadlineExceeded) {
-    return AddUnknown(what, why);
-  }
+  if (is_reported || IsUnreachable(taken)) return AddUnknown(what, why);
   std::string fix = "see what the server says";
   if (why.find("violates PodSecurity") != std::string::npos) {
     fix = fmt::format(

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "kube/quantity.h"
+#include "base/quantity.h"
 
 namespace edl::backend::kubernetes {
 namespace {
@@ -39,7 +39,7 @@ ResourceList ResourceListIn(const json& quantities) {
   if (!quantities.is_object()) return out;
   for (const auto& [name, quantity] : quantities.items()) {
     const auto amount =
-        kube::ParseQuantity(quantity.is_string() ? quantity.get<std::string>() : Dump(quantity));
+        ParseQuantity(quantity.is_string() ? quantity.get<std::string>() : Dump(quantity));
     if (amount.ok()) out[name] = *amount;
   }
   return out;
@@ -67,7 +67,7 @@ std::string Show(const ResourceList& amounts) {
   for (const auto& [name, amount] : amounts) {
     const bool bytes = name.ends_with("memory") || name.ends_with("storage");
     out += fmt::format("{}{}={}", out.empty() ? "" : ", ", name,
-                       kube::ShowQuantity(amount, bytes ? kube::Unit::kByte : kube::Unit::kOne));
+                       ShowQuantity(amount, bytes ? QuantityUnit::kByte : QuantityUnit::kOne));
   }
   return out.empty() ? "nothing" : out;
 }

@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,11 +19,12 @@
 
 #include "backend/local/agent_protocol.h"
 #include "backend/local/agent_server.h"
-#include "backend/local/event_loop.h"
+#include "backend/local/own_process.h"
 #include "backend/local/port_pool.h"
 #include "backend/local/process_tree.h"
 #include "backend/local/replica_process.h"
 #include "backend/local/supervisor.h"
+#include "base/event_loop.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -66,12 +67,6 @@ class Agent {
   std::string master_address_;
 };
 
-std::string ProcessIdIn(const FileDescriptor& proc) {
-  std::array<char, 32> text{};
-  const ssize_t length = readlinkat(proc.get(), "self", text.data(), text.size() - 1);
-  return length > 0 ? std::string(text.data()) : std::to_string(getpid());
-}
-
 Status Agent::OpenJobFolder() {
   const std::string path = options_.job_dir.string();
   job_dir_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -100,7 +95,7 @@ Status Agent::TakeLock() {
     }
     usleep(10'000);
   }
-  const std::string id = ProcessIdIn(outer_proc_) + "\n";
+  const std::string id = std::to_string(ProcessIdIn(outer_proc_.get())) + "\n";
   if (ftruncate(lock_.get(), 0) != 0 || pwrite(lock_.get(), id.data(), id.size(), 0) < 0) {
     return Errno("writing {}/agent.lock", options_.job_dir.string());
   }
@@ -135,7 +130,7 @@ Status Agent::WatchSignals() {
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&watched, signal);
   signals_ = FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return Errno("making a signalfd");
-  return loop_->Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignals(); });
+  return loop_->Add(signals_.get(), POLLIN, [this] { OnSignals(); });
 }
 
 void Agent::OnSignals() {
@@ -168,7 +163,7 @@ Status Agent::Start(FileDescriptor outer_proc) {
   const rlimit raised{.rlim_cur = open_files.rlim_max, .rlim_max = open_files.rlim_max};
   setrlimit(RLIMIT_NOFILE, &raised);
   EDL_ASSIGN_OR_RETURN(loop_, EventLoop::Make(clock_));
-  const std::string id = ProcessIdIn(outer_proc_);
+  const std::string id = std::to_string(ProcessIdIn(outer_proc_.get()));
   const auto seed = static_cast<uint32_t>(std::hash<std::string>()(options_.job_dir.string() + id));
   supervisor_.emplace(*loop_, clock_, options_,
                       Environment{.outer_proc = outer_proc_.get(),
@@ -204,12 +199,6 @@ JobEnd Agent::Serve(FileDescriptor lifeline) {
   server_.reset();
   supervisor_.reset();
   return end;
-}
-
-void ResetSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) std::signal(signal, SIG_DFL);
-  }
 }
 
 void Reply(const FileDescriptor& lifeline, const Message& message) {

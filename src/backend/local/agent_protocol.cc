@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "base/json.h"
+#include "base/json_fields.h"
 #include "base/utf8.h"
 
 namespace edl::backend::local {
@@ -56,98 +57,24 @@ std::optional<Enum> FromWord(const std::array<std::pair<Enum, const char*>, kCou
   return std::nullopt;
 }
 
-// Reads fields of an object, remembering the first that is not what it must be.
-class Fields {
- public:
-  explicit Fields(const Json& object) : object_(object) {
-    if (!object.is_object()) Fail("is no object");
+template <typename Enum, size_t kCount>
+Enum Word(JsonFields& fields, const char* name,
+          const std::array<std::pair<Enum, const char*>, kCount>& words) {
+  const std::string word = fields.Text(name);
+  const std::optional<Enum> value = FromWord(words, word);
+  if (!value.has_value()) {
+    fields.Fail(InvalidArgument("field '{}' is '{}', which means nothing here", name, word));
   }
+  return value.value_or(words.front().first);
+}
 
-  std::string String(const char* key) {
-    const Json* field = Find(key);
-    if (field == nullptr) return {};
-    if (!field->is_string()) return Fail("field '{}' is no string", key), std::string();
-    return field->get_ref<const std::string&>();
-  }
-
-  int64_t Number(const char* key, int64_t least = std::numeric_limits<int64_t>::min(),
-                 int64_t most = std::numeric_limits<int64_t>::max()) {
-    const Json* field = Find(key);
-    if (field == nullptr) return 0;
-    const bool too_large = field->is_number_unsigned() &&
-                           field->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
-    if (!field->is_number_integer() || too_large) return Fail("field '{}' is no integer", key), 0;
-    const auto value = field->get<int64_t>();
-    if (value < least || value > most) return Fail("field '{}' is out of range", key), 0;
-    return value;
-  }
-
-  bool Bool(const char* key) {
-    const Json* field = Find(key);
-    return field != nullptr && field->is_boolean() && field->get<bool>();
-  }
-
-  const Json& Object(const char* key) {
-    static const Json empty = Json::object();
-    const Json* field = Find(key);
-    if (field != nullptr && field->is_object()) return *field;
-    Fail("field '{}' is no object", key);
-    return empty;
-  }
-
-  std::vector<std::string> Strings(const char* key) {
-    std::vector<std::string> strings;
-    const Json* field = Find(key);
-    if (field == nullptr) return strings;
-    if (!field->is_array()) return Fail("field '{}' is no list", key), strings;
-    for (const Json& item : *field) {
-      if (!item.is_string()) return Fail("field '{}' holds what is no string", key), strings;
-      strings.push_back(item.get_ref<const std::string&>());
-    }
-    return strings;
-  }
-
-  std::map<std::string, std::string> StringMap(const char* key) {
-    std::map<std::string, std::string> strings;
-    for (const auto& [name, value] : Object(key).items()) {
-      if (!value.is_string()) return Fail("field '{}' holds what is no string", key), strings;
-      strings[name] = value.get_ref<const std::string&>();
-    }
-    return strings;
-  }
-
-  template <typename Enum, size_t kCount>
-  Enum Word(const char* key, const std::array<std::pair<Enum, const char*>, kCount>& words) {
-    const std::string word = String(key);
-    const std::optional<Enum> value = FromWord(words, word);
-    if (!value.has_value()) Fail("field '{}' is '{}', which means nothing here", key, word);
-    return value.value_or(words.front().first);
-  }
-
-  job::Role Role(const char* key) {
-    const std::string word = String(key);
-    const std::optional<job::Role> role = job::RoleFromName(word);
-    if (!role.has_value()) Fail("field '{}' is '{}', which is no role", key, word);
-    return role.value_or(job::Role::kWorker);
-  }
-
-  const Status& status() const { return status_; }
-
-  template <typename... Args>
-  void Fail(fmt::format_string<Args...> format, Args&&... args) {
-    if (status_.ok()) status_ = InvalidArgument(format, std::forward<Args>(args)...);
-  }
-
- private:
-  const Json* Find(const char* key) const {
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(key);
-    return found == object_.end() ? nullptr : &*found;
-  }
-
-  const Json& object_;
-  Status status_;
-};
+job::Role RoleIn(JsonFields& fields) {
+  const std::string word = fields.Text("role");
+  const std::optional<job::Role> role = job::RoleFromName(word);
+  if (!role.has_value())
+    fields.Fail(InvalidArgument("field 'role' is '{}', which is no role", word));
+  return role.value_or(job::Role::kWorker);
+}
 
 Json ToJson(const job::ReplicaSpec& spec) {
   return {{"name", spec.name},
@@ -161,14 +88,14 @@ Json ToJson(const job::ReplicaSpec& spec) {
 
 Result<job::ReplicaSpec> SpecFromJson(const Json& json) {
   constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
-  Fields fields(json);
-  job::ReplicaSpec spec{.name = fields.String("name"),
-                        .role = fields.Role("role"),
-                        .index = static_cast<int>(fields.Number("index", 0, kMaxInt)),
-                        .id = fields.Number("id", 0),
-                        .command = fields.Strings("command"),
-                        .env = fields.StringMap("env"),
-                        .memory_limit_bytes = fields.Number("memory_limit_bytes", 0)};
+  JsonFields fields(json, "the replica's spec");
+  job::ReplicaSpec spec{.name = fields.Text("name"),
+                        .role = RoleIn(fields),
+                        .index = static_cast<int>(fields.Integer("index", 0, kMaxInt)),
+                        .id = fields.Integer("id", 0),
+                        .command = fields.Texts("command"),
+                        .env = fields.TextMap("env"),
+                        .memory_limit_bytes = fields.Integer("memory_limit_bytes", 0)};
   EDL_RETURN_IF_ERROR(fields.status());
   return spec;
 }
@@ -187,17 +114,17 @@ Json ToJson(const job::ReplicaEvent& event) {
 }
 
 Result<job::ReplicaEvent> EventFromJson(const Json& json) {
-  Fields fields(json);
-  job::ReplicaEvent event{.name = fields.String("name"),
-                          .kind = fields.Word("kind", kEventKinds),
-                          .process_id = fields.Number("process_id"),
-                          .reason = fields.String("reason")};
+  JsonFields fields(json, "the event");
+  job::ReplicaEvent event{.name = fields.Text("name"),
+                          .kind = Word(fields, "kind", kEventKinds),
+                          .process_id = fields.Integer("process_id"),
+                          .reason = fields.Text("reason")};
   if (event.kind == EventKind::kExited) {
-    Fields cause(fields.Object("cause"));
-    event.cause = {.kind = cause.Word("kind", kCauseKinds),
-                   .exit_code = static_cast<int>(cause.Number("exit_code", -256, 256)),
-                   .signal = static_cast<int>(cause.Number("signal", 0, 128)),
-                   .message = cause.String("message")};
+    JsonFields cause(fields.Object("cause"), "the cause");
+    event.cause = {.kind = Word(cause, "kind", kCauseKinds),
+                   .exit_code = static_cast<int>(cause.Integer("exit_code", -256, 256)),
+                   .signal = static_cast<int>(cause.Integer("signal", 0, 128)),
+                   .message = cause.Text("message")};
     EDL_RETURN_IF_ERROR(cause.status());
   }
   EDL_RETURN_IF_ERROR(fields.status());
@@ -273,11 +200,11 @@ std::string Encode(const Message& message) {
 
 Result<Request> ParseRequest(std::string_view line, uint64_t* id_if_known) {
   EDL_ASSIGN_OR_RETURN(const Json json, ParseObject(line));
-  Fields fields(json);
+  JsonFields fields(json, "the request");
   Request request;
-  request.id = static_cast<uint64_t>(fields.Number("id", 0));
+  request.id = static_cast<uint64_t>(fields.Integer("id", 0));
   *id_if_known = request.id;
-  request.op = fields.Word("op", kOps);
+  request.op = Word(fields, "op", kOps);
   EDL_RETURN_IF_ERROR(fields.status());
   switch (request.op) {
     case Op::kLaunch: {
@@ -285,15 +212,15 @@ Result<Request> ParseRequest(std::string_view line, uint64_t* id_if_known) {
       break;
     }
     case Op::kStop:
-      request.name = fields.String("name");
-      request.grace = std::chrono::milliseconds(fields.Number("grace_ms", 0, int64_t{1} << 40));
+      request.name = fields.Text("name");
+      request.grace = std::chrono::milliseconds(fields.Integer("grace_ms", 0, int64_t{1} << 40));
       break;
     case Op::kAcknowledge:
-      request.name = fields.String("name");
+      request.name = fields.Text("name");
       break;
     case Op::kAddress:
-      request.role = fields.Role("role");
-      request.index = static_cast<int>(fields.Number("index", 0, 1'000'000));
+      request.role = RoleIn(fields);
+      request.index = static_cast<int>(fields.Integer("index", 0, 1'000'000));
       break;
     case Op::kWatch:
     case Op::kDetach:
@@ -306,24 +233,24 @@ Result<Request> ParseRequest(std::string_view line, uint64_t* id_if_known) {
 
 Result<Message> ParseMessage(std::string_view line) {
   EDL_ASSIGN_OR_RETURN(const Json json, ParseObject(line));
-  Fields fields(json);
+  JsonFields fields(json, "the message");
   Message message;
   if (json.contains("event")) {
     message.kind = Message::Kind::kEvent;
-    message.id = static_cast<uint64_t>(fields.Number("watch", 0));
+    message.id = static_cast<uint64_t>(fields.Integer("watch", 0));
     EDL_ASSIGN_OR_RETURN(message.event, EventFromJson(fields.Object("event")));
   } else if (json.contains("end")) {
     message.kind = Message::Kind::kEnd;
-    Fields end(fields.Object("end"));
-    message.end = {.exit_code = static_cast<int>(end.Number("exit_code", 0, 255)),
-                   .reason = end.String("reason")};
+    JsonFields end(fields.Object("end"), "the end");
+    message.end = {.exit_code = static_cast<int>(end.Integer("exit_code", 0, 255)),
+                   .reason = end.Text("reason")};
     EDL_RETURN_IF_ERROR(end.status());
   } else {
-    message.id = static_cast<uint64_t>(fields.Number("id", 0));
+    message.id = static_cast<uint64_t>(fields.Integer("id", 0));
     message.status =
-        Status(static_cast<Code>(fields.Number("code", 0, 16)), fields.String("message"));
-    message.address = fields.String("address");
-    message.isolation = fields.Bool("isolation");
+        Status(static_cast<Code>(fields.Integer("code", 0, 16)), fields.Text("message"));
+    message.address = fields.Text("address");
+    message.isolation = fields.Flag("isolation");
   }
   EDL_RETURN_IF_ERROR(fields.status());
   return message;

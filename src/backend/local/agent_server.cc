@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -58,7 +58,7 @@ Status AgentServer::Listen(int job_dir) {
   umask(mask);
   if (bound != 0) return StatusFromErrno(error, "making agent.sock");
   if (listen(listener_.get(), 16) != 0) return Errno("listening on agent.sock");
-  return loop_.Add(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
+  return loop_.Add(listener_.get(), POLLIN, [this] { Accept(); });
 }
 
 void AgentServer::Accept() {
@@ -87,15 +87,13 @@ Status AgentServer::Add(FileDescriptor socket, bool is_lifeline) {
   connection->socket = std::move(socket);
   connection->is_lifeline = is_lifeline;
   EDL_RETURN_IF_ERROR(
-      loop_.Add(connection->socket.get(), EPOLLIN,
-                [this, connection](uint32_t events) { OnReady(*connection, events); }));
+      loop_.Add(connection->socket.get(), POLLIN, [this, connection] { OnReady(*connection); }));
   connections_.insert(std::move(connection));
   return Ok();
 }
 
-void AgentServer::OnReady(Connection& connection, uint32_t events) {
-  if ((events & EPOLLOUT) != 0) Flush(connection);
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+void AgentServer::OnReady(Connection& connection) {
+  if (!connection.output.empty()) Flush(connection);
   std::array<char, 65536> buffer;  // NOLINT: filled by recv
   while (connection.socket.valid()) {
     const ssize_t got = recv(connection.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -186,7 +184,7 @@ void AgentServer::Flush(Connection& connection) {
     LOG_ERROR("a peer takes no messages: dropping its connection");
     return Drop(connection);
   }
-  loop_.Modify(connection.socket.get(), output.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+  loop_.Change(connection.socket.get(), output.empty() ? POLLIN : POLLIN | POLLOUT);
 }
 
 void AgentServer::Drop(Connection& connection) {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "backend/local/agent_protocol.h"
-#include "backend/local/event_loop.h"
 #include "backend/local/supervisor.h"
+#include "base/event_loop.h"
 #include "base/file.h"
 #include "base/status.h"
 
@@ -44,7 +44,7 @@ class AgentServer {
 
   void Accept();
   Status Add(FileDescriptor socket, bool is_lifeline);
-  void OnReady(Connection& connection, uint32_t events);
+  void OnReady(Connection& connection);
   void Answer(Connection& connection, const std::string& line);
   Message Do(Connection& connection, const Request& request);
   void StartWatch(Connection& connection, uint64_t id);

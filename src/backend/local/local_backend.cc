@@ -21,8 +21,7 @@ LocalBackend::LocalBackend(std::filesystem::path job_dir, Options options, FileD
     : job_dir_(std::move(job_dir)),
       options_(std::move(options)),
       socket_(std::move(socket)),
-      reader_([this] { Read(); }),
-      dispatcher_([this] { TellWatcher(); }) {}
+      reader_([this] { Read(); }) {}
 
 LocalBackend::~LocalBackend() {
   {
@@ -32,7 +31,6 @@ LocalBackend::~LocalBackend() {
   }
   shutdown(socket_.get(), SHUT_RDWR);
   reader_.join();
-  dispatcher_.join();
 }
 
 Status LocalBackend::Launch(const job::ReplicaSpec& spec) {
@@ -70,8 +68,7 @@ void LocalBackend::Watch(std::function<void(const job::ReplicaEvent&)> on_event)
     const MutexLock lock(mutex_);
     request.id = next_id_++;
     watch_ = request.id;
-    watcher_ = std::move(on_event);
-    untold_.clear();
+    dispatcher_.Watch(std::move(on_event), {});
   }
   const Status watched = Call(std::move(request)).status();
   if (!watched.ok()) LOG_ERROR("watching replicas: {}", watched.message());
@@ -145,29 +142,13 @@ void LocalBackend::Take(Message message) {
   if (message.kind == Message::Kind::kEvent) {
     // What was on its way to the watcher before this one is not for this one.
     if (message.id != watch_) return;
-    untold_.push_back(std::move(message.event));
+    dispatcher_.Tell(std::move(message.event));
   } else {
     const auto awaited = replies_.find(message.id);
     if (awaited == replies_.end()) return;  // its caller has given up
     awaited->second = std::make_unique<Message>(std::move(message));
   }
   changed_.NotifyAll();
-}
-
-void LocalBackend::TellWatcher() {
-  while (true) {
-    std::function<void(const job::ReplicaEvent&)> watcher;
-    job::ReplicaEvent event;
-    {
-      const MutexLock lock(mutex_);
-      while (!ending_ && untold_.empty()) changed_.Wait(mutex_);
-      if (ending_) return;
-      watcher = watcher_;
-      event = std::move(untold_.front());
-      untold_.pop_front();
-    }
-    watcher(event);
-  }
 }
 
 }  // namespace edl::backend::local

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "backend/backend.h"
+#include "backend/event_dispatcher.h"
 #include "base/file.h"
 #include "base/mutex.h"
 
@@ -55,7 +55,6 @@ class LocalBackend final : public Backend {
   Status Send(const Request& request);
   void Read();
   void Take(Message message);
-  void TellWatcher();
 
   const std::filesystem::path job_dir_;
   const Options options_;
@@ -67,13 +66,11 @@ class LocalBackend final : public Backend {
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, std::unique_ptr<Message>> replies_ GUARDED_BY(mutex_);  // null: awaited
   uint64_t watch_ GUARDED_BY(mutex_) = 0;                                    // id of the last Watch
-  std::function<void(const job::ReplicaEvent&)> watcher_ GUARDED_BY(mutex_);
-  std::deque<job::ReplicaEvent> untold_ GUARDED_BY(mutex_);
   bool gone_ GUARDED_BY(mutex_) = false;    // the agent closed the connection
   bool ending_ GUARDED_BY(mutex_) = false;  // the destructor runs
 
+  EventDispatcher dispatcher_;  // apart from the reader, so that a watcher may call the backend
   std::thread reader_;
-  std::thread dispatcher_;  // apart from the reader, so that a watcher may call the backend
 };
 
 }  // namespace edl::backend::local

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/local/own_process.h"
 #include "base/file.h"
 
 namespace edl::backend::local {
@@ -14,16 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Version = CgroupPlace::Version;
-
-// Files of the kernel take a value in one write and may not be made.
-Status WriteValue(const fs::path& path, std::string_view value) {
-  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return Errno("opening {}", path.string());
-  if (write(file.get(), value.data(), value.size()) < 0) {
-    return Errno("writing '{}' to {}", value, path.string());
-  }
-  return Ok();
-}
 
 bool HasWord(std::string_view text, std::string_view wanted, char separator) {
   std::istringstream words{std::string(text)};

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "backend/local/log_file.h"
+#include "backend/local/own_process.h"
 #include "backend/local/process_tree.h"
 #include "backend/local/replica_process.h"
 #include "base/log.h"
@@ -32,22 +33,12 @@ struct BirthNote {
   int64_t process_id = 0;
 };
 
-// The own process id as the given /proc has it.
-int64_t ProcessIdIn(int proc) {
-  std::array<char, 32> text{};
-  const ssize_t length = readlinkat(proc, "self", text.data(), text.size() - 1);
-  return length > 0 ? std::atoll(text.data()) : getpid();
-}
-
 bool EnterCgroup(const std::filesystem::path& cgroup) {
   const FileDescriptor file(open((cgroup / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   return file.valid() && write(file.get(), "0", 1) == 1;
 }
 
-void ResetSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) std::signal(signal, SIG_DFL);
-  }
+void UnblockSignals() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -78,6 +69,7 @@ void ResetSignals() {
   }
   arguments.push_back(nullptr);
   ResetSignals();
+  UnblockSignals();
   execvp(arguments[0], arguments.data());
   note.error = errno;
   (void)!write(birth, &note, sizeof(note));

@@ -9,17 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/local/own_process.h"
+
 namespace edl::backend::local {
 namespace {
 
 namespace fs = std::filesystem;
-
-Status WriteValue(const char* path, std::string_view value) {
-  const FileDescriptor file(open(path, O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return Errno("opening {}", path);
-  if (write(file.get(), value.data(), value.size()) < 0) return Errno("writing {}", path);
-  return Ok();
-}
 
 fs::path SourceOf(const job::Volume& volume) {
   return volume.sub_path.empty() ? fs::path(volume.host_path)

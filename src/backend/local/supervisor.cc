@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,8 +114,8 @@ Status Supervisor::Run(Replica& replica, const job::ReplicaSpec& spec) {
   if (!log.ok()) return log.status();
   process_spec.cgroup = MakeCgroup(spec);
   EDL_ASSIGN_OR_RETURN(ReplicaProcess process, ReplicaProcess::Start(process_spec));
-  EDL_RETURN_IF_ERROR(loop_.Add(process.fd(), EPOLLIN,
-                                [this, name = spec.name](uint32_t) { OnReplicaReport(name); }));
+  EDL_RETURN_IF_ERROR(
+      loop_.Add(process.fd(), POLLIN, [this, name = spec.name] { OnReplicaReport(name); }));
   replica.cgroup = process_spec.cgroup;
   replica.process = std::move(process);
   return Ok();
@@ -240,7 +240,7 @@ Result<ReplicaProcess> Supervisor::RunMaster() {
 }
 
 Status Supervisor::WatchMaster(ReplicaProcess process) {
-  EDL_RETURN_IF_ERROR(loop_.Add(process.fd(), EPOLLIN, [this](uint32_t) { OnMasterReport(); }));
+  EDL_RETURN_IF_ERROR(loop_.Add(process.fd(), POLLIN, [this] { OnMasterReport(); }));
   master_ = std::move(process);
   return Ok();
 }

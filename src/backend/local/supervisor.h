@@ -12,12 +12,12 @@
 #include <sys/types.h>
 
 #include "backend/local/agent.h"
-#include "backend/local/event_loop.h"
 #include "backend/local/memory_cgroup.h"
 #include "backend/local/port_pool.h"
 #include "backend/local/replica_process.h"
 #include "backend/restart_policy.h"
 #include "base/clock.h"
+#include "base/event_loop.h"
 #include "base/status.h"
 #include "job/replica.h"
 

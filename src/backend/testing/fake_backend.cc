@@ -11,16 +11,13 @@ namespace edl::backend {
 using job::ReplicaEvent;
 
 FakeBackend::FakeBackend(Delivery delivery) : delivery_(delivery) {
-  if (delivery_ == Delivery::kByThread) thread_ = std::thread([this] { DeliverByThread(); });
+  if (delivery_ == Delivery::kByThread) dispatcher_.emplace();
 }
 
 FakeBackend::~FakeBackend() {
-  {
-    const MutexLock lock(mutex_);
-    ending_ = true;
-    changed_.NotifyAll();
-  }
-  if (thread_.joinable()) thread_.join();
+  const MutexLock lock(mutex_);
+  ending_ = true;
+  changed_.NotifyAll();
 }
 
 Status FakeBackend::Launch(const job::ReplicaSpec& spec) {
@@ -57,14 +54,15 @@ Status FakeBackend::Stop(const std::string& name, std::chrono::milliseconds /*gr
 
 void FakeBackend::Watch(std::function<void(const ReplicaEvent&)> on_event) {
   const MutexLock lock(mutex_);
-  watcher_ = std::move(on_event);
-  undelivered_.clear();
+  std::vector<ReplicaEvent> first;
   for (const std::string& name : launch_order_) {
     const Replica& replica = replicas_.at(name);
-    if (!replica.acknowledged) undelivered_.push_back(replica.last);
+    if (!replica.acknowledged) first.push_back(replica.last);
   }
-  undelivered_.push_back({.kind = ReplicaEvent::Kind::kSynced});
-  changed_.NotifyAll();
+  first.push_back({.kind = ReplicaEvent::Kind::kSynced});
+  if (dispatcher_.has_value()) return dispatcher_->Watch(std::move(on_event), std::move(first));
+  watcher_ = std::move(on_event);
+  undelivered_.assign(first.begin(), first.end());
 }
 
 Status FakeBackend::Acknowledge(const std::string& name) {
@@ -220,29 +218,12 @@ std::vector<std::string> FakeBackend::Unacknowledged() const {
 void FakeBackend::Tell(Replica& replica, ReplicaEvent event) {
   event.name = replica.spec.name;
   replica.last = std::move(event);
-  if (!watcher_) return;
-  undelivered_.push_back(replica.last);
-  changed_.NotifyAll();
+  if (dispatcher_.has_value()) return dispatcher_->Tell(replica.last);
+  if (watcher_) undelivered_.push_back(replica.last);
 }
 
 void FakeBackend::Run(Replica& replica) {
   Tell(replica, {.kind = ReplicaEvent::Kind::kRunning, .process_id = next_process_id_++});
-}
-
-void FakeBackend::DeliverByThread() {
-  while (true) {
-    std::function<void(const ReplicaEvent&)> watcher;
-    ReplicaEvent event;
-    {
-      const MutexLock lock(mutex_);
-      while (!ending_ && (undelivered_.empty() || !watcher_)) changed_.Wait(mutex_);
-      if (ending_) return;
-      watcher = watcher_;
-      event = std::move(undelivered_.front());
-      undelivered_.pop_front();
-    }
-    watcher(event);
-  }
 }
 
 }  // namespace edl::backend

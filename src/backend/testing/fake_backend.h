@@ -6,10 +6,10 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/event_dispatcher.h"
 #include "base/mutex.h"
 
 namespace edl::backend {
@@ -81,7 +81,6 @@ class FakeBackend final : public Backend {
 
   void Tell(Replica& replica, job::ReplicaEvent event) REQUIRES(mutex_);
   void Run(Replica& replica) REQUIRES(mutex_);
-  void DeliverByThread();
 
   const Delivery delivery_;
   mutable Mutex mutex_;
@@ -92,15 +91,15 @@ class FakeBackend final : public Backend {
   std::map<std::pair<job::Role, int>, int> ports_ GUARDED_BY(mutex_);
   std::function<void(const job::ReplicaEvent&)> watcher_ GUARDED_BY(mutex_);
   std::function<void(const job::ReplicaSpec&)> on_launch_ GUARDED_BY(mutex_);
-  std::deque<job::ReplicaEvent> undelivered_ GUARDED_BY(mutex_);
-  std::optional<std::string> held_ GUARDED_BY(mutex_);  // the reason why launches wait
+  std::deque<job::ReplicaEvent> undelivered_ GUARDED_BY(mutex_);  // Delivery::kByDeliver only
+  std::optional<std::string> held_ GUARDED_BY(mutex_);            // the reason why launches wait
   Status refusal_ GUARDED_BY(mutex_);
   std::set<std::string> held_logs_ GUARDED_BY(mutex_);
   bool logs_asked_ GUARDED_BY(mutex_) = false;
   OnStop on_stop_ GUARDED_BY(mutex_) = OnStop::kDies;
   int64_t next_process_id_ GUARDED_BY(mutex_) = 1000;
   bool ending_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Delivery::kByThread only
+  std::optional<EventDispatcher> dispatcher_;  // Delivery::kByThread only
 };
 
 }  // namespace edl::backend

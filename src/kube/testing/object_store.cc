@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "kube/text.h"
 
 namespace edl::kube {
@@ -42,18 +43,18 @@ std::vector<std::string> Terms(std::string_view selector) {
 }
 
 bool IsOneOf(const std::optional<std::string>& value, std::string_view list) {
-  list = Trimmed(list);
+  list = Trim(list);
   list = list.substr(1, list.size() - 2);
   const std::vector<std::string> values = Terms(list);
   return value && std::any_of(values.begin(), values.end(),
-                              [&](const std::string& one) { return Trimmed(one) == *value; });
+                              [&](const std::string& one) { return Trim(one) == *value; });
 }
 
 // What `value_of` says of the name in one term of a selector.
 template <typename ValueOf>
 bool Holds(std::string_view term, const ValueOf& value_of) {
-  term = Trimmed(term);
-  const auto name = [&](size_t end) { return std::string(Trimmed(term.substr(0, end))); };
+  term = Trim(term);
+  const auto name = [&](size_t end) { return std::string(Trim(term.substr(0, end))); };
   if (const size_t at = term.find(" notin "); at != std::string_view::npos) {
     return !IsOneOf(value_of(name(at)), term.substr(at + 7));
   }
@@ -61,11 +62,11 @@ bool Holds(std::string_view term, const ValueOf& value_of) {
     return IsOneOf(value_of(name(at)), term.substr(at + 4));
   }
   if (const size_t at = term.find("!="); at != std::string_view::npos) {
-    return value_of(name(at)) != std::string(Trimmed(term.substr(at + 2)));
+    return value_of(name(at)) != std::string(Trim(term.substr(at + 2)));
   }
   if (const size_t at = term.find('='); at != std::string_view::npos) {
     const size_t value = term.substr(at).starts_with("==") ? at + 2 : at + 1;
-    return value_of(name(at)) == std::string(Trimmed(term.substr(value)));
+    return value_of(name(at)) == std::string(Trim(term.substr(value)));
   }
   if (term.starts_with('!')) return !value_of(std::string(term.substr(1)));
   return value_of(std::string(term)).has_value();

@@ -72,6 +72,19 @@ job::Role RoleOf(const std::string& name) {
   return job::RoleFromName(name).value_or(job::Role::kWorker);
 }
 
+// All rows of a query. `make` reads one from the statement that stands on it.
+template <typename Make>
+auto ReadAll(Database& database, const std::string& sql, const Make& make)
+    -> Result<std::vector<decltype(make(std::declval<const Statement&>()))>> {
+  std::vector<decltype(make(std::declval<const Statement&>()))> rows;
+  Statement query = database.Prepare(sql);
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return rows;
+    rows.push_back(make(query));
+  }
+}
+
 }  // namespace
 
 Result<Ledger> Ledger::Open(const std::string& path) {
@@ -279,146 +292,113 @@ void Ledger::PutMeta(const std::string& key, const std::string& value) {
 }
 
 Result<std::vector<DatasetRow>> Ledger::Datasets() {
-  std::vector<DatasetRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM datasets ORDER BY id");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.id = DatasetId(query.Int(0)),
-                    .spec = {.name = query.Text(1),
-                             .size = query.Int(2),
-                             .batch_size = query.Int(3),
-                             .batches_per_shard = query.Int(4),
-                             .epochs = query.Int(5),
-                             .order = static_cast<Order>(query.Int(6)),
-                             .task_type = query.Text(7)},
-                    .seed = query.Number(8),
-                    .generation = static_cast<uint32_t>(query.Int(9)),
-                    .epoch = query.Int(10),
-                    .next = query.Number(11),
-                    .told_finished = query.Int(12) != 0,
-                    .leftover_at = query.Int(13),
-                    .records_done = query.Int(14),
-                    .shards_done = query.Int(15),
-                    .shards_repeated = query.Int(16),
-                    .records_not_trained = query.Int(17),
-                    .records_again = query.Int(18),
-                    .order_generation = static_cast<uint32_t>(query.Int(19))});
-  }
+  return ReadAll(database_, "SELECT * FROM datasets ORDER BY id", [](const Statement& query) {
+    return DatasetRow{.id = DatasetId(query.Int(0)),
+                      .spec = {.name = query.Text(1),
+                               .size = query.Int(2),
+                               .batch_size = query.Int(3),
+                               .batches_per_shard = query.Int(4),
+                               .epochs = query.Int(5),
+                               .order = static_cast<Order>(query.Int(6)),
+                               .task_type = query.Text(7)},
+                      .seed = query.Number(8),
+                      .generation = static_cast<uint32_t>(query.Int(9)),
+                      .epoch = query.Int(10),
+                      .next = query.Number(11),
+                      .told_finished = query.Int(12) != 0,
+                      .leftover_at = query.Int(13),
+                      .records_done = query.Int(14),
+                      .shards_done = query.Int(15),
+                      .shards_repeated = query.Int(16),
+                      .records_not_trained = query.Int(17),
+                      .records_again = query.Int(18),
+                      .order_generation = static_cast<uint32_t>(query.Int(19))};
+  });
 }
 
 Result<std::vector<LeaseRow>> Ledger::Leases() {
-  std::vector<LeaseRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM leases ORDER BY lease");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.lease = LeaseId(query.Number(0)),
+  return ReadAll(database_, "SELECT * FROM leases ORDER BY lease", [](const Statement& query) {
+    return LeaseRow{.lease = LeaseId(query.Number(0)),
                     .dataset = DatasetId(query.Int(1)),
                     .key = {.epoch = query.Int(2), .ordinal = query.Number(3)},
                     .holder = Incarnation(query.Number(4)),
                     .number = query.Number(5),
                     .task = static_cast<int32_t>(query.Int(6)),
                     .failures = static_cast<int>(query.Int(7)),
-                    .counted = query.Int(8) != 0});
-  }
+                    .counted = query.Int(8) != 0};
+  });
 }
 
 Result<std::vector<ReturnedRow>> Ledger::Returned() {
-  std::vector<ReturnedRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM returned");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.dataset = DatasetId(query.Int(0)),
-                    .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
-                    .failures = static_cast<int>(query.Int(3)),
-                    .failed_by = query.Text(4),
-                    .counted = query.Int(5) != 0});
-  }
+  return ReadAll(database_, "SELECT * FROM returned", [](const Statement& query) {
+    return ReturnedRow{.dataset = DatasetId(query.Int(0)),
+                       .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
+                       .failures = static_cast<int>(query.Int(3)),
+                       .failed_by = query.Text(4),
+                       .counted = query.Int(5) != 0};
+  });
 }
 
 Result<std::vector<QuarantinedRow>> Ledger::Quarantined() {
-  std::vector<QuarantinedRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM quarantined");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.dataset = DatasetId(query.Int(0)),
-                    .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
-                    .error = query.Text(3)});
-  }
+  return ReadAll(database_, "SELECT * FROM quarantined", [](const Statement& query) {
+    return QuarantinedRow{.dataset = DatasetId(query.Int(0)),
+                          .key = {.epoch = query.Int(1), .ordinal = query.Number(2)},
+                          .error = query.Text(3)};
+  });
 }
 
 Result<std::vector<DoneRow>> Ledger::Ranges(const char* table) {
-  std::vector<DoneRow> rows;
-  Statement query = database_.Prepare(fmt::format("SELECT * FROM {}", table));
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.dataset = DatasetId(query.Int(0)),
-                    .epoch = query.Int(1),
-                    .range = {.first = query.Number(2), .last = query.Number(3)}});
-  }
+  return ReadAll(database_, fmt::format("SELECT * FROM {}", table), [](const Statement& query) {
+    return DoneRow{.dataset = DatasetId(query.Int(0)),
+                   .epoch = query.Int(1),
+                   .range = {.first = query.Number(2), .last = query.Number(3)}};
+  });
 }
 
 Result<std::vector<DoneRow>> Ledger::Done() { return Ranges("done"); }
 Result<std::vector<DoneRow>> Ledger::Restored() { return Ranges("restored"); }
 
 Result<std::vector<SessionRow>> Ledger::Sessions() {
-  std::vector<SessionRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM sessions ORDER BY incarnation");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.incarnation = Incarnation(query.Number(0)),
-                    .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
-                    .compat_api = query.Int(3) != 0,
-                    .process = query.Text(4),
-                    .answers = query.Text(5)});
-  }
+  return ReadAll(database_, "SELECT * FROM sessions ORDER BY incarnation",
+                 [](const Statement& query) {
+                   return SessionRow{.incarnation = Incarnation(query.Number(0)),
+                                     .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
+                                     .compat_api = query.Int(3) != 0,
+                                     .process = query.Text(4),
+                                     .answers = query.Text(5)};
+                 });
 }
 
 Result<std::vector<ReplicaRow>> Ledger::Replicas() {
-  std::vector<ReplicaRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM replicas ORDER BY role, id");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.name = query.Text(0),
-                    .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
-                    .index = static_cast<int>(query.Int(3)),
-                    .state = static_cast<job::ReplicaState>(query.Int(4)),
-                    .joined = query.Int(5) != 0,
-                    .process_id = query.Int(6),
-                    .reason = query.Text(7)});
-  }
+  return ReadAll(database_, "SELECT * FROM replicas ORDER BY role, id", [](const Statement& query) {
+    return ReplicaRow{.name = query.Text(0),
+                      .replica = {.role = RoleOf(query.Text(1)), .id = query.Int(2)},
+                      .index = static_cast<int>(query.Int(3)),
+                      .state = static_cast<job::ReplicaState>(query.Int(4)),
+                      .joined = query.Int(5) != 0,
+                      .process_id = query.Int(6),
+                      .reason = query.Text(7)};
+  });
 }
 
 Result<std::vector<SlotRow>> Ledger::Slots() {
-  std::vector<SlotRow> rows;
-  Statement query = database_.Prepare("SELECT * FROM slots");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return rows;
-    rows.push_back({.role = RoleOf(query.Text(0)),
-                    .index = static_cast<int>(query.Int(1)),
-                    .wanted = query.Int(2) != 0,
-                    .succeeded = query.Int(3) != 0,
-                    .failures = static_cast<int>(query.Int(4)),
-                    .idle_lives = static_cast<int>(query.Int(5)),
-                    .memory_bytes = query.Int(6)});
-  }
+  return ReadAll(database_, "SELECT * FROM slots", [](const Statement& query) {
+    return SlotRow{.role = RoleOf(query.Text(0)),
+                   .index = static_cast<int>(query.Int(1)),
+                   .wanted = query.Int(2) != 0,
+                   .succeeded = query.Int(3) != 0,
+                   .failures = static_cast<int>(query.Int(4)),
+                   .idle_lives = static_cast<int>(query.Int(5)),
+                   .memory_bytes = query.Int(6)};
+  });
 }
 
 Result<std::map<std::string, std::string>> Ledger::Meta() {
-  std::map<std::string, std::string> meta;
-  Statement query = database_.Prepare("SELECT key, value FROM meta");
-  while (true) {
-    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
-    if (!more) return meta;
-    meta[query.Text(0)] = query.Text(1);
-  }
+  EDL_ASSIGN_OR_RETURN(const auto rows, ReadAll(database_, "SELECT key, value FROM meta",
+                                                [](const Statement& query) {
+                                                  return std::pair(query.Text(0), query.Text(1));
+                                                }));
+  return std::map<std::string, std::string>(rows.begin(), rows.end());
 }
 
 Status Ledger::Commit() {

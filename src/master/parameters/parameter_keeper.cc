@@ -5,21 +5,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/backoff.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "checkpoint/checkpoint_folder.h"
 
 namespace edl::master {
 namespace {
 
 using nlohmann::json;
-
-// A server that is away, or was when it was asked, and may be back.
-bool MayPass(const Status& status) {
-  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded ||
-         status.code() == Code::kAborted || status.code() == Code::kFailedPrecondition ||
-         status.code() == Code::kCancelled;
-}
 
 // What a checkpoint says that cannot be used, whoever reads it. Everything else (a mount in
 // trouble, permissions, no memory) says nothing about the checkpoint.
@@ -31,9 +26,9 @@ bool IsDamage(const Status& status) {
 constexpr size_t kMostBad = 2;
 
 Duration BackoffAfter(int failures) {
-  const int doublings = std::clamp(failures - 1, 0, 10);
-  return std::min<Duration>(ParameterKeeper::kProbeInterval * (1 << doublings),
-                            ParameterKeeper::kRestoreBackoff);
+  constexpr BackoffLimits kLimits{.first = ParameterKeeper::kProbeInterval,
+                                  .longest = ParameterKeeper::kRestoreBackoff};
+  return kLimits.After(std::max(failures, 1));
 }
 
 int64_t SecondsOf(Duration time) {
@@ -318,8 +313,9 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
   }
   ++failed_restores_;
   restore_trouble_ = status.message();
-  if (!MayPass(status) && !restore_failing_since_.has_value()) restore_failing_since_ = now;
-  if (!MayPass(status) && now - *restore_failing_since_ >= kRestoreTimeout) {
+  if (!IsUnreachableOrReplaced(status) && !restore_failing_since_.has_value())
+    restore_failing_since_ = now;
+  if (!IsUnreachableOrReplaced(status) && now - *restore_failing_since_ >= kRestoreTimeout) {
     failure_ = fmt::format(
         "parameter servers cannot be restored: {}. The checkpoint {} is kept: go on with "
         "`elasticdl train --resume` once it can be read",
@@ -449,7 +445,8 @@ void ParameterKeeper::OnSaved(uint64_t number, const Status& status, Time now) {
   next_save_at_ = now + kSaveAgain;
   LOG_WARNING("checkpoint {} failed: {}; trying again", saved.checkpoint.name, status.message());
   // A server that is away is waited for: it comes back, or its successor is restored.
-  if (!MayPass(status) && dispatcher_.TrainingComplete() && failed_saves_ >= kMostFailedSaves) {
+  if (!IsUnreachableOrReplaced(status) && dispatcher_.TrainingComplete() &&
+      failed_saves_ >= kMostFailedSaves) {
     failure_ =
         fmt::format("all is trained, and the parameters cannot be saved: {}", status.message());
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/cpus.h"
-#include "base/file.h"
+#include "base/secret.h"
 #include "job/job_file.h"
 #include "job/train_flags.h"
 
@@ -44,8 +44,7 @@ Result<MasterConfig> ReadMasterConfig(const std::vector<std::string>& arguments)
   }
   const std::filesystem::path secrets = flags.Text("secret_dir");
   config.token_file = (secrets.empty() ? config.folder : secrets) / "token";
-  EDL_ASSIGN_OR_RETURN(config.token, ReadFile(config.token_file));
-  while (!config.token.empty() && config.token.back() == '\n') config.token.pop_back();
+  EDL_ASSIGN_OR_RETURN(config.token, ReadSecretFile(config.token_file));
   config.port = flags.Text("port");
   return config;
 }

@@ -23,18 +23,18 @@ bool IsActive(ReplicaState state) {
 // After the first relaunch, which is immediate: 1 s, 2 s, 4 s, ... 30 s. Counts failures, or lives
 // in a row without progress.
 Duration BackoffAfter(int failures) {
-  if (failures <= 1) return Duration::zero();
-  const int doublings = std::min(failures - 2, 5);
-  return std::min<Duration>(std::chrono::seconds(1 << doublings), std::chrono::seconds(30));
+  constexpr BackoffLimits kLimits{.first = std::chrono::seconds(1),
+                                  .longest = std::chrono::seconds(30)};
+  return kLimits.After(failures - 1);
 }
 
 // After a life without progress, whatever ended it: three times at once, then 2 s, 4 s, ... 60 s.
 // What keeps replicas from starting (a node without its GPUs, a full disk) often passes within
 // minutes.
 Duration IdleBackoff(int idle_lives) {
-  if (idle_lives <= 3) return Duration::zero();
-  return std::min<Duration>(std::chrono::seconds(1 << std::min(idle_lives - 3, 6)),
-                            std::chrono::seconds(60));
+  constexpr BackoffLimits kLimits{.first = std::chrono::seconds(2),
+                                  .longest = std::chrono::seconds(60)};
+  return kLimits.After(idle_lives - 3);
 }
 
 constexpr const char* kCountsKey = "replica_counts";  // in the ledger's meta
@@ -587,7 +587,7 @@ void ReplicaKeeper::Stop(Replica& replica, Time now) {
 }
 
 void ReplicaKeeper::StopName(const std::string& name, Time now) {
-  const PendingStop first{now + kFirstStopRetry, kFirstStopRetry};
+  const PendingStop first{now + kStopRetry.first, kStopRetry.first};
   // One that was told before is told again when its time has come.
   if (!stops_.try_emplace(name, first).second) return;
   commands_.emplace_back(StopCommand{name, kStopGrace});
@@ -597,7 +597,7 @@ void ReplicaKeeper::RetryStops(Time now) {
   for (auto& [name, stop] : stops_) {
     if (now < stop.again_at) continue;
     LOG_WARNING("{} was told to end and has not; it is told again", name);
-    stop.wait = std::min(stop.wait * 2, kLongestStopRetry);
+    stop.wait = kStopRetry.Following(stop.wait);
     stop.again_at = now + stop.wait;
     commands_.emplace_back(StopCommand{name, kStopGrace});
   }

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "job/job_spec.h"
@@ -64,8 +65,8 @@ class ReplicaKeeper {
   static constexpr std::chrono::milliseconds kStopGrace{2000};
   static constexpr int kMostWorkers = 100'000;  // as --num_workers
   // A stop is repeated until the replica is gone: after 5 s, 10 s, 20 s, 40 s, then each minute.
-  static constexpr Duration kFirstStopRetry = std::chrono::seconds(5);
-  static constexpr Duration kLongestStopRetry = std::chrono::seconds(60);
+  static constexpr BackoffLimits kStopRetry{.first = std::chrono::seconds(5),
+                                            .longest = std::chrono::seconds(60)};
   // How many ended replicas are kept beside the newest of each slot.
   static constexpr size_t kKeptEnded = 100;
   // A replica that sends nothing to the master by design is lost with its node after so long.

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/host_port.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "job/tf_config.h"
@@ -53,13 +54,13 @@ using Addresses = std::map<job::Role, std::vector<std::string>>;
 
 std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaContext& context,
                                          int index, int64_t lanes, const std::string& address) {
-  const size_t colon = address.rfind(':');
+  const HostPort at = ParseHostPort(address).value();  // a backend's addresses are well-formed
   std::vector<std::string> command = {
       context.program,
       "ps",
       "--managed",
-      "--port=" + address.substr(colon + 1),
-      "--host=" + (context.on_this_machine ? address.substr(0, colon) : std::string()),
+      fmt::format("--port={}", at.port),
+      "--host=" + (context.on_this_machine ? at.host : std::string()),
       fmt::format("--index={}", index),
       fmt::format("--servers={}", job.num_ps),
       "--token_file=" + context.token_file};

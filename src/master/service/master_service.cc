@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "base/secret.h"
 #include "elasticdl/v1/master.grpc.pb.h"
 #include "master/ledger/ledger_report.h"
 #include "master/service/call.h"
@@ -102,15 +103,6 @@ pb::Membership ToProto(const Membership& membership) {
     listed->set_replica_id(member.id);
   }
   return out;
-}
-
-bool SameSecret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  }
-  return difference == 0;
 }
 
 // Answers with a ready flag that came from the loop.
@@ -382,14 +374,14 @@ class MembershipStream final {
   bool open_ = true;
 };
 
-// Whether a call has the token, in constant time.
+// Whether a call has the token.
 Status CheckToken(const grpc::ServerContext& context, const std::string& expected) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {
     return Unauthenticated("the call has no token; ELASTICDL_TOKEN_FILE names the job's");
   }
-  if (!SameSecret({found->second.data(), found->second.size()}, expected)) {
+  if (!SecretsEqual({found->second.data(), found->second.size()}, expected)) {
     return Unauthenticated("the call's token is not this job's");
   }
   return Ok();

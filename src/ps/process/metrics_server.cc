@@ -7,6 +7,7 @@
 #include <httplib.h>
 
 #include "base/mutex.h"
+#include "base/secret.h"
 #include "ps/metrics.h"
 
 namespace edl::ps {
@@ -60,16 +61,17 @@ class HttpMetrics final : public MetricsServer {
     http_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
     });
-    http_.Get(
-        "/metrics", [&server, token](const httplib::Request& request, httplib::Response& response) {
-          if (!token.empty() && request.get_header_value("Authorization") != "Bearer " + token) {
-            response.status = 401;
-            response.set_content("this asks for the job's token: Authorization: Bearer TOKEN\n",
-                                 "text/plain");
-            return;
-          }
-          response.set_content(MetricsText(server.State()), "text/plain; version=0.0.4");
-        });
+    http_.Get("/metrics",
+              [&server, token](const httplib::Request& request, httplib::Response& response) {
+                if (!token.empty() &&
+                    !SecretsEqual(request.get_header_value("Authorization"), "Bearer " + token)) {
+                  response.status = 401;
+                  response.set_content(
+                      "this asks for the job's token: Authorization: Bearer TOKEN\n", "text/plain");
+                  return;
+                }
+                response.set_content(MetricsText(server.State()), "text/plain; version=0.0.4");
+              });
   }
   ~HttpMetrics() override {
     http_.stop();

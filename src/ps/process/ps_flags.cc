@@ -8,7 +8,7 @@
 #include <arpa/inet.h>
 
 #include "base/cpus.h"
-#include "base/file.h"
+#include "base/secret.h"
 
 namespace edl::ps {
 namespace {
@@ -61,9 +61,9 @@ Result<ServerOptions> OptionsFrom(const FlagValues& flags) {
       .save_buffer_bytes = static_cast<size_t>(flags.Int("save_buffer_mb")) << 20,
   };
   if (const std::string& file = flags.String("token_file"); !file.empty()) {
-    EDL_ASSIGN_OR_RETURN(options.token, ReadFile(file));
-    while (!options.token.empty() && options.token.back() == '\n') options.token.pop_back();
-    if (options.token.empty()) return InvalidArgument("--token_file={} is empty", file);
+    Result<std::string> token = ReadSecretFile(file);
+    if (!token.ok()) return token.status().Within("--token_file");
+    options.token = *std::move(token);
   }
   if (options.token.empty() && !IsLoopback(options.host) && !flags.Bool("insecure")) {
     return InvalidArgument(

@@ -46,7 +46,7 @@ static void check_refusals(edl_ps* client) {
   edl_ps* none = NULL;
   edl_ps_options wrong = {.servers = "localhost"};
   CHECK(edl_ps_connect(&wrong, &none) == INVALID_ARGUMENT && none == NULL);
-  CHECK(strcmp(edl_ps_last_error(), "server 'localhost' is not host:port") == 0);
+  CHECK(strstr(edl_ps_last_error(), "'localhost' is not host:port") != NULL);
   wrong.servers = "";
   CHECK(edl_ps_connect(&wrong, &none) == INVALID_ARGUMENT);
   CHECK(edl_ps_declare(client, "{") == INVALID_ARGUMENT);

@@ -1,8 +1,8 @@
-#include "kube/quantity.h"
+#include "base/quantity.h"
 
 #include <gtest/gtest.h>
 
-namespace edl::kube {
+namespace edl {
 namespace {
 
 TEST(Quantity, ReadsEverySpellingOfTheApi) {
@@ -30,12 +30,26 @@ TEST(Quantity, RefusesWhatIsNone) {
 }
 
 TEST(Quantity, IsShownInTheLargestUnit) {
-  EXPECT_EQ(ShowQuantity(1500, Unit::kOne), "1.5");
-  EXPECT_EQ(ShowQuantity(4000, Unit::kOne), "4");
-  EXPECT_EQ(ShowQuantity(ParseQuantity("4096Mi").value(), Unit::kByte), "4Gi");
-  EXPECT_EQ(ShowQuantity(ParseQuantity("1536Mi").value(), Unit::kByte), "1.5Gi");
-  EXPECT_EQ(ShowQuantity(ParseQuantity("512").value(), Unit::kByte), "512");
+  EXPECT_EQ(ShowQuantity(1500, QuantityUnit::kOne), "1.5");
+  EXPECT_EQ(ShowQuantity(4000, QuantityUnit::kOne), "4");
+  EXPECT_EQ(ShowQuantity(ParseQuantity("4096Mi").value(), QuantityUnit::kByte), "4Gi");
+  EXPECT_EQ(ShowQuantity(ParseQuantity("1536Mi").value(), QuantityUnit::kByte), "1.5Gi");
+  EXPECT_EQ(ShowQuantity(ParseQuantity("512").value(), QuantityUnit::kByte), "512");
+}
+
+TEST(ByteCount, IsAWholeNumberWithAUnit) {
+  EXPECT_EQ(ParseByteCount("4096Mi").value(), int64_t{4096} << 20);
+  EXPECT_EQ(ParseByteCount("2G").value(), 2'000'000'000);
+  EXPECT_EQ(ParseByteCount("1K").value(), 1000);
+  EXPECT_EQ(ParseByteCount("7Ei").value(), int64_t{7} << 60);
+}
+
+TEST(ByteCount, RejectsAnythingElse) {
+  for (const char* text : {"", "1", "0Mi", "01Mi", "-1Mi", "1.5Gi", "1k", "1m", "1n", "Mi", "1MiB",
+                           "8Ei", "99999999999999999999M"}) {
+    EXPECT_EQ(ParseByteCount(text).status().code(), Code::kInvalidArgument) << text;
+  }
 }
 
 }  // namespace
-}  // namespace edl::kube
+}  // namespace edl

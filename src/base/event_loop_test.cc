@@ -1,4 +1,4 @@
-#include "wire/event_loop.h"
+#include "base/event_loop.h"
 
 #include <array>
 #include <future>
@@ -8,12 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "wire/connection.h"
-#include "wire/socket.h"
-#include "wire/testing/watches.h"
-
-namespace edl::wire {
+namespace edl {
 namespace {
+
+const SystemClock kClock;
 
 // Two ends of a socket.
 struct Pair {
@@ -28,7 +26,7 @@ struct Pair {
 };
 
 TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
-  auto loop = std::move(*EventLoop::Make());
+  auto loop = std::move(*EventLoop::Make(kClock));
   const Pair pair;
   int calls = 0;
   const Status watched = loop->Add(pair.near.get(), POLLIN, [&] {
@@ -43,7 +41,7 @@ TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
 }
 
 TEST(EventLoop, AllowsOneToRemoveItself) {
-  auto loop = std::move(*EventLoop::Make());
+  auto loop = std::move(*EventLoop::Make(kClock));
   Pair pair;
   const Status watched = loop->Add(pair.near.get(), POLLIN, [&] {
     loop->Remove(pair.near.get());
@@ -55,29 +53,9 @@ TEST(EventLoop, AllowsOneToRemoveItself) {
   loop->Run();
 }
 
-TEST(EventLoop, EndsAConnectionThatItHasNoRoomToWatch) {
-  LoopThread thread(std::move(*EventLoop::Make()));
-  Pair pair;
-  std::unique_ptr<Connection> connection;
-  std::promise<Status> ended;
-  bool ran_out = false;
-  thread.Run([&] {
-    ran_out = RunOutOfWatches();
-    if (!ran_out) return;
-    connection = std::make_unique<Connection>(
-        thread.loop(), std::make_unique<SocketStream>(std::move(pair.near)), FrameLimits{},
-        [](const Frame&) { return Connection::Taken::kYes; },
-        [&](const Status& why) { ended.set_value(why); });
-  });
-  if (!ran_out) GTEST_SKIP() << "system calls cannot be filtered here";
-
-  EXPECT_EQ(ended.get_future().get().code(), Code::kResourceExhausted);
-  thread.Run([&] { connection.reset(); });
-}
-
 TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
   std::vector<int> order;
-  LoopThread thread(std::move(*EventLoop::Make()));
+  LoopThread thread(std::move(*EventLoop::Make(kClock)));
   for (int i = 0; i < 100; ++i) thread.loop().Post([&order, i] { order.push_back(i); });
   thread.Run([&] { order.push_back(100); });
   ASSERT_EQ(order.size(), 101U);
@@ -87,7 +65,7 @@ TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
 TEST(EventLoop, DoesWorkBetweenEventsWhileThereIsSome) {
   std::promise<void> done;
   int pieces = 0;
-  LoopThread thread(std::move(*EventLoop::Make()));
+  LoopThread thread(std::move(*EventLoop::Make(kClock)));
   thread.loop().Post([&] {
     thread.loop().SetWork([&] {
       if (++pieces == 5) done.set_value();
@@ -99,5 +77,24 @@ TEST(EventLoop, DoesWorkBetweenEventsWhileThereIsSome) {
   thread.Run([&] { EXPECT_EQ(pieces, 5); });
 }
 
+TEST(EventLoop, CallsInTheOrderOfTheirTimes) {
+  FakeClock clock;
+  auto loop = std::move(*EventLoop::Make(clock));
+  std::vector<int> order;
+  loop->CallAfter(std::chrono::milliseconds(2), [&] { order.push_back(2); });
+  loop->CallAfter(std::chrono::milliseconds(1), [&] {
+    order.push_back(1);
+    loop->CallAfter(Duration(0), [&] { order.push_back(3); });
+  });
+  loop->Post([] {});
+  loop->RunOnce();
+  EXPECT_EQ(order, std::vector<int>());
+
+  clock.Advance(std::chrono::milliseconds(2));
+  loop->RunOnce();
+
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
 }  // namespace
-}  // namespace edl::wire
+}  // namespace edl

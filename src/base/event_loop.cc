@@ -1,5 +1,6 @@
-#include "wire/event_loop.h"
+#include "base/event_loop.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <future>
@@ -12,7 +13,7 @@
 
 #include "base/check.h"
 
-namespace edl::wire {
+namespace edl {
 namespace {
 
 static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT);
@@ -26,19 +27,19 @@ epoll_event EventFor(int fd, short events) {
 
 }  // namespace
 
-Result<std::unique_ptr<EventLoop>> EventLoop::Make() {
+Result<std::unique_ptr<EventLoop>> EventLoop::Make(const Clock& clock) {
   FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return Errno("making an event loop");
   FileDescriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!doorbell.valid()) return Errno("making an event loop");
-  std::unique_ptr<EventLoop> loop(new EventLoop(std::move(epoll), std::move(doorbell)));
+  std::unique_ptr<EventLoop> loop(new EventLoop(clock, std::move(epoll), std::move(doorbell)));
   EDL_RETURN_IF_ERROR(
       loop->Add(loop->doorbell_.get(), POLLIN, [to = loop.get()] { to->RunPosted(); }));
   return loop;
 }
 
-EventLoop::EventLoop(FileDescriptor epoll, FileDescriptor doorbell)
-    : epoll_(std::move(epoll)), doorbell_(std::move(doorbell)) {}
+EventLoop::EventLoop(const Clock& clock, FileDescriptor epoll, FileDescriptor doorbell)
+    : clock_(clock), epoll_(std::move(epoll)), doorbell_(std::move(doorbell)) {}
 
 Status EventLoop::Add(int fd, short events, OnReady on_ready) {
   epoll_event event = EventFor(fd, events);
@@ -81,21 +82,43 @@ void EventLoop::RunPosted() {
   for (const auto& work : posted) work();
 }
 
-void EventLoop::Run() {
-  std::array<epoll_event, 64> events{};
-  bool more = false;
-  while (!stopped_) {
-    const int ready = epoll_wait(epoll_.get(), events.data(), events.size(), more ? 0 : -1);
-    CHECK(ready >= 0 || errno == EINTR, "epoll_wait: errno {}", errno);
-    for (int i = 0; i < ready; ++i) {
-      // What was called before may have removed it.
-      const auto found = waiting_.find(events[static_cast<size_t>(i)].data.fd);
-      if (found == waiting_.end()) continue;
-      const std::shared_ptr<OnReady> on_ready = found->second;
-      (*on_ready)();
-    }
-    more = work_ && work_();
+void EventLoop::CallAfter(Duration delay, std::function<void()> call) {
+  timers_.emplace(clock_.Now() + delay, std::move(call));
+}
+
+int EventLoop::MillisecondsToNextTimer() const {
+  if (timers_.empty()) return -1;
+  const Duration left = timers_.begin()->first - clock_.Now();
+  const auto rounded_up = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<int64_t>(rounded_up, 0, 60'000));
+}
+
+void EventLoop::CallTimers() {
+  while (!timers_.empty() && timers_.begin()->first <= clock_.Now()) {
+    const std::function<void()> call = std::move(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    call();
   }
+}
+
+void EventLoop::RunOnce() {
+  std::array<epoll_event, 64> events;  // NOLINT: filled by epoll_wait
+  const int ready = epoll_wait(epoll_.get(), events.data(), events.size(),
+                               more_work_ ? 0 : MillisecondsToNextTimer());
+  CHECK(ready >= 0 || errno == EINTR, "epoll_wait: errno {}", errno);
+  for (int i = 0; i < ready; ++i) {
+    // What was called before may have removed it.
+    const auto found = waiting_.find(events[static_cast<size_t>(i)].data.fd);
+    if (found == waiting_.end()) continue;
+    const std::shared_ptr<OnReady> on_ready = found->second;
+    (*on_ready)();
+  }
+  CallTimers();
+  more_work_ = work_ && work_();
+}
+
+void EventLoop::Run() {
+  while (!stopped_) RunOnce();
 }
 
 void EventLoop::Stop() {
@@ -120,4 +143,4 @@ void LoopThread::Run(const std::function<void()>& work) {
   done.get_future().wait();
 }
 
-}  // namespace edl::wire
+}  // namespace edl

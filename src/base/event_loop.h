@@ -3,24 +3,30 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mutex.h"
 #include "base/status.h"
 
-namespace edl::wire {
+namespace edl {
 
-// Waits for file descriptors and calls whoever asked for them, all on one thread.
+// Waits for file descriptors and moments, and calls whoever asked for them, all on one thread. What
+// is called may add and remove anything, itself included. It may be called without need, when a
+// descriptor's number was taken over by another: it bears finding nothing to do.
+//
+// The master's gRPC loop is not one of these: gRPC waits in a completion queue of its own.
 //
 // Confined to the thread that runs it, but for Post and Stop, which are thread-safe.
 class EventLoop {
  public:
-  // Fails when there are no descriptors left, or no room to watch one.
-  static Result<std::unique_ptr<EventLoop>> Make();
+  // `clock` outlives it. Fails when there are no descriptors left, or no room to watch one.
+  static Result<std::unique_ptr<EventLoop>> Make(const Clock& clock);
 
   using OnReady = std::function<void()>;
   // Calls `on_ready` whenever the descriptor is ready for `events` (POLLIN, POLLOUT), closed by its
@@ -31,6 +37,9 @@ class EventLoop {
   // Before it is closed. May be called by its own `on_ready`.
   void Remove(int fd);
 
+  // Calls `call` once, after `delay`.
+  void CallAfter(Duration delay, std::function<void()> call);
+
   // Runs `work` soon on the loop's thread. What is posted after the end is dropped.
   void Post(std::function<void()> work);
   // Work that is done in small pieces between events: returns whether there is more to do now.
@@ -38,19 +47,26 @@ class EventLoop {
 
   // Until Stop().
   void Run();
+  // Waits for the next thing to happen, and makes its calls.
+  void RunOnce();
   void Stop();
 
  private:
-  EventLoop(FileDescriptor epoll, FileDescriptor doorbell);
+  EventLoop(const Clock& clock, FileDescriptor epoll, FileDescriptor doorbell);
 
   void RunPosted();
+  int MillisecondsToNextTimer() const;
+  void CallTimers();
 
+  const Clock& clock_;
   const FileDescriptor epoll_;
   const FileDescriptor doorbell_;  // readable when something was posted
   std::atomic<bool> stopped_ = false;
   std::function<bool()> work_;
+  bool more_work_ = false;
   // Shared with the call that is going on, which may remove its own entry.
   std::unordered_map<int, std::shared_ptr<OnReady>> waiting_;
+  std::multimap<Time, std::function<void()>> timers_;
   Mutex mutex_;
   std::vector<std::function<void()>> posted_ GUARDED_BY(mutex_);
 };
@@ -73,4 +89,4 @@ class LoopThread {
   std::thread thread_;
 };
 
-}  // namespace edl::wire
+}  // namespace edl

@@ -1,13 +1,15 @@
-#include "kube/quantity.h"
+#include "base/quantity.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
-namespace edl::kube {
+namespace edl {
 namespace {
 
 struct Suffix {
@@ -32,6 +34,14 @@ constexpr std::array<Suffix, 16> kSuffixes = {{{"", 1},
                                                {"Pi", kKi* kKi* kKi* kKi* kKi},
                                                {"Ei", kKi* kKi* kKi* kKi* kKi* kKi}}};
 
+// Factors from 1 up are whole numbers, and doubles hold each of them exactly.
+std::optional<double> FactorOf(std::string_view suffix) {
+  for (const Suffix& known : kSuffixes) {
+    if (known.name == suffix) return known.factor;
+  }
+  return std::nullopt;
+}
+
 constexpr double kMost = 9007199254740992.0;  // 2^53: up to here every whole number is a double
 constexpr double kNoise = 1e-6;               // of decimal fractions in binary
 
@@ -43,17 +53,40 @@ Result<int64_t> ParseQuantity(std::string_view text) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
   const std::string_view suffix(stop, static_cast<size_t>(end - stop));
-  for (const Suffix& known : kSuffixes) {
-    if (error != std::errc() || !std::isfinite(number) || known.name != suffix) continue;
-    const double thousandths = std::ceil(number * known.factor * 1000 - kNoise);
-    return static_cast<int64_t>(std::clamp(thousandths, -kMost, kMost));
+  const std::optional<double> factor = FactorOf(suffix);
+  if (error != std::errc() || !std::isfinite(number) || !factor) {
+    return InvalidArgument("'{}' is no amount such as 250m, 1.5 or 16Gi", text);
   }
-  return InvalidArgument("'{}' is no amount such as 250m, 1.5 or 16Gi", text);
+  const double thousandths = std::ceil(number * *factor * 1000 - kNoise);
+  return static_cast<int64_t>(std::clamp(thousandths, -kMost, kMost));
 }
 
-std::string ShowQuantity(int64_t thousandths, Unit unit) {
+Result<int64_t> ParseByteCount(std::string_view text) {
+  if (text.empty()) return InvalidArgument("there is no number");
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc::result_out_of_range) return InvalidArgument("'{}' is too large", text);
+  if (error != std::errc() || text.front() == '0' || number <= 0) {
+    return InvalidArgument("'{}' is not a positive whole number with a unit", text);
+  }
+  const std::string_view suffix(stop, static_cast<size_t>(end - stop));
+  // Users write K, as of the other units; Kubernetes writes k.
+  const std::optional<double> factor =
+      suffix == "k" ? std::nullopt : FactorOf(suffix == "K" ? "k" : suffix);
+  if (!factor || *factor <= 1) {
+    return InvalidArgument("'{}' has no unit of K, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei", text);
+  }
+  const auto bytes = static_cast<int64_t>(*factor);
+  if (number > std::numeric_limits<int64_t>::max() / bytes) {
+    return InvalidArgument("'{}' is too large", text);
+  }
+  return number * bytes;
+}
+
+std::string ShowQuantity(int64_t thousandths, QuantityUnit unit) {
   const double number = static_cast<double>(thousandths) / 1000;
-  if (unit == Unit::kOne) return fmt::format("{:g}", std::round(number * 100) / 100);
+  if (unit == QuantityUnit::kOne) return fmt::format("{:g}", std::round(number * 100) / 100);
   for (size_t i = kSuffixes.size() - 1; kSuffixes.at(i).name.ends_with('i'); --i) {
     const Suffix& suffix = kSuffixes.at(i);
     if (std::abs(number) < suffix.factor) continue;
@@ -62,4 +95,4 @@ std::string ShowQuantity(int64_t thousandths, Unit unit) {
   return fmt::format("{:g}", number);
 }
 
-}  // namespace edl::kube
+}  // namespace edl

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace edl {
+
+// `text` without the white space at both ends. A view of `text`, also when nothing is left.
+std::string_view Trim(std::string_view text);
+
+// The pieces between separators, as they are: one more than there are separators.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+
+// The pieces of a list "a, b": trimmed, without the empty ones.
+std::vector<std::string> SplitList(std::string_view text);
+
+// The bytes of `text`, which outlives them.
+inline std::span<const std::byte> AsBytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace edl
