@@ -458,7 +458,7 @@ void Core::EndTraining() {
     return;
   }
   // What workers did before they left by their own will is not lost either.
-  if (parameters_.enabled() && !parameters_.IsDurable()) parameters_.WantSave();
+  if (parameters_.enabled() && !parameters_.IsDurable()) RequestSave();
   finishing_since_ = now_;
   SetState(JobState::kFinishing);
 }

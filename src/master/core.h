@@ -63,6 +63,8 @@ class Core {
   // Answers that are durable and were not sent, because Commit sends a limited number.
   size_t unsent_answers() const { return outbox_.releasable(); }
   void SendAnswers() { outbox_.Release(outbox_.releasable()); }
+  // Drops all answers, as a crash would.
+  void DropAnswers() { outbox_.Clear(); }
 
   // The dataset that a caller wants, with the job's defaults filled in.
   Result<const Dataset*> Register(DatasetSpec spec);
@@ -82,6 +84,8 @@ class Core {
   void OnSaved(uint64_t number, const Status& status);
   void OnServerAlive(int index, uint64_t incarnation);
   void OnServerState(const job::ServerView& view);
+  // Saves the parameters as soon as possible, where they are not durable by then.
+  void RequestSave() { parameters_.WantSave(); }
   // A piece of a replica's output.
   void OnLog(const std::string& replica, std::string_view text);
   // The program says that its training ends here, whatever data is left.
