@@ -1,8 +1,6 @@
 #include "checkpoint/manifest.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -19,37 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kFormat = 2;
-constexpr int kFormatWithoutBuckets = 1;
+constexpr int kFormat = 3;
 constexpr const char* kFile = "manifest.json";
 
 // A name that leads out of the folder is none.
 bool IsPlain(const std::string& file) {
   return !file.empty() && file.find('/') == std::string::npos && file != "." && file != "..";
-}
-
-// Takes a number and what follows it off the front of `text`.
-std::optional<uint64_t> TakeNumber(std::string_view& text, std::string_view then) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  if (error != std::errc() || !text.starts_with(then)) return std::nullopt;
-  text.remove_prefix(then.size());
-  return number;
-}
-
-// In format 1 only a part's name tells its buckets: "part-0001-of-0004", and perhaps more.
-bool SetBucketsByName(Manifest::Part& part) {
-  constexpr std::string_view kBegin = "part-";
-  std::string_view text = part.file;
-  if (!text.starts_with(kBegin)) return false;
-  text.remove_prefix(kBegin.size());
-  const std::optional<uint64_t> place = TakeNumber(text, "-of-");
-  const std::optional<uint64_t> lanes = place ? TakeNumber(text, "") : std::nullopt;
-  if (!lanes || *lanes == 0 || *lanes > wire::kBuckets || *place >= *lanes) return false;
-  part.first_bucket = (*place * wire::kBuckets + *lanes - 1) / *lanes;
-  part.end_bucket = ((*place + 1) * wire::kBuckets + *lanes - 1) / *lanes;
-  return true;
 }
 
 // DataLoss unless the parts have each bucket once.
@@ -82,7 +55,7 @@ Status CheckPart(const fs::path& path, uint64_t bytes) {
   return Ok();
 }
 
-Result<Manifest::Part> ReadPart(const json& in, int format, const fs::path& path) {
+Result<Manifest::Part> ReadPart(const json& in, const fs::path& path) {
   const auto damaged = [&] { return DataLoss("{} is damaged", path.string()); };
   if (!in.is_object()) return damaged();
   const json file = in.value("file", json());
@@ -91,10 +64,6 @@ Result<Manifest::Part> ReadPart(const json& in, int format, const fs::path& path
     return damaged();
   }
   Manifest::Part part{.file = file.get<std::string>(), .bytes = bytes.get<uint64_t>()};
-  if (format == kFormatWithoutBuckets) {
-    if (!SetBucketsByName(part)) return damaged();
-    return part;
-  }
   const json first = in.value("first_bucket", json());
   const json end = in.value("end_bucket", json());
   if (!first.is_number_unsigned() || !end.is_number_unsigned()) return damaged();
@@ -155,8 +124,12 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
   if (!parsed.ok() || !parsed->is_object()) return damaged();
   const json& read = *parsed;
   const json format = read.value("format", json());
-  if (format != kFormat && format != kFormatWithoutBuckets) {
-    return DataLoss("{} is not of format {}", path.string(), kFormat);
+  if (!format.is_number_unsigned()) return damaged();
+  if (format != kFormat) {
+    return FailedPrecondition(
+        "{} has format {}, and this program reads format {}: restore it with the elasticdl that "
+        "wrote it",
+        path.string(), format.get<uint64_t>(), kFormat);
   }
   const json parts = read.value("parts", json());
   if (!parts.is_array()) return damaged();
@@ -172,7 +145,7 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
     manifest.covered = *std::move(covered);
   }
   for (const json& part : parts) {
-    EDL_ASSIGN_OR_RETURN(Manifest::Part known, ReadPart(part, format.get<int>(), path));
+    EDL_ASSIGN_OR_RETURN(Manifest::Part known, ReadPart(part, path));
     manifest.parts.push_back(std::move(known));
   }
   EDL_RETURN_IF_ERROR(CheckBuckets(manifest.parts, path));

@@ -90,19 +90,11 @@ TEST_F(ManifestTest, MustHaveEveryBucketOnce) {
   EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
 }
 
-TEST_F(ManifestTest, OfTheFirstFormatTellsBucketsByNames) {
-  Write("part-0000-of-0002", "12345");
-  Write("part-0001-of-0002-00000000000000ab", "");
-  const std::string first = R"({"file": "part-0000-of-0002", "bytes": 5})";
-  Write("manifest.json", R"({"format": 1, "parts": [)" + first +
-                             R"(, {"file": "part-0001-of-0002-00000000000000ab", "bytes": 0}]})");
-  const auto read = ReadManifest(folder_);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->parts[1].first_bucket, 512U);
-  EXPECT_EQ(read->parts[1].end_bucket, wire::kBuckets);
-
-  Write("manifest.json", R"({"format": 1, "parts": [)" + first + "]}");
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+TEST_F(ManifestTest, OfAnotherFormatIsRejectedByItsNumber) {
+  Write("manifest.json", R"({"format": 2, "parts": []})");
+  const Status status = ReadManifest(folder_).status();
+  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("has format 2, and this program reads format 3"));
 }
 
 TEST_F(ManifestTest, NamesThePartsThatSomeBucketsNeed) {
@@ -126,12 +118,11 @@ TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
 
 TEST_F(ManifestTest, IsRefusedWhenItIsNone) {
   for (const char* text :
-       {"", "[]", "{}", R"({"format": 3, "parts": []})", R"({"format": 1})",
-        R"({"format": 1, "parts": [1]})", R"({"format": 1, "parts": [{"file": "a"}]})",
-        R"({"format": 1, "parts": [{"file": "../a", "bytes": 1}]})",
-        R"({"format": 1, "parts": [{"file": "a", "bytes": -1}]})",
-        R"({"format": 1, "parts": [{"file": "part-0000-of-0000", "bytes": 0}]})",
-        R"({"format": 2, "parts": [{"file": "a", "bytes": 0}]})"}) {
+       {"", "[]", "{}", R"({"format": "3", "parts": []})", R"({"format": 3})",
+        R"({"format": 3, "parts": [1]})", R"({"format": 3, "parts": [{"file": "a"}]})",
+        R"({"format": 3, "parts": [{"file": "../a", "bytes": 1}]})",
+        R"({"format": 3, "parts": [{"file": "a", "bytes": -1}]})",
+        R"({"format": 3, "parts": [{"file": "a", "bytes": 0}]})"}) {
     Write("manifest.json", text);
     EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss) << text;
   }

@@ -55,10 +55,18 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       recent_calls_(ledger),
       keeper_(ledger, spec),
       parameters_(ledger, dispatcher_, spec),
-      master_api_(Parts{sessions_, dispatcher_, sync_, staleness_, rendezvous_, keeper_, progress_,
-                        outbox_, spec, now_}),
-      compat_api_(Parts{sessions_, dispatcher_, sync_, staleness_, rendezvous_, keeper_, progress_,
-                        outbox_, spec, now_}),
+      context_{.sessions = sessions_,
+               .dispatcher = dispatcher_,
+               .sync = sync_,
+               .staleness = staleness_,
+               .rendezvous = rendezvous_,
+               .keeper = keeper_,
+               .progress = progress_,
+               .outbox = outbox_,
+               .spec = spec,
+               .now = now_},
+      master_api_(context_),
+      compat_api_(context_),
       seed_(seed) {
   dispatcher_.set_fault_tolerant(spec.task_fault_tolerance);
 }
@@ -204,9 +212,7 @@ void Core::DeleteSync(const std::optional<std::string>& name, uint64_t request_i
 }
 
 void Core::CloseReplica(ReplicaRef replica) {
-  Parts parts{sessions_, dispatcher_, sync_,   staleness_, rendezvous_,
-              keeper_,   progress_,   outbox_, spec_,      now_};
-  for (const Incarnation incarnation : sessions_.Of(replica)) CloseSession(parts, incarnation);
+  for (const Incarnation incarnation : sessions_.Of(replica)) CloseSession(context_, incarnation);
   sync_.ReplicaGone(replica);
   const ReplicaKeeper::Replica* known = keeper_.Find(replica);
   const bool has_host = known != nullptr && !known->host.empty();
@@ -243,6 +249,24 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
   }
   ++view_number_;
   tick_due_ = true;  // once for all events of this round
+}
+
+void Core::OnProbed(uint64_t number, const Result<ProbeReply>& reply) {
+  parameters_.OnProbed(number, reply, now_);
+  Tick();
+}
+
+void Core::OnRestored(uint64_t number, const Status& status) {
+  parameters_.OnRestored(number, status, now_);
+}
+
+void Core::OnSaved(uint64_t number, const Status& status) {
+  parameters_.OnSaved(number, status, now_);
+  Tick();
+}
+
+void Core::OnServerAlive(int index, uint64_t incarnation) {
+  parameters_.OnAlive(index, incarnation, now_);
 }
 
 void Core::OnServerState(const job::ServerView& view) {
@@ -440,7 +464,7 @@ void Core::EndTraining() {
     return;
   }
   // What workers did before they left by their own will is not lost either.
-  if (parameters_.enabled() && !parameters_.IsDurable()) parameters_.WantSave();
+  if (parameters_.enabled() && !parameters_.IsDurable()) RequestSave();
   finishing_since_ = now_;
   SetState(JobState::kFinishing);
 }

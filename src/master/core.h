@@ -12,9 +12,9 @@
 #include "job/replica.h"
 #include "master/api/compat_api.h"
 #include "master/api/master_api.h"
+#include "master/context.h"
 #include "master/ledger/ledger.h"
 #include "master/parameters/parameter_keeper.h"
-#include "master/parts.h"
 #include "master/progress_log.h"
 #include "master/replicas/replica_keeper.h"
 #include "master/replicas/run_time.h"
@@ -46,16 +46,25 @@ class Core {
   // Moves the core's time; to be called before each batch of calls and events.
   void Advance(Time now, WallTime wall_now);
 
+  // What clients call.
   MasterApi& master_api() { return master_api_; }
   CompatApi& compat_api() { return compat_api_; }
-  Dispatcher& dispatcher() { return dispatcher_; }
-  SyncPrimitives& sync() { return sync_; }
-  Rendezvous& rendezvous() { return rendezvous_; }
-  ParameterKeeper& parameters() { return parameters_; }
+
+  // To read. Only the core and its APIs change these.
+  const Dispatcher& dispatcher() const { return dispatcher_; }
+  const ParameterKeeper& parameters() const { return parameters_; }
   const ReplicaKeeper& keeper() const { return keeper_; }
   const Sessions& sessions() const { return sessions_; }
-  Outbox& outbox() { return outbox_; }
   Time now() const { return now_; }
+
+  // Calls `send` once everything decided so far is durable, after the answers that were added
+  // before.
+  void SendAfterCommit(std::function<void()> send) { outbox_.Add(std::move(send)); }
+  // Answers that are durable and were not sent, because Commit sends a limited number.
+  size_t unsent_answers() const { return outbox_.releasable(); }
+  void SendAnswers() { outbox_.Release(outbox_.releasable()); }
+  // Drops all answers, as a crash would.
+  void DropAnswers() { outbox_.Clear(); }
 
   // The dataset that a caller wants, with the job's defaults filled in.
   Result<const Dataset*> Register(DatasetSpec spec);
@@ -68,8 +77,15 @@ class Core {
 
   // From the backend. `last_lines` of an exit go into the failure message if it comes to that.
   void OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
-  // A parameter server answered how it is.
+  // From the controller of parameter servers: what became of the command with that number, who
+  // answers at a server's address, and how the server is.
+  void OnProbed(uint64_t number, const Result<ProbeReply>& reply);
+  void OnRestored(uint64_t number, const Status& status);
+  void OnSaved(uint64_t number, const Status& status);
+  void OnServerAlive(int index, uint64_t incarnation);
   void OnServerState(const job::ServerView& view);
+  // Saves the parameters as soon as possible, where they are not durable by then.
+  void RequestSave() { parameters_.WantSave(); }
   // A piece of a replica's output.
   void OnLog(const std::string& replica, std::string_view text);
   // The program says that its training ends here, whatever data is left.
@@ -153,6 +169,7 @@ class Core {
   RecentCalls recent_calls_;
   ReplicaKeeper keeper_;
   ParameterKeeper parameters_;
+  const Context context_;
   MasterApi master_api_;
   CompatApi compat_api_;
 

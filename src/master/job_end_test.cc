@@ -347,12 +347,13 @@ TEST(RepeatedCalls, RestoreADatasetOnce) {
 TEST(RepeatedCalls, DeleteASynchronizationOnce) {
   CoreFixture master;
   master.core().DeleteSync("event", 77);
-  master.core().sync().Notify("event");
+  master.core().master_api().Notify("event");
 
   master.core().DeleteSync("event", 77);
 
   bool ready = false;
-  master.core().sync().AwaitEvent("event", std::nullopt, [&](bool is) { ready = is; });
+  master.core().master_api().AwaitEvent("event", std::chrono::milliseconds(0),
+                                        [&](const Result<bool>& is) { ready = is.ok() && *is; });
   EXPECT_TRUE(ready);
 }
 

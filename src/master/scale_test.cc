@@ -167,12 +167,12 @@ TEST_F(ThousandsOfWorkers, WhoseCallsAreDueAtOnceAreAnsweredOverSeveralTicks) {
 TEST_F(ThousandsOfWorkers, GetTheirAnswersInSlicesAndInOrder) {
   std::vector<size_t> left;
   for (size_t i = 0; i < sessions_.size(); ++i) {
-    master_.core().outbox().Add([&left, i] { left.push_back(i); });
+    master_.core().SendAfterCommit([&left, i] { left.push_back(i); });
   }
   ASSERT_EQ(master_.core().Commit(512), Ok());
   EXPECT_EQ(left.size(), 512u);
-  EXPECT_EQ(master_.core().outbox().releasable(), sessions_.size() - 512);
-  master_.core().outbox().Add([&left] { left.push_back(kWorkers); });
+  EXPECT_EQ(master_.core().unsent_answers(), sessions_.size() - 512);
+  master_.core().SendAfterCommit([&left] { left.push_back(kWorkers); });
 
   master_.Commit();
 

@@ -22,7 +22,7 @@ inline constexpr size_t AlignedUp(size_t bytes) {
 // What a frame begins with.
 struct FrameHeader {
   static constexpr size_t kBytes = 32;
-  static constexpr uint8_t kVersion = 2;
+  static constexpr uint8_t kVersion = 3;
 
   uint8_t version = kVersion;
   uint8_t type = 0;

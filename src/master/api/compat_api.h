@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "master/parts.h"
+#include "master/context.h"
 
 namespace edl::master {
 
@@ -21,7 +21,7 @@ class CompatApi {
   static constexpr const char* kTrainingData = "_EDL_DEFAULT_TRAINING_DATA";
   static constexpr const char* kEvaluationData = "_EDL_DEFAULT_EVALUATION_DATA";
 
-  explicit CompatApi(Parts parts) : parts_(parts) {}
+  explicit CompatApi(const Context& context) : context_(context) {}
 
   // The shard, or nullopt for the end of data.
   void Fetch(uint64_t call, ReplicaRef replica, const std::string& dataset,
@@ -37,6 +37,12 @@ class CompatApi {
   // `seconds` below 0: without limit.
   void AcquireLock(const std::string& name, ReplicaRef replica, int32_t seconds,
                    const Reply<bool>& reply);
+
+  // Whoever frees a lock there may not be its holder: the published wire does not say who calls.
+  void ReleaseLock(const std::string& name) { context_.sync.Release(name, std::nullopt); }
+  void Notify(const std::string& name) { context_.sync.Notify(name); }
+  // Groups of processes that average gradients among themselves.
+  Rendezvous& rendezvous() { return context_.rendezvous; }
 
   // A replica that exits now left because the master did not answer it, not by its own will.
   bool LeftUnanswered(ReplicaRef replica) const;
@@ -55,7 +61,7 @@ class CompatApi {
   // ResourceExhausted: too many unknown ones.
   Result<Session*> SessionOf(ReplicaRef replica);
 
-  Parts parts_;
+  const Context context_;
   std::map<std::string, int32_t> versions_;
   size_t unknown_ = 0;  // sessions opened for unknown replicas in this master life
 };

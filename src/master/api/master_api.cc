@@ -9,38 +9,30 @@
 
 namespace edl::master {
 
-Status CheckLeasesShards(const job::JobSpec& spec) {
-  if (spec.need_task_manager) return Ok();
-  return FailedPrecondition(
-      "this job was started with --need_task_manager=false, so its master leases no shards; start "
-      "it without the flag, or divide the data in the program");
-}
-
-void CloseSession(Parts& parts, Incarnation incarnation) {
-  parts.dispatcher.Reclaim(incarnation, parts.now);
-  parts.sync.SessionGone(incarnation);
-  parts.staleness.Leave(incarnation);
-  parts.sessions.Close(incarnation);
-}
-
 Session* MasterApi::Hear(Incarnation incarnation) {
-  Session* session = parts_.sessions.Find(incarnation);
+  Session* session = context_.sessions.Find(incarnation);
   if (session == nullptr) return nullptr;
-  gaps_.Add(parts_.now - session->heard_at, parts_.now);
-  session->heard_at = parts_.now;
+  gaps_.Add(context_.now - session->heard_at, context_.now);
+  session->heard_at = context_.now;
   return session;
 }
 
 void MasterApi::OnLoaded() {
-  for (const auto& [incarnation, session] : parts_.sessions.all()) {
-    if (!session.compat_api) silence_checks_.Set(incarnation, parts_.now + kSilence);
+  for (const auto& [incarnation, session] : context_.sessions.all()) {
+    if (!session.compat_api) silence_checks_.Set(incarnation, context_.now + kSilence);
   }
 }
 
 std::chrono::milliseconds MasterApi::HeartbeatInterval() const {
-  const size_t sessions = parts_.sessions.all().size();
+  const size_t sessions = context_.sessions.all().size();
   return std::clamp(kHeartbeat * static_cast<int64_t>(1 + sessions / kHeartbeatsPerSecond),
                     kHeartbeat, kLongestHeartbeat);
+}
+
+Result<ReplicaRef> MasterApi::ReplicaOf(Incarnation incarnation) const {
+  const Session* session = context_.sessions.Find(incarnation);
+  if (session == nullptr) return Unknown(incarnation);
+  return session->replica;
 }
 
 Status MasterApi::Unknown(Incarnation incarnation) const {
@@ -50,74 +42,74 @@ Status MasterApi::Unknown(Incarnation incarnation) const {
 void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
   Session* session = request.incarnation.value() == 0 ? nullptr : Hear(request.incarnation);
   if (session != nullptr && session->replica != request.replica) {
-    parts_.outbox.Send<JoinReply>(
+    context_.outbox.Send<JoinReply>(
         reply, Aborted("incarnation {} is not a process of {} {}: join again", request.incarnation,
                        job::NameOf(request.replica.role), request.replica.id));
     return;
   }
   std::vector<LeaseId> held;
   if (session == nullptr) {
-    const ReplicaKeeper::Replica* replica = parts_.keeper.Find(request.replica);
-    if (parts_.keeper.HasEnded(request.replica)) {
-      parts_.outbox.Send<JoinReply>(
+    const ReplicaKeeper::Replica* replica = context_.keeper.Find(request.replica);
+    if (context_.keeper.HasEnded(request.replica)) {
+      context_.outbox.Send<JoinReply>(
           reply, FailedPrecondition("{} has ended for the master: {}",
-                                    job::ReplicaName(parts_.spec.job_name, request.replica.role,
+                                    job::ReplicaName(context_.spec.job_name, request.replica.role,
                                                      request.replica.id),
                                     replica == nullptr ? "long ago" : replica->row.reason));
       return;
     }
-    session = &parts_.sessions.Open(request.replica, false, request.process, parts_.now);
-    parts_.keeper.OnJoined(request.replica);
-    silence_checks_.Set(session->incarnation, parts_.now + kSilence);
+    session = &context_.sessions.Open(request.replica, false, request.process, context_.now);
+    context_.keeper.OnJoined(request.replica);
+    silence_checks_.Set(session->incarnation, context_.now + kSilence);
   } else {
     std::set<LeaseId> listed(request.held.begin(), request.held.end());
     // Leases of answers that are still on their way: the caller asks for those again by number.
     for (const auto& [number, stored] : session->answers) {
       listed.insert(stored.leases.begin(), stored.leases.end());
     }
-    held = parts_.dispatcher.KeepOnly(session->incarnation, listed, parts_.now);
+    held = context_.dispatcher.KeepOnly(session->incarnation, listed, context_.now);
   }
-  parts_.keeper.troubled().Clear(request.replica);
-  session->disconnected_at = parts_.now;
-  parts_.outbox.Send<JoinReply>(reply, JoinReply{session->incarnation, std::move(held)});
+  context_.keeper.troubled().Clear(request.replica);
+  session->disconnected_at = context_.now;
+  context_.outbox.Send<JoinReply>(reply, JoinReply{session->incarnation, std::move(held)});
 }
 
 void MasterApi::Leave(Incarnation incarnation, const Reply<Done>& reply) {
-  if (parts_.sessions.Find(incarnation) != nullptr) CloseSession(parts_, incarnation);
-  parts_.outbox.Send<Done>(reply, Done{});
+  if (context_.sessions.Find(incarnation) != nullptr) CloseSession(context_, incarnation);
+  context_.outbox.Send<Done>(reply, Done{});
 }
 
 void MasterApi::Heartbeat(Incarnation incarnation, const Reply<Done>& reply) {
   if (Hear(incarnation) == nullptr) {
-    parts_.outbox.Send<Done>(reply, Unknown(incarnation));
+    context_.outbox.Send<Done>(reply, Unknown(incarnation));
     return;
   }
-  parts_.outbox.Send<Done>(reply, Done{});
+  context_.outbox.Send<Done>(reply, Done{});
 }
 
 void MasterApi::AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLeaseReply>& reply) {
   ReportAndLeaseReply again{.answer = stored.answer,
                             .verdicts = stored.verdicts,
-                            .ps_epoch = parts_.dispatcher.ps_epoch()};
+                            .ps_epoch = context_.dispatcher.ps_epoch()};
   for (const LeaseId lease : stored.leases) {
-    if (auto shard = parts_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
+    if (auto shard = context_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
   }
   // All of it was taken back meanwhile (a reset dataset): the caller asks again.
   if (stored.answer == Answer::kShards && again.shards.empty()) again.answer = Answer::kWait;
-  parts_.outbox.Send<ReportAndLeaseReply>(reply, std::move(again));
+  context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(again));
 }
 
 void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
                                Reply<ReportAndLeaseReply> reply) {
   Session* session = Hear(request.incarnation);
   if (session == nullptr) {
-    parts_.outbox.Send<ReportAndLeaseReply>(reply, Unknown(request.incarnation));
+    context_.outbox.Send<ReportAndLeaseReply>(reply, Unknown(request.incarnation));
     return;
   }
-  parts_.keeper.troubled().Clear(session->replica);
-  parts_.sessions.Received(*session, request.received);
+  context_.keeper.troubled().Clear(session->replica);
+  context_.sessions.Received(*session, request.received);
   if (request.number <= session->received) {
-    parts_.outbox.Send<ReportAndLeaseReply>(
+    context_.outbox.Send<ReportAndLeaseReply>(
         reply, InvalidArgument("call {} of incarnation {} comes after the caller said that its "
                                "answer had arrived",
                                request.number, request.incarnation));
@@ -133,30 +125,30 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     verdicts = stored->second.verdicts;
   } else {
     for (const ShardReport& report : request.reports) {
-      verdicts.push_back(parts_.dispatcher.Report(*session, report, parts_.now));
+      verdicts.push_back(context_.dispatcher.Report(*session, report, context_.now));
     }
     // Who has to open a shard again does that first, and is not held up here.
     const bool reopens = std::ranges::find(verdicts, Verdict::kReopen) != verdicts.end();
     const bool complete = request.lease_at_most == 0 || reopens;
     const Answer answer = request.lease_at_most == 0 ? Answer::kNothing : Answer::kWait;
     if (complete || !verdicts.empty()) {
-      parts_.sessions.StoreAnswer(*session, request.number,
-                                  {.complete = complete,
-                                   .answer = complete ? answer : Answer::kNothing,
-                                   .verdicts = verdicts});
+      context_.sessions.StoreAnswer(*session, request.number,
+                                    {.complete = complete,
+                                     .answer = complete ? answer : Answer::kNothing,
+                                     .verdicts = verdicts});
     }
     if (complete) {
-      parts_.outbox.Send<ReportAndLeaseReply>(
+      context_.outbox.Send<ReportAndLeaseReply>(
           reply, ReportAndLeaseReply{.answer = answer,
                                      .verdicts = std::move(verdicts),
-                                     .ps_epoch = parts_.dispatcher.ps_epoch()});
+                                     .ps_epoch = context_.dispatcher.ps_epoch()});
       return;
     }
   }
   if (session->replica.role == job::Role::kPs) {
     // It runs the workers' program. What it trains would be no part of the model.
-    parts_.keeper.NotePsAskedForData(session->replica);
-    parts_.outbox.Send<ReportAndLeaseReply>(
+    context_.keeper.NotePsAskedForData(session->replica);
+    context_.outbox.Send<ReportAndLeaseReply>(
         reply, ReportAndLeaseReply{.answer = Answer::kFinished, .verdicts = std::move(verdicts)});
     return;
   }
@@ -165,39 +157,40 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
 
 void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<Verdict> verdicts,
                              Reply<ReportAndLeaseReply> reply) {
-  if (Status leases = CheckLeasesShards(parts_.spec); !leases.ok()) {
-    parts_.outbox.Send<ReportAndLeaseReply>(reply, std::move(leases));
+  if (Status leases = CheckLeasesShards(context_.spec); !leases.ok()) {
+    context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(leases));
     return;
   }
   auto answer = [this, incarnation = request.incarnation, number = request.number,
                  verdicts = std::move(verdicts),
                  reply = std::move(reply)](Answer answer, std::vector<LeasedShard> shards) {
-    Session* session = parts_.sessions.Find(incarnation);
+    Session* session = context_.sessions.Find(incarnation);
     // Wait too is kept: a copy of the call that comes late must not lease for a caller that has
     // gone on. Retry is not an answer.
     if (session != nullptr && answer != Answer::kRetry) {
       StoredAnswer stored{.complete = true, .answer = answer, .verdicts = verdicts};
       for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
-      parts_.sessions.StoreAnswer(*session, number, std::move(stored));
+      context_.sessions.StoreAnswer(*session, number, std::move(stored));
     }
-    parts_.outbox.Send<ReportAndLeaseReply>(
+    context_.outbox.Send<ReportAndLeaseReply>(
         reply, ReportAndLeaseReply{.answer = answer,
                                    .shards = std::move(shards),
                                    .verdicts = verdicts,
-                                   .ps_epoch = parts_.dispatcher.ps_epoch()});
+                                   .ps_epoch = context_.dispatcher.ps_epoch()});
   };
-  if (parts_.dispatcher.ReplaceWaiter(request.incarnation, request.number, request.call, answer)) {
+  if (context_.dispatcher.ReplaceWaiter(request.incarnation, request.number, request.call,
+                                        answer)) {
     return;
   }
-  parts_.dispatcher.Ask(
+  context_.dispatcher.Ask(
       Waiter{.call = request.call,
              .session = request.incarnation,
              .number = request.number,
              .dataset = request.dataset,
              .at_most = std::clamp<uint32_t>(request.lease_at_most, 1, kMostShardsPerCall),
-             .deadline = parts_.now + request.wait,
+             .deadline = context_.now + request.wait,
              .reply = answer},
-      /*hold_unknown=*/false, parts_.now);
+      /*hold_unknown=*/false, context_.now);
 }
 
 Status MasterApi::Watch(Incarnation incarnation, uint64_t stream,
@@ -215,10 +208,10 @@ void MasterApi::Unwatch(Incarnation incarnation, uint64_t stream) {
   auto found = streams_.find(incarnation);
   if (found == streams_.end() || found->second.id != stream) return;
   streams_.erase(found);
-  if (Session* session = parts_.sessions.Find(incarnation)) {
+  if (Session* session = context_.sessions.Find(incarnation)) {
     session->connected = false;
-    session->disconnected_at = parts_.now;
-    Time next = parts_.now;
+    session->disconnected_at = context_.now;
+    Time next = context_.now;
     (void)WhyLost(*session, next);
     silence_checks_.SetAtLatest(incarnation, next);
   }
@@ -228,61 +221,62 @@ void MasterApi::Arrive(Incarnation incarnation, const std::string& name,
                        std::chrono::milliseconds wait, const Reply<bool>& reply) {
   Session* session = Hear(incarnation);
   if (session == nullptr) {
-    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    context_.outbox.Send<bool>(reply, Unknown(incarnation));
     return;
   }
-  parts_.sync.Arrive(name, session->replica,
-                     parts_.sync.HasBarrier(name) ? std::vector<ReplicaRef>()
-                                                  : parts_.keeper.Running(session->replica.role),
-                     parts_.now + wait,
-                     [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
+  context_.sync.Arrive(
+      name, session->replica,
+      context_.sync.HasBarrier(name) ? std::vector<ReplicaRef>()
+                                     : context_.keeper.Running(session->replica.role),
+      context_.now + wait, [this, reply](bool ready) { context_.outbox.Send<bool>(reply, ready); });
 }
 
 void MasterApi::ReportProgress(Incarnation incarnation, std::optional<uint64_t> batches,
                                uint64_t ahead, std::chrono::milliseconds wait,
                                const Reply<bool>& reply) {
   if (Hear(incarnation) == nullptr) {
-    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    context_.outbox.Send<bool>(reply, Unknown(incarnation));
     return;
   }
   if (!batches.has_value()) {
-    parts_.staleness.Leave(incarnation);
-    parts_.outbox.Send<bool>(reply, true);
+    context_.staleness.Leave(incarnation);
+    context_.outbox.Send<bool>(reply, true);
     return;
   }
-  parts_.staleness.Await(incarnation, *batches, ahead, parts_.now + wait,
-                         [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
+  context_.staleness.Await(incarnation, *batches, ahead, context_.now + wait,
+                           [this, reply](bool ready) { context_.outbox.Send<bool>(reply, ready); });
 }
 
 void MasterApi::AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
                            const Reply<bool>& reply) {
-  parts_.sync.AwaitEvent(name, parts_.now + wait,
-                         [this, reply](bool ready) { parts_.outbox.Send<bool>(reply, ready); });
+  context_.sync.AwaitEvent(name, context_.now + wait,
+                           [this, reply](bool ready) { context_.outbox.Send<bool>(reply, ready); });
 }
 
 void MasterApi::AcquireLock(Incarnation incarnation, const std::string& name,
                             std::chrono::milliseconds wait, const Reply<bool>& reply) {
   if (Hear(incarnation) == nullptr) {
-    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    context_.outbox.Send<bool>(reply, Unknown(incarnation));
     return;
   }
-  parts_.sync.Acquire(name, incarnation, parts_.now + wait,
-                      [this, reply](bool acquired) { parts_.outbox.Send<bool>(reply, acquired); });
+  context_.sync.Acquire(name, incarnation, context_.now + wait, [this, reply](bool acquired) {
+    context_.outbox.Send<bool>(reply, acquired);
+  });
 }
 
 void MasterApi::ReleaseLock(Incarnation incarnation, const std::string& name,
                             const Reply<bool>& reply) {
   if (Hear(incarnation) == nullptr) {
-    parts_.outbox.Send<bool>(reply, Unknown(incarnation));
+    context_.outbox.Send<bool>(reply, Unknown(incarnation));
     return;
   }
-  parts_.outbox.Send<bool>(reply, parts_.sync.Release(name, incarnation));
+  context_.outbox.Send<bool>(reply, context_.sync.Release(name, incarnation));
 }
 
 std::optional<std::string> MasterApi::WhyLost(const Session& session, Time& next) const {
   const Duration limit = std::clamp<Duration>(3 * gaps_.Usual(), kSilence, kLongestSilence);
   next = session.heard_at + limit;
-  if (parts_.now > next) {
+  if (context_.now > next) {
     return fmt::format("was silent for {} s",
                        std::chrono::duration_cast<std::chrono::seconds>(limit).count());
   }
@@ -294,7 +288,7 @@ std::optional<std::string> MasterApi::WhyLost(const Session& session, Time& next
   const bool vanished = session.disconnected_at - session.heard_at >= kSilentBefore;
   const Time rejoin = std::max(session.heard_at, session.disconnected_at) +
                       (vanished ? kRejoinAfterSilence : kRejoin);
-  if (parts_.now > rejoin) return "lost its connection";
+  if (context_.now > rejoin) return "lost its connection";
   next = std::min(next, rejoin);
   return std::nullopt;
 }
@@ -304,37 +298,38 @@ void MasterApi::Lose(const Session& session, const std::string& why) {
   const bool silent = session.connected || !session.stream_was_open;
   const ReplicaRef replica = session.replica;
   LOG_WARNING("{} {} (incarnation {}) {}: its {} lease(s) go to others", job::NameOf(replica.role),
-              replica.id, incarnation, why, parts_.dispatcher.LeasesOf(replica));
-  parts_.dispatcher.ForgiveRoundsOf(incarnation);
-  parts_.keeper.OnSilent(replica);
-  CloseSession(parts_, incarnation);
+              replica.id, incarnation, why, context_.dispatcher.LeasesOf(replica));
+  context_.dispatcher.ForgiveRoundsOf(incarnation);
+  context_.keeper.OnSilent(replica);
+  CloseSession(context_, incarnation);
   streams_.erase(incarnation);
   // What lost its connection has ended, which the backend will tell, or joins again.
-  if (silent && parts_.sessions.Of(replica).empty()) {
-    parts_.keeper.troubled().Add(replica, why + "; its shards went to others", parts_.now);
+  if (silent && context_.sessions.Of(replica).empty()) {
+    context_.keeper.troubled().Add(replica, why + "; its shards went to others", context_.now);
   }
 }
 
 void MasterApi::Tick() {
   size_t lost = 0;
   while (lost < kMostLossesATick) {
-    const std::optional<Incarnation> incarnation = silence_checks_.TakeDue(parts_.now);
+    const std::optional<Incarnation> incarnation = silence_checks_.TakeDue(context_.now);
     if (!incarnation) return;
-    const Session* session = parts_.sessions.Find(*incarnation);
+    const Session* session = context_.sessions.Find(*incarnation);
     if (session == nullptr) continue;
     Time next;
     if (const std::optional<std::string> why = WhyLost(*session, next)) {
       Lose(*session, *why);
       ++lost;
     } else {
-      silence_checks_.Set(*incarnation, std::max(next, parts_.now + std::chrono::milliseconds(1)));
+      silence_checks_.Set(*incarnation,
+                          std::max(next, context_.now + std::chrono::milliseconds(1)));
     }
   }
 }
 
 Membership MasterApi::CurrentMembership() const {
-  Membership membership{.number = parts_.keeper.membership_number()};
-  for (const auto& [name, replica] : parts_.keeper.replicas()) {
+  Membership membership{.number = context_.keeper.membership_number()};
+  for (const auto& [name, replica] : context_.keeper.replicas()) {
     if (replica.row.state != job::ReplicaState::kRunning) continue;
     membership.members.push_back(
         {replica.row.replica.role, replica.row.index, replica.row.replica.id});
@@ -344,7 +339,7 @@ Membership MasterApi::CurrentMembership() const {
 }
 
 std::shared_ptr<const Membership> MasterApi::ForWatchers() {
-  if (newest_ == nullptr || newest_->number != parts_.keeper.membership_number()) {
+  if (newest_ == nullptr || newest_->number != context_.keeper.membership_number()) {
     auto membership = std::make_shared<Membership>(CurrentMembership());
     if (membership->members.size() > Membership::kMostListed) membership->members = {};
     newest_ = std::move(membership);
@@ -353,15 +348,15 @@ std::shared_ptr<const Membership> MasterApi::ForWatchers() {
 }
 
 void MasterApi::PushMembership() {
-  if (pushed_ != parts_.keeper.membership_number()) {
-    pushed_ = parts_.keeper.membership_number();
+  if (pushed_ != context_.keeper.membership_number()) {
+    pushed_ = context_.keeper.membership_number();
     next_push_ = {};
   }
   auto stream = streams_.lower_bound(next_push_);
   if (stream == streams_.end()) return;
   const std::shared_ptr<const Membership> membership = ForWatchers();
   for (size_t pushed = 0; stream != streams_.end() && pushed < kPushesAtOnce; ++pushed, ++stream) {
-    parts_.outbox.Add([push = stream->second.push, membership] { push(*membership); });
+    context_.outbox.Add([push = stream->second.push, membership] { push(*membership); });
     next_push_ = Incarnation(stream->first.value() + 1);
   }
 }

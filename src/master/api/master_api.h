@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "master/context.h"
 #include "master/deadlines.h"
-#include "master/parts.h"
 #include "master/sessions/heartbeat_gaps.h"
 
 namespace edl::master {
@@ -78,7 +78,7 @@ class MasterApi {
   static constexpr std::chrono::milliseconds kRejoin{1200};
   static constexpr uint32_t kMostShardsPerCall = 1024;
 
-  explicit MasterApi(Parts parts) : parts_(parts) {}
+  explicit MasterApi(const Context& context) : context_(context) {}
 
   // The sessions have been read from the ledger.
   void OnLoaded();
@@ -88,8 +88,10 @@ class MasterApi {
   void Heartbeat(Incarnation incarnation, const Reply<Done>& reply);
   std::chrono::milliseconds HeartbeatInterval() const;
   void ReportAndLease(const ReportAndLeaseRequest& request, Reply<ReportAndLeaseReply> reply);
-  // The connection of a waiting ReportAndLease is gone.
-  void Abandon(uint64_t call) { parts_.dispatcher.DropWaiter(call, parts_.now); }
+  // The connection of a ReportAndLease is gone. False: the call does not wait; it has its answer.
+  bool Abandon(uint64_t call) { return context_.dispatcher.DropWaiter(call, context_.now); }
+  // Which replica a session belongs to. Aborted: join first.
+  Result<ReplicaRef> ReplicaOf(Incarnation incarnation) const;
 
   // Membership goes to `push` now and after each change, until Unwatch of the same stream.
   // Aborted: join first.
@@ -103,6 +105,8 @@ class MasterApi {
   // slowest; none: it has nothing to train.
   void ReportProgress(Incarnation incarnation, std::optional<uint64_t> batches, uint64_t ahead,
                       std::chrono::milliseconds wait, const Reply<bool>& reply);
+  // Whoever waits for the event, or will, goes on.
+  void Notify(const std::string& name) { context_.sync.Notify(name); }
   void AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
                   const Reply<bool>& reply);
   void AcquireLock(Incarnation incarnation, const std::string& name, std::chrono::milliseconds wait,
@@ -138,7 +142,7 @@ class MasterApi {
   void AskForShards(const ReportAndLeaseRequest& request, std::vector<Verdict> verdicts,
                     Reply<ReportAndLeaseReply> reply);
 
-  Parts parts_;
+  const Context context_;
   std::map<Incarnation, Stream> streams_;
   Deadlines<Incarnation> silence_checks_;
   HeartbeatGaps gaps_;

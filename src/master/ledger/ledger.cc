@@ -16,13 +16,13 @@ CREATE TABLE datasets (
   batches_per_shard INTEGER, epochs INTEGER, ordering INTEGER, task_type TEXT, seed INTEGER,
   generation INTEGER, epoch INTEGER, next INTEGER, told_finished INTEGER, leftover_at INTEGER,
   records_done INTEGER, shards_done INTEGER, shards_repeated INTEGER, records_not_trained INTEGER,
-  records_again INTEGER NOT NULL DEFAULT 0, order_generation INTEGER NOT NULL DEFAULT 1);
+  records_again INTEGER, order_generation INTEGER);
 CREATE TABLE leases (
   lease INTEGER PRIMARY KEY, dataset INTEGER, epoch INTEGER, ordinal INTEGER, holder INTEGER,
-  number INTEGER, task INTEGER, failures INTEGER, counted INTEGER NOT NULL DEFAULT 0);
+  number INTEGER, task INTEGER, failures INTEGER, counted INTEGER);
 CREATE TABLE returned (
   dataset INTEGER, epoch INTEGER, ordinal INTEGER, failures INTEGER, failed_by TEXT,
-  counted INTEGER NOT NULL DEFAULT 0,
+  counted INTEGER,
   PRIMARY KEY (dataset, epoch, ordinal)) WITHOUT ROWID;
 CREATE TABLE quarantined (
   dataset INTEGER, epoch INTEGER, ordinal INTEGER, error TEXT,
@@ -43,20 +43,6 @@ CREATE TABLE slots (
   role TEXT, idx INTEGER, wanted INTEGER, succeeded INTEGER, failures INTEGER, idle_lives INTEGER,
   memory_bytes INTEGER, PRIMARY KEY (role, idx)) WITHOUT ROWID;
 )";
-
-// From each version to the next; the first is from 1 to 2.
-constexpr const char* kUpgrades[] = {R"(
-ALTER TABLE datasets ADD COLUMN records_again INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE leases ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE returned ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
-)",
-                                     R"(
-ALTER TABLE datasets ADD COLUMN order_generation INTEGER NOT NULL DEFAULT 1;
-UPDATE datasets SET order_generation=generation;
-CREATE TABLE restored (
-  dataset INTEGER, epoch INTEGER, first INTEGER, last INTEGER,
-  PRIMARY KEY (dataset, epoch, first)) WITHOUT ROWID;
-)"};
 
 // A value that lives as long as its write.
 template <typename Value>
@@ -126,22 +112,16 @@ Result<int64_t> Ledger::SchemaVersion() {
 }
 
 Status Ledger::CreateOrCheckSchema() {
-  EDL_ASSIGN_OR_RETURN(int64_t version, SchemaVersion());
-  if (version > kSchemaVersion) {
-    return FailedPrecondition(
-        "the ledger has schema version {}, this program knows {} at most: it was written by a "
-        "newer elasticdl; use that one, or give the job another name",
-        version, kSchemaVersion);
-  }
+  EDL_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion());
   if (version == kSchemaVersion) return Ok();
+  if (version != 0) {
+    return FailedPrecondition(
+        "the ledger has schema version {}, and this program reads version {}: it was written by {} "
+        "elasticdl; use that one, or give the job another name",
+        version, kSchemaVersion, version > kSchemaVersion ? "a newer" : "an older");
+  }
   EDL_RETURN_IF_ERROR(database_.Execute("BEGIN IMMEDIATE"));
-  if (version == 0) {
-    EDL_RETURN_IF_ERROR(database_.Execute(kSchema));
-    version = kSchemaVersion;
-  }
-  for (; version < kSchemaVersion; ++version) {
-    EDL_RETURN_IF_ERROR(database_.Execute(kUpgrades[version - 1]));
-  }
+  EDL_RETURN_IF_ERROR(database_.Execute(kSchema));
   EDL_RETURN_IF_ERROR(database_.Execute(fmt::format("PRAGMA user_version={}", kSchemaVersion)));
   return database_.Execute("COMMIT");
 }

@@ -95,20 +95,31 @@ struct SlotRow {
 };
 
 // The durable record of a job. Writes go into one open transaction; nothing that depends on them
-// may leave the process before Commit returned Ok. The first failed write is kept and returned by
-// Commit. After a full disk (is_full) Commit may be called again and writes all of it once more;
-// after any other failure the ledger is not to be used any more.
+// may leave the process before Commit returned Ok.
+//
+// Rows are written in two ways. Both are in the same transaction, so a crash keeps all or nothing.
+// * At once, where something is decided: leases, returned and quarantined shards, replicas, slots,
+//   and the `meta` entries of the job's state and end.
+// * At Commit, once for many changes: dataset rows and their done ranges, sessions with their
+// stored
+//   answers, and the `meta` entries counters, sync, rendezvous, recent_calls and parameters. Their
+//   owners keep a dirty flag, and Core::Commit calls their Flush.
+//
+// The first failed write is kept and returned by Commit. After a full disk (is_full) Commit may be
+// called again and writes all of it once more; after any other failure the ledger is not to be used
+// any more.
 //
 // Confined: call it on the master's loop.
 class Ledger {
  public:
-  static constexpr int64_t kSchemaVersion = 3;
+  static constexpr int64_t kSchemaVersion = 4;
 
-  // Opens or creates. FailedPrecondition: written by a newer version. Unavailable: another master
-  // has it open. ":memory:" lives only as long as this object.
+  // Opens or creates. FailedPrecondition: it has another schema version. Unavailable: another
+  // master has it open. ":memory:" lives only as long as this object.
   static Result<Ledger> Open(const std::string& path);
-  // For people: a copy in memory of a ledger that no master has open, whatever its schema version.
-  // The file stays as it is. NotFound: there is none. DataLoss: it is empty or damaged.
+  // A copy in memory, to read, of a ledger that no master has open. The file stays as it is.
+  // NotFound: there is no file. DataLoss: it is empty or damaged. FailedPrecondition: it has
+  // another schema version.
   static Result<Ledger> ReadCopy(const std::string& path);
 
   void Put(const DatasetRow& row);

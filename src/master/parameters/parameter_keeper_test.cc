@@ -35,7 +35,7 @@ class Servers : public testing::Test {
  protected:
   explicit Servers(int servers = 2) : master_(WithServers(servers)) { master_.StartReplicas(); }
 
-  ParameterKeeper& keeper() { return master_.core().parameters(); }
+  const ParameterKeeper& keeper() { return master_.core().parameters(); }
 
   // Commands of one kind that came since; the others are kept.
   template <typename Command>
@@ -56,7 +56,7 @@ class Servers : public testing::Test {
   // Every server that is asked says who it is: its index and how often it lived.
   void AnswerProbes() {
     for (const ProbeServer& probe : Take<ProbeServer>()) {
-      keeper().OnProbed(probe.number, ProbeReply{LifeOf(probe.index), 1}, master_.core().now());
+      master_.core().OnProbed(probe.number, ProbeReply{LifeOf(probe.index), 1});
     }
     master_.Tick();
   }
@@ -71,7 +71,7 @@ class Servers : public testing::Test {
     return restores.empty() ? RestoreServers{} : restores.front();
   }
   void Restored(const RestoreServers& restore, const Status& status = Ok()) {
-    keeper().OnRestored(restore.number, status, master_.core().now());
+    master_.core().OnRestored(restore.number, status);
     master_.Tick();
   }
   // To the point where workers are served.
@@ -81,14 +81,14 @@ class Servers : public testing::Test {
     State({.index = 0, .incarnation = LifeOf(0), .opens_waiting = 1});
     master_.Tick();
   }
-  void State(const job::ServerView& view) { keeper().OnState(view, master_.core().now()); }
+  void State(const job::ServerView& view) { master_.core().OnServerState(view); }
   SaveAll TakeSave() {
     const auto saves = Take<SaveAll>();
     EXPECT_THAT(saves, SizeIs(1));
     return saves.empty() ? SaveAll{} : saves.front();
   }
   void Saved(const SaveAll& save, const Status& status = Ok()) {
-    keeper().OnSaved(save.number, status, master_.core().now());
+    master_.core().OnSaved(save.number, status);
     master_.Tick();
   }
   // Bring, and the first checkpoint, after which workers push.

@@ -36,7 +36,7 @@ class ParameterLiveness : public testing::Test {
  protected:
   ParameterLiveness() : master_(WithOneServer()) { master_.StartReplicas(); }
 
-  ParameterKeeper& keeper() { return master_.core().parameters(); }
+  const ParameterKeeper& keeper() { return master_.core().parameters(); }
   std::string Reason() { return keeper().View(master_.core().now()).at(0).reason; }
 
   // Commands of a kind that came since; those of other kinds are kept.
@@ -56,23 +56,23 @@ class ParameterLiveness : public testing::Test {
   }
   void Probed(uint64_t life, uint32_t lanes = 2) {
     for (const ProbeServer& probe : Take<ProbeServer>()) {
-      keeper().OnProbed(probe.number, ProbeReply{life, lanes}, master_.core().now());
+      master_.core().OnProbed(probe.number, ProbeReply{life, lanes});
     }
   }
   void Restored(const Status& status = Ok()) {
     const auto restores = Take<RestoreServers>();
     ASSERT_THAT(restores, SizeIs(1));
-    keeper().OnRestored(restores[0].number, status, master_.core().now());
+    master_.core().OnRestored(restores[0].number, status);
     master_.Tick();
   }
   void Saved(const Status& status = Ok()) {
     const auto saves = Take<SaveAll>();
     ASSERT_THAT(saves, SizeIs(1));
-    keeper().OnSaved(saves[0].number, status, master_.core().now());
+    master_.core().OnSaved(saves[0].number, status);
     master_.Tick();
   }
   void Answer(uint64_t life = kLife) {
-    keeper().OnState({.index = 0, .incarnation = life, .opens_waiting = 1}, master_.core().now());
+    master_.core().OnServerState({.index = 0, .incarnation = life, .opens_waiting = 1});
   }
   // To the point where workers push.
   void Bring(uint64_t life = kLife) {
@@ -147,7 +147,7 @@ TEST_F(ParameterLiveness, AServerThatAnswersStays) {
 TEST_F(ParameterLiveness, AServerWhoseLanesHangIsReplaced) {
   Bring();
   for (int i = 0; i < 17; ++i) {
-    keeper().OnAlive(0, kLife, master_.core().now());
+    master_.core().OnServerAlive(0, kLife);
     master_.LetPass(seconds(1));
   }
   EXPECT_THAT(master_.TakeStops(), SizeIs(1));
@@ -160,7 +160,7 @@ TEST_F(ParameterLiveness, AServerThatIsRestoredForLongStays) {
   Probed(kLife + 1);
   EXPECT_THAT(Take<RestoreServers>(), SizeIs(1));
   for (int i = 0; i < 120; ++i) {
-    keeper().OnAlive(0, kLife + 1, master_.core().now());
+    master_.core().OnServerAlive(0, kLife + 1);
     master_.LetPass(seconds(1));
   }
   EXPECT_THAT(master_.TakeStops(), IsEmpty());

@@ -33,7 +33,7 @@ class ParameterLosses : public testing::Test {
  protected:
   ParameterLosses() : master_(WithOneServer()) { master_.StartReplicas(); }
 
-  ParameterKeeper& keeper() { return master_.core().parameters(); }
+  const ParameterKeeper& keeper() { return master_.core().parameters(); }
 
   // The last command of a kind; those of other kinds are forgotten.
   template <typename Command>
@@ -47,21 +47,21 @@ class ParameterLosses : public testing::Test {
     return *last;
   }
   void Probed(uint64_t life) {
-    keeper().OnProbed(Take<ProbeServer>().number, ProbeReply{life, 1}, master_.core().now());
+    master_.core().OnProbed(Take<ProbeServer>().number, ProbeReply{life, 1});
   }
   void Restored(const RestoreServers& restore, const Status& status = Ok()) {
-    keeper().OnRestored(restore.number, status, master_.core().now());
+    master_.core().OnRestored(restore.number, status);
     master_.Tick();
   }
   void Saved(const Status& status = Ok()) {
-    keeper().OnSaved(Take<SaveAll>().number, status, master_.core().now());
+    master_.core().OnSaved(Take<SaveAll>().number, status);
     master_.Tick();
   }
   // To the point where workers push.
   void Bring(uint64_t life) {
     Probed(life);
     Restored(Take<RestoreServers>());
-    keeper().OnState({.index = 0, .incarnation = life, .opens_waiting = 1}, master_.core().now());
+    master_.core().OnServerState({.index = 0, .incarnation = life, .opens_waiting = 1});
     Saved();
   }
   // All that there is to train.
@@ -82,7 +82,7 @@ TEST_F(ParameterLosses, CannotHappenBeforeTheFirstCheckpointWhichWaitsForNothing
   Probed(100);
   Restored(Take<RestoreServers>());
 
-  keeper().OnState({.index = 0, .incarnation = 100, .opens_waiting = 1}, master_.core().now());
+  master_.core().OnServerState({.index = 0, .incarnation = 100, .opens_waiting = 1});
 
   EXPECT_EQ(Take<SaveAll>().version, 0);
 }
@@ -91,7 +91,7 @@ TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
   Lose(0);
   Bring(100);  // nobody has heard of this life: it is that of server 0, which is not quite dead
 
-  keeper().OnState({.index = 0, .incarnation = 101}, master_.core().now());
+  master_.core().OnServerState({.index = 0, .incarnation = 101});
   Probed(101);
 
   const RestoreServers restore = Take<RestoreServers>();
@@ -103,7 +103,7 @@ TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
 TEST_F(ParameterLosses, DoNotComeFromAStateReportThatIsLate) {
   Bring(100);
 
-  keeper().OnState({.index = 0, .incarnation = 99}, master_.core().now());
+  master_.core().OnServerState({.index = 0, .incarnation = 99});
   Probed(100);
 
   EXPECT_EQ(Take<ServeAll>().ps_epoch, 1U) << "it has all it had";
@@ -169,7 +169,7 @@ TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
   Bring(100);
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 
-  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true}, master_.core().now());
+  master_.core().OnServerState({.index = 0, .incarnation = 100, .leaving = true});
   Saved();
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
 
@@ -181,11 +181,11 @@ TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
 
 TEST_F(ParameterLosses, AreNotAvoidedByASaveThatBeganBeforeTheServerLeft) {
   Bring(100);
-  keeper().WantSave();
+  master_.core().RequestSave();
   const SaveAll before = Take<SaveAll>();
-  keeper().OnState({.index = 0, .incarnation = 100, .leaving = true}, master_.core().now());
+  master_.core().OnServerState({.index = 0, .incarnation = 100, .leaving = true});
 
-  keeper().OnSaved(before.number, Ok(), master_.core().now());
+  master_.core().OnSaved(before.number, Ok());
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 }
 
@@ -197,7 +197,7 @@ TEST_F(ParameterLosses, AreOfNoConcernOnceTheJobEnds) {
 
 TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
   Bring(100);
-  keeper().WantSave();
+  master_.core().RequestSave();
   Saved();
   Lose(0);
   Probed(101);

@@ -229,29 +229,19 @@ class Master {
     const std::filesystem::path given = config_.job.checkpoint_dir;
     ps_control::PsController::Answers answers;
     answers.probed = [&loop](uint64_t number, const Result<ProbeReply>& reply) {
-      loop.Post([number, reply](Core& core) {
-        core.parameters().OnProbed(number, reply, core.now());
-        core.Tick();
-      });
+      loop.Post([number, reply](Core& core) { core.OnProbed(number, reply); });
     };
     answers.restored = [&loop](uint64_t number, const Status& status) {
-      loop.Post([number, status](Core& core) {
-        core.parameters().OnRestored(number, status, core.now());
-      });
+      loop.Post([number, status](Core& core) { core.OnRestored(number, status); });
     };
     answers.saved = [&loop](uint64_t number, const Status& status) {
-      loop.Post([number, status](Core& core) {
-        core.parameters().OnSaved(number, status, core.now());
-        core.Tick();
-      });
+      loop.Post([number, status](Core& core) { core.OnSaved(number, status); });
     };
     answers.state = [&loop](const job::ServerView& view) {
       loop.Post([view](Core& core) { core.OnServerState(view); });
     };
     answers.alive = [&loop](int index, uint64_t incarnation) {
-      loop.Post([index, incarnation](Core& core) {
-        core.parameters().OnAlive(index, incarnation, core.now());
-      });
+      loop.Post([index, incarnation](Core& core) { core.OnServerAlive(index, incarnation); });
     };
     return std::make_unique<ps_control::PsController>(
         ps_control::PsController::Options{.servers = config_.job.num_ps,

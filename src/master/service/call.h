@@ -188,7 +188,7 @@ class Call final : private Loop::Event {
 
 // Answers once what was decided is durable.
 inline void AnswerLater(Core& core, Call& call, const Status& status = Ok()) {
-  core.outbox().Add([&call, status] { call.Answer(status); });
+  core.SendAfterCommit([&call, status] { call.Answer(status); });
 }
 
 }  // namespace edl::master

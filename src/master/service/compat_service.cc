@@ -179,7 +179,7 @@ void WorkerSync(Core& core, Call& call, const pb::WorkerSyncRequest& in,
 void WaitWorkerSync(Core& core, Call& call, const pb::WaitWorkerSyncRequest& in,
                     pb::WorkerSyncResponse* out) {
   if (in.notify()) {
-    core.sync().Notify(in.sync_name());
+    core.compat_api().Notify(in.sync_name());
     out->set_ready(true);
     AnswerLater(core, call);
     return;
@@ -191,11 +191,7 @@ void WaitWorkerSync(Core& core, Call& call, const pb::WaitWorkerSyncRequest& in,
 }
 
 void DeleteWorkerSync(Core& core, Call& call, const pb::DeleteWorkerSyncRequest& in, Empty*) {
-  if (in.delete_all()) {
-    core.sync().DeleteAll();
-  } else {
-    core.sync().Delete(in.sync_name());
-  }
+  core.DeleteSync(in.delete_all() ? std::nullopt : std::optional(in.sync_name()), /*request_id=*/0);
   AnswerLater(core, call);
 }
 
@@ -209,26 +205,26 @@ void AcquireRemoteLock(Core& core, Call& call, const pb::AcquireRemoteLockReques
 }
 
 void ReleaseRemoteLock(Core& core, Call& call, const pb::ReleaseRemoteLockRequest& in, Empty*) {
-  core.sync().Release(in.name(), std::nullopt);
+  core.compat_api().ReleaseLock(in.name());
   AnswerLater(core, call);
 }
 
-// --- worlds ---
+// --- rendezvous ---
 
 void ReportTrainingLoopStatus(Core& core, Call& call, const pb::ReportTrainingLoopStatusRequest& in,
                               Empty*) {
   constexpr int kStart = 1;
   constexpr int kEnd = 2;
   const auto process = ProcessOf(in.worker_host(), in.worker_local_process_id());
-  if (in.status() == kStart) core.rendezvous().Start(process, in.ddp_server_port());
-  if (in.status() == kEnd) core.rendezvous().End(process);
+  if (in.status() == kStart) core.compat_api().rendezvous().Start(process, in.ddp_server_port());
+  if (in.status() == kEnd) core.compat_api().rendezvous().End(process);
   AnswerLater(core, call);
 }
 
 void GetCommRank(Core& core, Call& call, const pb::GetCommRankRequest& in,
                  pb::GetCommRankResponse* out) {
-  const Rendezvous::Rank rank =
-      core.rendezvous().RankOf(ProcessOf(in.worker_host(), in.worker_local_process_id()));
+  const Rendezvous::Rank rank = core.compat_api().rendezvous().RankOf(
+      ProcessOf(in.worker_host(), in.worker_local_process_id()));
   out->set_rank_id(rank.rank);
   out->set_world_size(rank.size);
   out->set_rendezvous_id(rank.number);
@@ -244,20 +240,20 @@ void GetCommRank(Core& core, Call& call, const pb::GetCommRankRequest& in,
 
 void ResetSync(Core& core, Call& call, const pb::DdpResetSyncRequest& in,
                pb::DdpResetSyncResponse* out) {
-  out->set_reset(core.rendezvous().ResetSync(
+  out->set_reset(core.compat_api().rendezvous().ResetSync(
       ProcessOf(in.worker_host(), in.worker_local_process_id()), in.rendezvous_id()));
   call.Answer(Ok());
 }
 
 void BarrierSync(Core& core, Call& call, const pb::DdpInitSyncRequest& in,
                  pb::DdpInitSyncResponse* out) {
-  out->set_reset(core.rendezvous().BarrierSync(
+  out->set_reset(core.compat_api().rendezvous().BarrierSync(
       ProcessOf(in.worker_host(), in.worker_local_process_id()), in.rendezvous_id()));
   call.Answer(Ok());
 }
 
 void ReportPrestop(Core& core, Call& call, const pb::ReportPreStopRequest& in, Empty*) {
-  core.rendezvous().HostGone(in.worker_host());
+  core.compat_api().rendezvous().HostGone(in.worker_host());
   AnswerLater(core, call);
 }
 

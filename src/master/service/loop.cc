@@ -123,7 +123,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
     Tick();
     if (outlets_.fence != nullptr) outlets_.fence();
     Status committed = Commit();
-    wait = core_.outbox().releasable() > 0 ? std::chrono::milliseconds(0) : kTick;
+    wait = core_.unsent_answers() > 0 ? std::chrono::milliseconds(0) : kTick;
     if (committed.ok() && core_.paused()) continue;
     if (committed.ok()) {
       if (std::vector<Command> commands = core_.TakeCommands(); !commands.empty()) {
@@ -135,7 +135,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
       ShowView();
       NoteRound(clock_.Now() - round_began_);
       if (!job::IsFinal(core_.state())) continue;
-      core_.outbox().Release(core_.outbox().releasable());
+      core_.SendAnswers();
     }
     const MutexLock lock(mutex_);
     ended_ = true;

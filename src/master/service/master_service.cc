@@ -176,7 +176,7 @@ void ReportAndLease(Core& core, Call& call, const pb::ReportAndLeaseRequest& in,
                     pb::ReportAndLeaseResponse* out) {
   call.set_on_hang_up([&call](Core& core) {
     // Only a call that still waited is ended here; another has its answer.
-    if (core.dispatcher().DropWaiter(call.id(), core.now())) call.Answer(Cancelled("hung up"));
+    if (core.master_api().Abandon(call.id())) call.Answer(Cancelled("hung up"));
   });
   core.master_api().ReportAndLease(FromProto(in, call.id()),
                                    [out, &call](Result<ReportAndLeaseReply> reply) {
@@ -250,7 +250,7 @@ void AwaitEvent(Core& core, Call& call, const pb::AwaitEventRequest& in, pb::Syn
 }
 
 void Notify(Core& core, Call& call, const pb::NotifyRequest& in, pb::SyncResponse* out) {
-  core.sync().Notify(in.name());
+  core.master_api().Notify(in.name());
   out->set_ready(true);
   AnswerLater(core, call, Ok());
 }
@@ -278,14 +278,9 @@ void ReleaseLock(Core& core, Call& call, const pb::ReleaseLockRequest& in,
 }
 
 void Finish(Core& core, Call& call, const pb::FinishRequest& in, pb::FinishResponse*) {
-  const Session* session = core.sessions().Find(Incarnation(in.incarnation()));
-  if (session == nullptr) {
-    call.Answer(
-        Aborted("incarnation {} is not part of the job (any more): join again", in.incarnation()));
-    return;
-  }
-  core.OnFinish(session->replica);
-  AnswerLater(core, call, Ok());
+  const Result<ReplicaRef> replica = core.master_api().ReplicaOf(Incarnation(in.incarnation()));
+  if (replica.ok()) core.OnFinish(*replica);
+  AnswerLater(core, call, replica.status());
 }
 
 void ReportMetrics(Core& core, Call& call, const pb::ReportMetricsRequest& in,
@@ -346,7 +341,7 @@ class MembershipStream final {
       return;
     }
     // Pushes of this round are still in the outbox, before this.
-    core.outbox().Add([this] { End(); });
+    core.SendAfterCommit([this] { End(); });
   }
 
   void Push(const Membership& membership) {

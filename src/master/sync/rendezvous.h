@@ -12,7 +12,7 @@
 namespace edl::master {
 
 // The group of processes that average gradients among themselves: who is in it, in which order.
-// A change is installed once every member of the current world has asked for its rank; survivors
+// A change is installed once every member of the current group has asked for its rank; survivors
 // keep their order and come before new processes, so that a live rank 0 stays rank 0. Rendezvous
 // numbers start at 1 and never repeat.
 //
@@ -28,7 +28,7 @@ class Rendezvous {
   struct Rank {
     int32_t rank = -1;  // -1: not a member
     int32_t size = 0;
-    int32_t number = 0;  // of the world
+    int32_t number = 0;  // of the rendezvous
     int32_t local_rank = 0;
     int32_t local_size = 1;
     int32_t cross_rank = 0;
@@ -45,8 +45,8 @@ class Rendezvous {
   void HostGone(const std::string& host);
 
   Rank RankOf(const Process& process);
-  // True once all members of world `number` called; also for a number that is no longer current,
-  // so that the caller goes on and asks for its rank again.
+  // True once all members of rendezvous `number` called; also for a number that is no longer
+  // current, so that the caller goes on and asks for its rank again.
   bool ResetSync(const Process& process, int32_t number);
   bool BarrierSync(const Process& process, int32_t number);
 
@@ -59,7 +59,7 @@ class Rendezvous {
   };
   bool IsMember(const std::vector<Member>& members, const Process& process) const;
   void InstallNext();
-  // All ranks of the current world, in one walk.
+  // All ranks of the current rendezvous, in one walk.
   void ComputeRanks();
   bool AllIn(const std::set<Process>& called) const;
 

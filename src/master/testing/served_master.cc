@@ -85,7 +85,7 @@ void ServedMaster::OnLoop(const std::function<void(Core&)>& work) {
   std::promise<void> done;
   loop_.Post([&](Core& core) {
     work(core);
-    core.outbox().Add([&] { done.set_value(); });
+    core.SendAfterCommit([&] { done.set_value(); });
   });
   done.get_future().wait();
 }

@@ -95,7 +95,7 @@ void SimulatedJob::CrashMaster() {
   if (core_ == nullptr) return;
   ++result_.master_crashes;
   time_.Note("the master crashes");
-  core_->outbox().Clear();
+  core_->DropAnswers();
   ledger_->Rollback();
   core_.reset();
   ++master_life_;
@@ -143,7 +143,7 @@ void SimulatedJob::RunAtMaster(const std::function<void(Core&)>& work) {
       CrashMaster();
       return;
     }
-    core_->outbox().Clear();
+    core_->DropAnswers();
     Step();
     CrashMaster();
     return;

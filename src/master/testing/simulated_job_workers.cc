@@ -58,7 +58,7 @@ void SimulatedJob::Begin(const WorkerPtr& worker) {
   // A published client waits for this answer before it asks for data.
   AtMaster([this, worker](Core& core) {
     if (!core.Register(plan_.data).ok()) Fail("the dataset was refused");
-    core.outbox().Add([this, worker] {
+    core.SendAfterCommit([this, worker] {
       AtWorker(worker, Between(1, 30), [this, worker] {
         if (!worker->registering) return;  // the connection broke before
         worker->registering = false;
@@ -405,7 +405,7 @@ void SimulatedJob::ReportCompatApi(const WorkerPtr& worker, size_t keep,
   time_.Note("{} reports task {}", worker->name, shard.task);
   AtMaster([this, worker, keep, then, call, shard](Core& core) {
     core.compat_api().ReportTask(Plan::kDataset, shard.task, "");
-    core.outbox().Add([this, worker, keep, then, call] {
+    core.SendAfterCommit([this, worker, keep, then, call] {
       AtWorker(worker, Between(1, 5), [this, worker, keep, then, call] {
         if (worker->reporting != call) return;  // the connection broke before
         worker->reporting = 0;

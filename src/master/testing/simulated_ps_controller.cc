@@ -85,9 +85,7 @@ void SimulatedPsController::Carry(const ProbeServer& probe, uint64_t life) {
       server.ok() ? Result<ProbeReply>(ProbeReply{(*server)->incarnation,
                                                   static_cast<uint32_t>((*server)->layout.lanes)})
                   : Result<ProbeReply>(server.status());
-  Answer(life, [probe, reply](Core& core) {
-    core.parameters().OnProbed(probe.number, reply, core.now());
-  });
+  Answer(life, [probe, reply](Core& core) { core.OnProbed(probe.number, reply); });
 }
 
 // --- many lanes ---
@@ -188,7 +186,7 @@ void SimulatedPsController::OnRestored(Core& core, const RestoreServers& restore
   time_.Note("restored for epoch {} from '{}': {}", restore.ps_epoch, restore.checkpoint,
              status.ToString());
   const size_t before = core.parameters().checkpoints().size();
-  core.parameters().OnRestored(restore.number, status, core.now());
+  core.OnRestored(restore.number, status);
   if (core.parameters().checkpoints().size() < before) ++sums_.fallbacks;
   if (status.ok() && restore.ps_epoch > 1) ++sums_.restores;
 }
@@ -234,7 +232,7 @@ void SimulatedPsController::Carry(const SaveAll& save, uint64_t life) {
 }
 
 void SimulatedPsController::OnSaved(Core& core, const SaveAll& save, const Status& status) {
-  core.parameters().OnSaved(save.number, status, core.now());
+  core.OnSaved(save.number, status);
   const auto& checkpoints = core.parameters().checkpoints();
   const bool committed = !checkpoints.empty() && checkpoints.back().name == save.name;
   time_.Note("saved {}: {}, {}", save.name, status.ToString(), committed ? "committed" : "void");
@@ -277,9 +275,7 @@ void SimulatedPsController::LookAfter(size_t index, uint64_t life) {
   const Result<ServerPtr> server = Probe(index);
   if (!server.ok()) return;
   job::ServerView view{.index = static_cast<int>(index), .incarnation = (*server)->incarnation};
-  Answer(life, [view](Core& core) {
-    core.parameters().OnAlive(view.index, view.incarnation, core.now());
-  });
+  Answer(life, [view](Core& core) { core.OnServerAlive(view.index, view.incarnation); });
   const bool is_served = serve_.has_value() && index < serve_->incarnations.size();
   const bool is_meant = is_served && view.incarnation == serve_->incarnations[index];
   if (is_served && !is_meant) {

@@ -5,16 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/status.h"
-#include "master/ledger/ledger.h"
-#include "master/progress_log.h"
-#include "master/replicas/replica_keeper.h"
-#include "master/sessions/session.h"
-#include "master/shards/dispatcher.h"
-#include "master/sync/rendezvous.h"
-#include "master/sync/staleness_tracker.h"
-#include "master/sync/sync_primitives.h"
 
 namespace edl::master {
 
@@ -60,25 +51,5 @@ class Outbox {
   std::vector<std::function<void()>> undurable_;
   std::deque<std::function<void()>> durable_;
 };
-
-// The parts of the core that both APIs work on. All outlive the APIs.
-struct Parts {
-  Sessions& sessions;
-  Dispatcher& dispatcher;
-  SyncPrimitives& sync;
-  StalenessTracker& staleness;
-  Rendezvous& rendezvous;
-  ReplicaKeeper& keeper;
-  ProgressLog& progress;
-  Outbox& outbox;
-  const job::JobSpec& spec;
-  const Time& now;  // loop time: stands still while the master does not run
-};
-
-// FailedPrecondition: the job's master leases no shards (--need_task_manager=false).
-Status CheckLeasesShards(const job::JobSpec& spec);
-
-// Takes back everything a session has and forgets it.
-void CloseSession(Parts& parts, Incarnation incarnation);
 
 }  // namespace edl::master
