@@ -354,6 +354,7 @@ TEST(RepeatedCalls, DeleteASynchronizationOnce) {
   bool ready = false;
   master.core().master_api().AwaitEvent("event", std::chrono::milliseconds(0),
                                         [&](const Result<bool>& is) { ready = is.ok() && *is; });
+  ASSERT_EQ(master.core().Commit(), Ok());
   EXPECT_TRUE(ready);
 }
 

@@ -91,7 +91,7 @@ Result<Parameters> ParseParameters(const char* text) {
   const auto number = [](const nlohmann::json& of, const char* field) -> Result<size_t> {
     const auto found = of.is_object() ? of.find(field) : of.end();
     if (found == of.end() || !found->is_number_unsigned()) {
-      return edl::InvalidArgument("no number '{}' in {}", field, Dump(of));
+      return edl::InvalidArgument("no number '{}' in {}", field, edl::Dump(of));
     }
     return found->get<size_t>();
   };
@@ -103,7 +103,7 @@ Result<Parameters> ParseParameters(const char* text) {
     EDL_ASSIGN_OR_RETURN(const size_t size, number(tensor, "size"));
     const auto name = tensor.find("name");
     if (name == tensor.end() || !name->is_string()) {
-      return edl::InvalidArgument("no 'name' in {}", Dump(tensor));
+      return edl::InvalidArgument("no 'name' in {}", edl::Dump(tensor));
     }
     parameters.tensors.push_back({.name = name->get<std::string>(), .size = size});
   }
