@@ -22,7 +22,7 @@ TEST(FrameHeader, IsReadAsItWasWritten) {
 TEST(FrameHeader, LiesOnTheWireAsThePageSays) {
   const auto bytes = EncodeHeader(Header());
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), 4), "EPDL");
-  EXPECT_EQ(bytes[4], std::byte{2});
+  EXPECT_EQ(bytes[4], std::byte{3});
   EXPECT_EQ(bytes[5], std::byte{3});
   EXPECT_EQ(bytes[6], std::byte{0x01});
   EXPECT_EQ(bytes[7], std::byte{0x80});
