@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/quantity.h"
 #include "job/envs.h"
 #include "job/job_spec.h"
 #include "job/resources.h"
@@ -24,7 +25,7 @@ void CheckAnswer(const edl::Result<T>& answer) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   CheckAnswer(edl::job::ParseResources(text));
-  CheckAnswer(edl::job::ParseByteCount(text));
+  CheckAnswer(edl::ParseByteCount(text));
   CheckAnswer(edl::job::ParseCriticalWorkers(text));
 
   const auto volumes = edl::job::ParseVolumes(text);

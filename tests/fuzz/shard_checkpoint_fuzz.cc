@@ -50,9 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Core core(*ledger, job, 1);
   const edl::Status loaded = core.Load(edl::Time(), edl::WallTime());
   CHECK(loaded.ok(), "{}", loaded.message());
-  const auto restored = core.dispatcher().Restore(text, edl::Time());
+  const auto restored = core.Restore(text);
   if (restored.ok()) {
-    const Dataset& dataset = **restored;
+    const Dataset& dataset = *core.dispatcher().datasets().begin()->second;
     CheckRanges(*checkpoint, dataset);
     CHECK(dataset.row().records_done >= 0, "{} records done", dataset.row().records_done);
     if (!dataset.endless()) {
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             "complete and yet something to do, or neither");
     }
     const std::string saved = Save(core, dataset.spec().name);
-    const auto again = core.dispatcher().Restore(saved, edl::Time());
+    const auto again = core.Restore(saved);
     CHECK(again.ok(), "{} saved as {}: {}", text, saved, again.status().message());
     CHECK(Save(core, dataset.spec().name) == saved, "{} is saved otherwise the second time", saved);
   } else {
