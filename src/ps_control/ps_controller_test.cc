@@ -39,11 +39,11 @@ class SteppedClock final : public Clock {
   std::atomic<int64_t> now_ = Duration(std::chrono::hours(24)).count();
 };
 
-// Real parameter servers, and whatever they answer the master's launcher.
+// Real parameter servers, and whatever they answer the master.
 class PsControllerTest : public testing::Test {
  protected:
   ~PsControllerTest() override {
-    launcher_.reset();
+    controller_.reset();
     servers_.clear();
     fs::remove_all(folder_);
   }
@@ -65,7 +65,7 @@ class PsControllerTest : public testing::Test {
     StartController(no_progress, clock_);
   }
   void StartController(Duration no_progress, const Clock& clock) {
-    launcher_ = std::make_unique<PsController>(
+    controller_ = std::make_unique<PsController>(
         PsController::Options{.servers = static_cast<int>(addresses_.size()),
                               .token = {},
                               .folder = folder_,
@@ -113,7 +113,7 @@ class PsControllerTest : public testing::Test {
   void AwaitRound() {
     for (int i = 0; i < 2; ++i) {
       const uint64_t number = ++last_probe_;
-      launcher_->Do({master::ProbeServer{number, 0}});
+      controller_->Do({master::ProbeServer{number, 0}});
       ASSERT_TRUE(Await([&] { return probes_.contains(number); }));
     }
   }
@@ -124,7 +124,7 @@ class PsControllerTest : public testing::Test {
       serve.incarnations.push_back(kLife + i);
       serve.released.push_back(false);
     }
-    launcher_->Do({serve});
+    controller_->Do({serve});
     ASSERT_TRUE(Await([&] {
       for (size_t i = 0; i < servers_.size(); ++i) {
         if (states_[static_cast<int>(i)] < 1) return false;
@@ -139,15 +139,15 @@ class PsControllerTest : public testing::Test {
     return save;
   }
   Status Save(uint64_t number, const std::string& name) {
-    launcher_->Do({SaveOf(number, name)});
+    controller_->Do({SaveOf(number, name)});
     EXPECT_TRUE(Await([&] { return saved_.contains(number); }));
     return saved_[number];
   }
   Status Restore(uint64_t number, const std::string& name) {
-    launcher_->Do({master::RestoreServers{.number = number,
-                                          .ps_epoch = number,
-                                          .servers = {{.index = 0, .incarnation = kLife}},
-                                          .checkpoint = name}});
+    controller_->Do({master::RestoreServers{.number = number,
+                                            .ps_epoch = number,
+                                            .servers = {{.index = 0, .incarnation = kLife}},
+                                            .checkpoint = name}});
     EXPECT_TRUE(Await([&] { return restored_.contains(number); }));
     return restored_[number];
   }
@@ -164,7 +164,7 @@ class PsControllerTest : public testing::Test {
   std::map<uint64_t, Status> saved_;
   std::map<int, int> states_;
   uint64_t last_probe_ = 0;
-  std::unique_ptr<PsController> launcher_;
+  std::unique_ptr<PsController> controller_;
 };
 
 // It takes connections and answers nothing, as a process that was stopped does.
@@ -174,7 +174,7 @@ TEST_F(PsControllerTest, AServerThatHangsKeepsNobodyWaiting) {
   ASSERT_TRUE(hangs.ok());
   addresses_[0] = "127.0.0.1:" + std::to_string(hangs->port);
   StartController();
-  launcher_->Do({master::ProbeServer{1, 0}, master::ProbeServer{2, 1}});
+  controller_->Do({master::ProbeServer{1, 0}, master::ProbeServer{2, 1}});
   ASSERT_TRUE(Await([&] { return probes_.contains(2); }));
   const MutexLock lock(mutex_);
   EXPECT_FALSE(probes_.contains(1)) << "the one that hangs was asked first";
@@ -268,7 +268,7 @@ TEST_F(PsControllerTest, ASaveMayTakeAsLongAsItMakesProgress) {
   SlowServer server;
   addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
   StartController(seconds(2), stepped_);
-  launcher_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
+  controller_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
   for (uint64_t i = 1; i <= 4; ++i) {
     server.set_progress(i);
     AwaitRound();
@@ -287,11 +287,11 @@ TEST_F(PsControllerTest, AServerThatWasGivenUpIsNotTakenForItsSuccessor) {
   SlowServer server;
   addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
   StartController();
-  launcher_->Do({master::ProbeServer{1, 0}});
+  controller_->Do({master::ProbeServer{1, 0}});
   ASSERT_TRUE(Await([&] { return probes_.contains(1); }));
   EXPECT_EQ(probes_.at(1)->incarnation, kLife);
   server.set_life(kLife + 7);
-  launcher_->Do({master::ProbeServer{2, 0}});
+  controller_->Do({master::ProbeServer{2, 0}});
   ASSERT_TRUE(Await([&] { return probes_.contains(2); }));
   EXPECT_EQ(probes_.at(2)->incarnation, kLife + 7);
 }
@@ -300,8 +300,8 @@ TEST_F(PsControllerTest, ASaveIsCancelled) {
   SlowServer server;
   addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
   StartController();
-  launcher_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
-  launcher_->Do({master::CancelSave{.number = 1}});
+  controller_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
+  controller_->Do({master::CancelSave{.number = 1}});
   ASSERT_TRUE(Await([&] { return saved_.contains(1); }));
   EXPECT_EQ(saved_[1].code(), Code::kCancelled) << saved_[1];
 }
@@ -321,7 +321,7 @@ TEST_F(PsControllerTest, OrphansAreRemoved) {
   const std::string name =
       checkpoint::CheckpointName{.version = 1, .ledger = 9, .save = 1}.ToText();
   fs::create_directories(folder_ / name);
-  launcher_->Do({master::CollectOrphans{.ledger = 9, .keep = {}, .below = 2}});
+  controller_->Do({master::CollectOrphans{.ledger = 9, .keep = {}, .below = 2}});
   EXPECT_TRUE(Await([&] { return !fs::exists(folder_ / name); }));
 }
 

@@ -14,9 +14,10 @@
 
 namespace edl::master {
 
-// Carries out what the simulated master asks of its parameter servers, as apps/elasticdl's
-// PsController do, and keeps their checkpoints. What is under way when the master dies goes on, and
-// may come after what its next life asks; answers go to the life that asked. Confined.
+// Carries out what the simulated master asks of its parameter servers, as
+// ps_control::PsController does, and keeps their checkpoints. What is under way when the master
+// dies goes on, and may come after what its next life asks; answers go to the life that asked.
+// Confined.
 class SimulatedPsController {
  public:
   struct Master {
