@@ -1,5 +1,5 @@
-# The commands of this project. Each is a thin front of cmake, ctest, pytest and the scripts in
-# tools/; `make help` lists them.
+# The commands of this project. Each calls cmake, ctest, pytest or the scripts in tools/; `make help`
+# lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := python
 .DELETE_ON_ERROR:
@@ -12,16 +12,16 @@ FUZZ_SECONDS ?= 120
 SCHEDULES ?= 10000
 ARGS ?=
 
-# A clone in another folder finds what this one has compiled.
+# Clones in other folders share the compiler cache.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
 export NINJA_STATUS := [%f/%t %es] 
-# What tests and benchmarks run.
+# The binary that tests and benchmarks run.
 export ELASTICDL_BIN ?= $(abspath $(BUILD))/release/apps/elasticdl/elasticdl
 
 step := tools/step
 tf215 = $$(tools/env-path tf215)
-# Our packages come from the tree, the rest from the environment.
+# Our packages are imported from the tree, all others from the environment.
 python = env PYTHONPATH=$(CURDIR) PYTHONDONTWRITEBYTECODE=1 $(tf215)/bin/python
 pytest = $(python) -m pytest -p no:cacheprovider
 
@@ -33,7 +33,7 @@ help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z%-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: python
-python: ## `make` alone: what the Python tests need of the build, in seconds
+python: ## `make` alone: build the files that the Python packages need, in seconds
 	@$(step) "build the descriptor" $(call build,release,python_descriptor)
 	@echo "The packages can be imported; make build builds the rest, make help lists all commands."
 
@@ -42,7 +42,7 @@ native: ## The compiled part of the Python package elasticdl, into the tree
 	@$(step) "build elasticdl._native" $(call build,release,native)
 
 .PHONY: setup
-setup: ## Install what is needed: Debian packages, Python environments
+setup: ## Install Debian packages and Python environments
 	@$(step) "set-up" tools/setup
 
 .PHONY: quickstart
@@ -64,26 +64,30 @@ check: ## The quick tier for daily work: lint without clang-tidy, unit tests
 	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests
 
 .PHONY: test
-test: setup ## What CI runs: quick lint, unit tests, sanitizers, fuzz corpora, local jobs, images, a cluster
+test: setup ## What CI runs: lint, unit tests, sanitizers, fuzz corpora, local jobs, images, a cluster
 	@tools/beside "tools/cluster build" \
 	  $(step) "all tests" $(MAKE) --no-print-directory lint-quick test-unit test-jobs test-images test-cluster
 
 .PHONY: lint-quick
-lint-quick: # all but clang-tidy, which takes longer than the tests it would stand before
+lint-quick: # all checks but clang-tidy, which needs a build
 	@$(step) "lint (quick)" tools/lint --quick
 
+.PHONY: lint-changed
+lint-changed: # after unit-asan, whose compile commands it uses
+	@$(step) "clang-tidy of recent changes" tools/lint --changed --build $(BUILD)/asan
+
 .PHONY: test-lint
-test-lint: # quick things first; clang-tidy remembers what it has passed
+test-lint: # the quick checks first; clang-tidy remembers which files have passed
 	@$(step) "lint (quick)" tools/lint --quick
 	@$(step) "build (dev)" $(call build,dev,all)
 	@$(step) "lint" tools/lint --build $(BUILD)/dev
 
 .PHONY: test-unit
-test-unit: ## Tier 1: unit tests, plain, under asan+ubsan and under tsan
-	@$(step) "tier 1: unit tests" $(MAKE) --no-print-directory unit-asan test-fuzz unit-tsan unit-python simulation
+test-unit: ## Tier 1: unit tests under asan+ubsan and under tsan, clang-tidy of recent changes
+	@$(step) "tier 1: unit tests" $(MAKE) --no-print-directory unit-asan lint-changed test-fuzz unit-tsan unit-python simulation
 
-# The sanitized builds stand for the plain one, which `make check` builds: a third compilation of
-# every test would find nothing more, and cost a fresh machine ten minutes.
+# There is no plain build here (`make check` has it): compiling every test a third time would find
+# nothing more, and take ten minutes on a fresh machine.
 .PHONY: unit-asan unit-tsan unit-python
 unit-asan unit-tsan: unit-%:
 	@$(step) "build ($*)" $(call build,$*,unit_tests)
@@ -97,7 +101,7 @@ simulation: # random schedules of crashes, over all cores
 	@$(step) "build (release)" $(call build,release,simulation_test)
 	@$(step) "simulation, $(SCHEDULES) schedules" tools/simulate $(BUILD)/release $(SCHEDULES)
 
-# -rP: what passed tells its seed too, its kills, and how many of them hit.
+# -rP: tests that pass also print their seed, their kills, and how many kills hit a process.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
 	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps mutants native python_descriptor scale_load table_steps)
@@ -123,9 +127,9 @@ else
 endif
 
 .PHONY: test-fuzz
-test-fuzz: ## Replay the fuzz corpora, then 10 s a target
+test-fuzz: ## Replay the fuzz corpora, then fuzz each target for 10 s
 	@$(step) "build (fuzz targets)" $(call build,asan,fuzzers)
-	@$(step) "fuzz corpora, 10 s a target" tests/fuzz/run $(BUILD)/asan/fuzzers 10
+	@$(step) "fuzz corpora, 10 s per target" tests/fuzz/run $(BUILD)/asan/fuzzers 10
 
 .PHONY: lint
 lint: setup test-lint ## clang-format, layers, listed tests, sizes, ruff, clang-tidy
@@ -133,7 +137,7 @@ lint: setup test-lint ## clang-format, layers, listed tests, sizes, ruff, clang-
 .PHONY: fuzz
 fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the corpora
 	@$(step) "build (fuzz)" $(call build,fuzz,fuzzers)
-	@$(step) "fuzz, $(FUZZ_SECONDS) s a target" tests/fuzz/run --keep $(BUILD)/fuzz/fuzzers $(FUZZ_SECONDS)
+	@$(step) "fuzz, $(FUZZ_SECONDS) s per target" tests/fuzz/run --keep $(BUILD)/fuzz/fuzzers $(FUZZ_SECONDS)
 
 .PHONY: nightly
 nightly: check test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
@@ -152,10 +156,10 @@ wheels: ## Build the Python packages into dist/, the binary as one of them
 images: wheels ## Build our images with buildah, podman or docker; ARGS=--stand-in without Docker Hub
 	@$(step) "images" tools/images $(ARGS)
 
-bench-%: setup ## Run a benchmark of benchmarks/, as docs/benchmarks.md lists them
+bench-%: setup ## Run a benchmark of docs/benchmarks.md
 	@$(step) "build (release)" $(call build,release,elasticdl dispatch_load scale_load bench_table native ps_load python_descriptor)
 	@$(step) "benchmark $*" tools/bench $(BUILD)/release $* $(ARGS)
 
 .PHONY: clean
-clean: ## Remove what was built here; caches outside the tree stay
+clean: ## Remove the build; caches outside the tree stay
 	rm -rf $(BUILD) dist elasticdl/_native*.so
