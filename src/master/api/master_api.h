@@ -71,7 +71,8 @@ class MasterApi {
   static constexpr std::chrono::milliseconds kLongestHeartbeat{5000};
   // A machine that vanished is noticed by its connection: its kernel answers no more. Silence on a
   // connection that lives means a process that is stopped, or starved, or holds Python's lock, so
-  // it may take a while; where most are late, longer. docs/adr/0019-lost-machines-and-silent-processes.md
+  // it may take a while; where most are late, longer.
+  // docs/adr/0019-lost-machines-and-silent-processes.md
   static constexpr std::chrono::milliseconds kSilence{30000};
   static constexpr std::chrono::milliseconds kLongestSilence{300000};
   // A lost connection is made anew in this time, or the session is lost.
