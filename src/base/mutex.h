@@ -11,6 +11,7 @@
 #define REQUIRES(...) __attribute__((requires_capability(__VA_ARGS__)))
 #define ACQUIRE(...) __attribute__((acquire_capability(__VA_ARGS__)))
 #define RELEASE(...) __attribute__((release_capability(__VA_ARGS__)))
+#define EDL_NO_THREAD_SAFETY_ANALYSIS __attribute__((no_thread_safety_analysis))
 #else
 #define EDL_CAPABILITY(x)
 #define SCOPED_CAPABILITY
@@ -18,6 +19,7 @@
 #define REQUIRES(...)
 #define ACQUIRE(...)
 #define RELEASE(...)
+#define EDL_NO_THREAD_SAFETY_ANALYSIS
 #endif
 // Abseil, which gRPC brings, defines the same macro to the same effect.
 #ifndef GUARDED_BY
