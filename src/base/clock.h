@@ -7,7 +7,7 @@ namespace edl {
 using Duration = std::chrono::nanoseconds;
 // A point on a monotonic axis: for durations and deadlines within one process.
 using Time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
-// A point in calendar time, which may jump: for what people read and what is stored.
+// A point in calendar time, which may jump: for timestamps in logs, files and messages.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
 // Time as a dependency: whoever asks for the time takes a Clock. Thread-safe.
@@ -22,17 +22,6 @@ class SystemClock final : public Clock {
  public:
   Time Now() const override { return std::chrono::steady_clock::now(); }
   WallTime WallNow() const override { return std::chrono::system_clock::now(); }
-};
-
-// Moves only when told to. Confined to the test that owns it.
-class FakeClock final : public Clock {
- public:
-  Time Now() const override { return now_; }
-  WallTime WallNow() const override { return WallTime(now_.time_since_epoch()); }
-  void Advance(Duration by) { now_ += by; }
-
- private:
-  Time now_{std::chrono::hours(24)};
 };
 
 }  // namespace edl

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/testing/fake_clock.h"
+
 namespace edl {
 namespace {
 

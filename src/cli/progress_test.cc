@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/fake_clock.h"
+
 namespace edl::cli {
 namespace {
 

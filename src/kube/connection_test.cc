@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/testing/fake_clock.h"
 #include "base/testing/temporary_folder.h"
 #include "kube/testing/http_server.h"
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/fake_clock.h"
+
 namespace edl::kube {
 namespace {
 

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include "base/testing/fake_clock.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/socket.h"

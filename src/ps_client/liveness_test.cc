@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/event_loop.h"
+#include "base/testing/fake_clock.h"
 #include "checkpoint/shard_set.h"
 #include "ps/server.h"
 #include "ps_client/ask.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/testing/fake_clock.h"
 #include "kube/timing.h"
 
 namespace edl::kube {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/testing/fake_clock.h"
 #include "master/core.h"
 
 namespace edl::master {
