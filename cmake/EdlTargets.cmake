@@ -1,9 +1,9 @@
-# The few functions with which modules declare their targets.
+# The functions with which modules declare their targets.
 
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_SOURCE_DIR}/tools/compile")
-  # So that ccache takes precompiled headers.
+  # ccache needs these options for precompiled headers.
   add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>"
                       "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
@@ -21,8 +21,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(edl_options INTERFACE
                          $<$<CONFIG:RelWithDebInfo>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
-# What we hand out names files from the top of the tree, and is the same from every clone. ccache
-# makes paths relative to the build folder; compiled without it they are absolute. The last one wins.
+# Release builds contain paths from the root of the tree, so every clone builds the same bytes. ccache
+# makes paths relative to the build folder; without ccache they are absolute. The last match counts.
 file(RELATIVE_PATH edl_top "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
 foreach(prefix "${CMAKE_SOURCE_DIR}/" "${edl_top}" "${CMAKE_BINARY_DIR}/")
   add_compile_options($<$<CONFIG:RelWithDebInfo>:-ffile-prefix-map=${prefix}=>)
@@ -32,13 +32,13 @@ if(EDL_SANITIZE)
   add_link_options(-fsanitize=${EDL_SANITIZE})
 endif()
 if(EDL_FUZZ)
-  # The coverage that guides a fuzz target; a test program built with it only counts in vain.
+  # Coverage guides the fuzz targets. Test programs are built with it too, and do not use it.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # Precompiled headers. Parsing the standard library, fmt, JSON and gRPC took most of the time of a
-# build. Our own headers are not among them: a change of one would compile everything again. A file
-# still includes what it uses, and compiles without the precompiled header.
+# build. Our own headers are not precompiled, because a change of one would compile everything again.
+# Each file still includes what it uses, and compiles without the precompiled header.
 set(edl_headers <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <cstddef> <cstdint> <cstdlib>
     <cstring> <deque> <filesystem> <fstream> <functional> <limits> <map> <memory> <optional> <random>
     <set> <span> <string> <string_view> <system_error> <thread> <utility> <variant> <vector>
@@ -46,8 +46,8 @@ set(edl_headers <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <cstdde
 set(edl_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 set(edl_grpc_headers <grpcpp/grpcpp.h>)
 
-# edl_precompiled(NAME HEADERS): an empty library that others reuse the precompiled headers of. They
-# are compiled with the same options as it.
+# edl_precompiled(NAME HEADERS): an empty library whose precompiled headers other targets reuse. Those
+# targets must have the same compile options.
 function(edl_precompiled name)
   file(CONFIGURE OUTPUT "${name}.cc" CONTENT "// Empty.\n")
   add_library(${name} STATIC EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/${name}.cc")
@@ -55,16 +55,17 @@ function(edl_precompiled name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# What a library that is also linked into shared ones is compiled with.
+# Sets the compile options of a static library that is also linked into shared libraries.
 function(edl_make_shareable name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
-# edl_library(NAME [SHARED_TOO] [OWN_OPTIONS] SOURCES ... LINK ...): the one library of a module. SHARED_TOO: what
-# Python or C programs load has it inside. Its names are hidden there, as another library of the
-# process may have the same; that also lets the compiler inline as in a program. OWN_OPTIONS: it is
-# compiled with options of its own, so it cannot reuse the precompiled headers of others.
+# edl_library(NAME [SHARED_TOO] [OWN_OPTIONS] SOURCES ... LINK ...): the library of a module.
+# SHARED_TOO: it is also part of a shared library that Python or C programs load. Its symbols are
+# hidden there, because other libraries of the process may have the same names; hidden symbols also let
+# the compiler inline as in a program. OWN_OPTIONS: it has compile options of its own, so it cannot
+# reuse the precompiled headers of other targets.
 function(edl_library name)
   cmake_parse_arguments(ARG "SHARED_TOO;OWN_OPTIONS" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -89,7 +90,7 @@ endfunction()
 add_custom_target(unit_tests ALL)
 add_custom_target(fuzzers)
 
-# Whether one of the targets links gRPC, however indirectly.
+# Whether one of the targets links gRPC, directly or indirectly.
 function(edl_links_grpc result)
   foreach(target ${ARGN})
     if(target STREQUAL "PkgConfig::GRPCPP")
@@ -115,7 +116,7 @@ function(edl_test name)
   target_link_libraries(${name}_test PRIVATE edl_options ${ARG_LINK} GTest::gtest GTest::gmock
                         GTest::gtest_main)
   target_precompile_headers(${name}_test REUSE_FROM edl_precompiled_test)
-  # Debian's gRPC is not built for the thread sanitizer, which would report its inside as races.
+  # Debian's gRPC is not built for the thread sanitizer, which would report races inside of gRPC.
   edl_links_grpc(grpc ${ARG_LINK})
   if(grpc AND EDL_SANITIZE STREQUAL "thread")
     return()

@@ -2,15 +2,15 @@
 
 kubernetes_version=v1.34.2
 
-# Both at once: the images are mostly waiting for Debian's archive.
+# Builds programs and images in parallel, because the images mostly wait for Debian's archive.
 build() {
   local job jobs=()
   build_programs & jobs+=($!)
-  # Making images needs mounts; a user without root gets the long part done.
+  # Images need mounts, and so root. Without root, only the programs are built, which take longer.
   if [ "$(id -u)" = 0 ]; then
     build_images & jobs+=($!)
   else
-    say "the images are left out: they need root"
+    say "the images are not built, because that needs root"
   fi
   for job in "${jobs[@]}"; do
     wait "$job" || fail 1 "the build failed"
@@ -20,7 +20,7 @@ build() {
 build_programs() {
   [ ! -d "$programs" ] || return 0
   local go
-  go=$("$parts/find_go") || fail 1 "there is no Go of the version in requirements/go.txt here; run: tools/setup"
+  go=$("$parts/find_go") || fail 1 "found no Go of the version in requirements/go.txt; install it with: tools/setup"
   mkdir -p "$cache"
   (
     flock -n 9 || { say "waiting for another build of the programs"; flock 9; }
@@ -29,8 +29,8 @@ build_programs() {
     rm -rf "$cache/programs.new"
     mkdir -p "$cache/programs.new"
     export GOWORK=off GOTOOLCHAIN=local GOMODCACHE=$cache/go/mod GOCACHE=$cache/go/build
-    # Without cgo everywhere: none of these programs has C code of its own, and packages that
-    # programs share are compiled once. Nobody debugs them, so no DWARF.
+    # Without cgo, because none of these programs has C code of its own, and with equal flags, so
+    # that shared packages are compiled once. Without DWARF, because they are not debugged.
     export CGO_ENABLED=0 GOFLAGS="-mod=readonly -trimpath -buildvcs=false -gcflags=all=-dwarf=false"
     compile programs "$(version_flags)" tool
     compile etcd "" -o etcd go.etcd.io/etcd/server/v3
@@ -52,7 +52,7 @@ compile() { # MODULE LINKER_FLAGS [-o NAME] PACKAGE...
   (cd "$parts/$module" && nice -n 10 "$go" build -ldflags "-s -w $flags" -o "$cache/programs.new/$output" "$@")
 }
 
-# The kubelet refuses to work with a control plane of version v0.0.0.
+# The kubelet rejects a control plane of version v0.0.0.
 version_flags() {
   local package flags=
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
@@ -62,7 +62,7 @@ version_flags() {
   echo "$flags"
 }
 
-# How fake nodes and pods behave, from kwok's own module.
+# The behaviour of fake nodes and pods, from kwok's own module.
 stages_of_kwok() {
   local folder file
   folder=$(cd "$parts/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage

@@ -1,9 +1,10 @@
-# Keys, certificates and kubeconfig files. Elliptic curves: RSA keys would take 2 s of `up`.
+# Keys, certificates and kubeconfig files. Keys are elliptic curves, because RSA keys would add 2 s
+# to `up`.
 
 make_certificates() {
   local pki=$state/pki configs=$state/kubeconfig node
   mkdir -p "$pki" "$configs"
-  # openssl's own settings would make every certificate an authority.
+  # With openssl's default configuration every certificate would be an authority.
   printf '[req]\ndistinguished_name = dn\n[dn]\n' >"$pki/openssl.cnf"
   make_authority ca kubernetes-ca
   make_authority front-proxy-ca front-proxy-ca

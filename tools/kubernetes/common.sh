@@ -1,4 +1,4 @@
-# What things are called and where they are; how to say that something went wrong, and to wait.
+# Names and paths of a cluster, messages, and waiting.
 
 nodes="n1 n2"
 machines="cp $nodes"
@@ -17,22 +17,23 @@ fail() { # CODE MESSAGE
   exit "$code"
 }
 
-# Sets the folders: the cache that checkouts share, what was built, this cluster's state.
+# Sets the paths of the cache that checkouts share, of the built programs and images, and of the state
+# of this cluster.
 name_things() {
   cache=${ELASTICDL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/elasticdl}/kubernetes
-  # The machines mount their own folders over these, and would not find their programs.
+  # Machines mount their own folders over some paths, which would hide the programs.
   case $cache/ in
-    *[[:space:]]*) fail 2 "the cache '$cache' has a space in its name; set ELASTICDL_CACHE to another folder" ;;
+    *[[:space:]]*) fail 2 "the path of the cache, '$cache', contains a space; set ELASTICDL_CACHE to another folder" ;;
     /run/* | /var/lib/* | /var/log/* | /proc/* | /sys/*)
-      fail 2 "the cache $cache cannot lie there; set ELASTICDL_CACHE to a folder elsewhere" ;;
+      fail 2 "the cache cannot be in $cache, where machines mount their own folders; set ELASTICDL_CACHE to another folder" ;;
   esac
   cluster=${ELASTICDL_CLUSTER:-$(printf %s "$top" | sha256sum | cut -c1-8)}
-  # No dot: it ends the name in the names of cgroups.
+  # Without a dot, which separates the parts of the names of cgroups.
   [[ $cluster =~ ^[a-z0-9-]{1,24}$ ]] ||
-    fail 2 "ELASTICDL_CLUSTER is '$cluster'; a name has up to 24 of a-z, 0-9 and -"
+    fail 2 "ELASTICDL_CLUSTER is '$cluster'; use 1 to 24 characters of a-z, 0-9 and -"
   state=$cache/clusters/$cluster
   [ ${#state} -le 90 ] ||
-    fail 2 "the path $state is too long for a socket; set ELASTICDL_CACHE to a shorter one"
+    fail 2 "the path $state is too long for a socket; set ELASTICDL_CACHE to a shorter path"
   programs=$cache/programs-$(hash_of "$parts"/*/go.mod "$parts"/*/go.sum "$parts"/*/*.go)
   images=$cache/images-$(hash_of "$parts/images.sh" "$parts/image_archive.py" "$parts/nginx")
 }
@@ -48,7 +49,7 @@ need_root() {
     fail 77 "a cluster needs cgroups of version 1 below /sys/fs/cgroup, which this machine does not mount"
 }
 
-# Not after a reboot of this machine, which leaves only the folder.
+# A reboot of this machine leaves the folder of a cluster that is not up.
 is_up() {
   [ -e "$state/complete" ] && init_of cp >/dev/null
 }
@@ -65,14 +66,14 @@ need_programs() { # PROGRAM...
   done
 }
 
-# Waits until COMMAND succeeds. Says what it waited for when that does not happen.
+# Waits until COMMAND succeeds. After SECONDS it prints WHAT and fails.
 wait_for() { # SECONDS WHAT COMMAND...
   local seconds=$1 what=$2 end
   shift 2
   end=$((SECONDS + seconds))
   until "$@" >/dev/null 2>&1; do
     if [ $SECONDS -ge $end ]; then
-      echo "cluster: waited $seconds s for $what, in vain" >&2
+      echo "cluster: timed out after $seconds s waiting for $what" >&2
       return 1
     fi
     sleep 0.1

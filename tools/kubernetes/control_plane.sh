@@ -1,4 +1,4 @@
-# What runs in machine cp, and the relays through which this machine's programs reach it.
+# The programs in machine cp, and the relays through which programs on the host reach them.
 
 start_etcd() {
   start cp etcd --data-dir "$state/etcd" --unsafe-no-fsync --logger zap --log-level warn \
@@ -22,7 +22,8 @@ start_api_server() {
     --proxy-client-cert-file="$pki/front-proxy-client.crt" --proxy-client-key-file="$pki/front-proxy-client.key"
 }
 
-# Not before the API server is ready: it would end for want of a config map, and nobody starts it again.
+# Call it when the API server is ready. Without it, the controller manager exits because a config map is
+# missing, and nothing starts it again.
 start_controllers() {
   local pki=$state/pki config=$state/kubeconfig/controller-manager.conf
   start cp kube-controller-manager --kubeconfig="$config" \
@@ -53,7 +54,7 @@ CONF
   start cp coredns -conf "$state/Corefile"
 }
 
-# On top of the storage that `build` filled, which stays as it is.
+# The registry writes to an overlay, so the storage that `build` filled does not change.
 start_registry() {
   mkdir -p "$state/registry"/{root,upper,work}
   in_machine cp mount -t overlay overlay "$state/registry/root" \
@@ -62,8 +63,8 @@ start_registry() {
   start cp docker-registry serve "$state/registry.yml"
 }
 
-# This machine sees no address of the cluster's: a relay joins a loopback port here to one in cp by
-# way of a socket in the file system. Without nodelay at both ends each request would take 20 ms more.
+# The host has no route to the cluster. A relay connects a loopback port of the host to a port in cp,
+# through a Unix socket. Without nodelay at both ends each request would take 20 ms longer.
 start_relay() { # NAME ADDRESS_IN_CP
   local name=$1 address=$2 socket=$state/$1.sock port attempt
   start cp socat "UNIX-LISTEN:$socket,fork,mode=600" "TCP:$address,nodelay"
@@ -73,7 +74,7 @@ start_relay() { # NAME ADDRESS_IN_CP
     setsid bash -c "$join_groups" "$(group_of relay)" \
       socat "TCP-LISTEN:$port,bind=127.0.0.1,reuseaddr,fork,nodelay" "UNIX-CONNECT:$socket" \
       >>"$state/relay.log" 2>&1 </dev/null &
-    # Somebody may have taken the port meanwhile; then our socat has ended.
+    # If another process has taken the port meanwhile, our socat has exited.
     if wait_for 5 "port $port" bash -c "</dev/tcp/127.0.0.1/$port" && kill -0 $! 2>/dev/null; then
       echo "$port" >"$state/$name.port"
       return
@@ -92,7 +93,7 @@ wait_for_api() { # SECONDS
 
 first_objects() {
   kubectl apply -f - >/dev/null <<'YAML'
-# kube-proxy may read what it needs.
+# Gives kube-proxy read permissions.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: elasticdl:node-proxier}

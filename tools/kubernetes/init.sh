@@ -1,4 +1,4 @@
-# The first process of a machine: mounts what is the machine's own, then reaps orphans (the shims of
+# The first process of a machine: makes the mounts of the machine, then reaps orphans (the shims of
 # containerd) until it is killed.
 #   init.sh MACHINE STATE
 set -euo pipefail
@@ -7,7 +7,8 @@ machine=$1 state=$2
 hostname "$machine"
 mount --make-rshared / # in this mount namespace only; the kubelet needs it
 
-# Cgroups anew, so that they begin at this machine's own: the kubelet then sees no other node's.
+# Mounts the cgroups again, so that the root is the cgroup of this machine, and the kubelet does not see
+# those of other nodes.
 while read -r _ target type options _; do
   case $type:$target in
     cgroup:/sys/fs/cgroup/* | cgroup2:/sys/fs/cgroup/*) ;;
@@ -29,8 +30,8 @@ mount --bind "$state/$machine/lib" /var/lib
 mount --bind "$state/$machine/log" /var/log
 mount --bind "$state/resolv.conf" /etc/resolv.conf
 mount --bind "$state/hosts" /etc/hosts
-# Where the controller manager makes volumes, by a name in its code. One folder for all machines of
-# the cluster: that is what makes a claim shared.
+# The folder in which the controller manager creates volumes; its path is fixed in the code. All machines
+# of the cluster share it, so a claim can be used on every node.
 mount --bind "$state/volumes" /tmp/hostpath_pv
 
 ip link set lo up

@@ -1,4 +1,4 @@
-# Fake nodes: pods there are said to run, and cost nothing.
+# Fake nodes, on which pods have the state Running without a process.
 
 kwok() {
   local count=${1:-} taint='taints: [{key: kwok.x-k8s.io/node, value: fake, effect: NoSchedule}]'

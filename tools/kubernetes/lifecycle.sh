@@ -24,14 +24,14 @@ up() {
   echo "$reserved" >"$state/reserved"
   trap 'exit 130' INT
   trap 'exit 143' TERM
-  trap 'code=$?; [ -e "$state/complete" ] || give_up; exit $code' EXIT
-  # In a cgroup of its own: whatever it starts can be found, should we be killed.
+  trap 'code=$?; [ -e "$state/complete" ] || clean_up_failed; exit $code' EXIT
+  # Runs in its own cgroup, so that `down` finds all its processes even if this one is killed.
   bash -c "$join_groups" "$(group_of up)" "$top/tools/cluster" up-inside || exit $?
   say "cluster $cluster is up after $SECONDS s; tools/cluster status shows it"
 }
 
-# Makes the state folder this process's own, empty. The lock is one for all clusters of this machine,
-# whatever their caches: /tmp, for they share a folder there.
+# Makes an empty state folder that this process owns. All clusters of this machine use the same lock,
+# even with different caches: it is /tmp, where they share a folder.
 claim() {
   (
     flock 9
@@ -46,7 +46,7 @@ claim() {
   ) 9</tmp || exit $?
 }
 
-# When a process was started: with its number, the name of one process for ever.
+# The start time of a process. Together with the process id it is unique.
 start_of() { # PID
   local fields
   fields=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
@@ -100,7 +100,7 @@ up_inside() {
   for node in $nodes; do
     wait_for 120 "node $node (see $state/$node/kubelet.log)" node_ready "$node" || exit 1
   done
-  # Without these a pod is refused, or waits for its token.
+  # Without these, pods are rejected or wait for their token.
   wait_for 120 "the default service account (see $state/cp/kube-controller-manager.log)" \
     kubectl get serviceaccount/default configmap/kube-root-ca.crt || exit 1
   wait_for 30 "cluster DNS (see $state/cp/coredns.log)" dns_ready || exit 1
@@ -111,33 +111,33 @@ dns_ready() {
   in_network cp bash -c 'exec 3<>/dev/tcp/127.0.0.1/8181 && printf "GET /ready HTTP/1.0\r\n\r\n" >&3 && grep -q "200 OK" <&3'
 }
 
-give_up() {
-  # What the programs said is worth more than the wait that ran out.
+clean_up_failed() {
+  # The logs of the programs explain the failure better than the timeout does.
   rm -rf "$cache/clusters.failed/$cluster"
   mkdir -p "$cache/clusters.failed/$cluster"
   (cd "$state" 2>/dev/null && cp --parents ./*/*.log "$cache/clusters.failed/$cluster/" 2>/dev/null) || true
   clear_remains || true
   clear_mount_point
-  echo "cluster: did not come up; logs are in $cache/clusters.failed/$cluster" >&2
+  echo "cluster: could not be started; its logs are in $cache/clusters.failed/$cluster" >&2
 }
 
 down() {
   local was=down
   [ ! -e "$state" ] || was=up
-  clear_remains || fail 1 "something of cluster $cluster is left; run tools/cluster down again"
+  clear_remains || fail 1 "some processes of cluster $cluster are left; run tools/cluster down again"
   clear_mount_point
   if [ $was = up ]; then say "cluster $cluster is down"; else say "cluster $cluster was not up"; fi
 }
 
-# Ends and removes whatever there is of this cluster: all, a part, nothing. The processes' namespaces
-# die with them, and with those mounts and interfaces.
+# Ends and removes all parts of this cluster that exist. Namespaces, and with them mounts and network
+# interfaces, disappear with their processes.
 clear_remains() {
   local groups=(up relay) machine
   for machine in $machines; do groups+=("$machine"); done
   end_groups "${groups[@]/#/elasticdl.$cluster.}" && rm -rf "$state"
 }
 
-# The mount point in /tmp goes with the last cluster: another's mount there would go with it.
+# Removes the mount point in /tmp if no other cluster uses it.
 clear_mount_point() {
   (
     flock 9

@@ -1,17 +1,17 @@
 # Machines: cp, n1, n2. Each is a set of namespaces (mount, pid, net, uts, ipc, cgroup) and one cgroup
-# in each hierarchy. Whatever a cluster runs is in a cgroup that bears its name: that is how `down`
-# knows, however `up` ended, what it may kill. Numbers of processes alone may mean somebody else.
+# in each hierarchy. All processes of a cluster are in cgroups with the name of the cluster. So `down`
+# knows which processes it may kill, however `up` ended. Process ids alone may have been reused.
 
 group_of() { # MACHINE, or 'relay', or 'up'
   echo "elasticdl.$cluster.$1"
 }
 
-# For `bash -c`: moves itself into the cgroups of name $0, then runs the rest.
+# For `bash -c`: moves the shell into the cgroups named $0, then runs the command in $@.
 # shellcheck disable=SC2016
 join_groups='for procs in /sys/fs/cgroup/*/"$0"/cgroup.procs; do echo $$ >"$procs" || exit 1; done; exec "$@"'
 
-# What daemons and commands in a machine see of the caller's environment: nothing, for a proxy or
-# a Python path of the caller's would change the cluster.
+# Daemons and commands in a machine do not inherit the caller's environment, because its proxy or
+# PYTHONPATH would change the cluster.
 clean_environment() {
   echo env -i "PATH=$programs:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME=/root LANG=C.UTF-8
 }
@@ -23,7 +23,7 @@ make_group() { # NAME [HIERARCHY...]
   for hierarchy in "$@"; do
     mkdir -p "$hierarchy/$group"
   done
-  # A cpuset starts without processors, and nothing can join it.
+  # A new cpuset has no processors, and no process can join it.
   if [ -d "/sys/fs/cgroup/cpuset/$group" ]; then
     cat /sys/fs/cgroup/cpuset/cpuset.cpus >"/sys/fs/cgroup/cpuset/$group/cpuset.cpus"
     cat /sys/fs/cgroup/cpuset/cpuset.mems >"/sys/fs/cgroup/cpuset/$group/cpuset.mems"
@@ -37,7 +37,7 @@ processes_in() { # GROUP...
   done | sort -nu
 }
 
-# Kills all in these cgroups and removes them. They may be missing, in part or all.
+# Kills all processes in these cgroups and removes the cgroups that exist.
 end_groups() { # GROUP...
   local group left attempt
   for ((attempt = 0; attempt < 100; attempt++)); do
@@ -54,18 +54,19 @@ end_groups() { # GROUP...
     fi
     sleep 0.1
   done
-  echo "cluster: cannot end, after 10 s: $left" >&2
+  echo "cluster: still running 10 s after SIGKILL: $left" >&2
   return 1
 }
 
 start_machine() { # MACHINE
   local machine=$1 outside
-  # A crashed node's cgroups would cost cAdvisor 3 s a container when the kubelet starts again.
+  # If cgroups of a crashed node were left, cAdvisor would spend 3 s on each container when the kubelet
+  # starts again.
   end_groups "$(group_of "$machine")"
   make_group "$(group_of "$machine")"
   mkdir -p "$state/$machine"/{lib,log}
   rm -f "$state/$machine"/{ready,init.pid}
-  # setsid here and below: a Ctrl-C on `up` is not for the daemons.
+  # setsid, here and below, keeps the Ctrl-C of `up` from the daemons.
   # shellcheck disable=SC2046
   setsid bash -c "$join_groups" "$(group_of "$machine")" $(clean_environment) \
     unshare -C -m -u -i -n -p --fork --kill-child --mount-proc \
@@ -75,7 +76,8 @@ start_machine() { # MACHINE
   pgrep -P "$outside" >"$state/$machine/init.pid"
 }
 
-# The first process of a machine. Fails when the machine is off, whoever has its number now.
+# The process id of the first process of a machine. Fails if the machine is off, even if the id was
+# reused.
 init_of() { # MACHINE
   local pid
   pid=$(cat "$state/$1/init.pid" 2>/dev/null) || return 1
@@ -87,13 +89,13 @@ in_machine() { # MACHINE COMMAND...
   local machine=$1 init
   shift
   init=$(init_of "$machine") || fail 1 "machine $machine is off"
-  # The cgroups first: nsenter does not change them.
+  # Joins the cgroups first, because nsenter does not change them.
   # shellcheck disable=SC2046
   bash -c "$join_groups" "$(group_of "$machine")" $(clean_environment) \
     nsenter -t "$init" -C -m -u -i -n -p -- "$@"
 }
 
-# Only the network of a machine: process numbers stay this machine's.
+# Enters only the network namespace of a machine. Process ids are those of the host.
 in_network() { # MACHINE COMMAND...
   local machine=$1 init
   shift
@@ -101,7 +103,7 @@ in_network() { # MACHINE COMMAND...
   nsenter -t "$init" -n -- "$@"
 }
 
-# Starts a program that stays. Its output is in MACHINE/PROGRAM.log.
+# Starts a daemon. Its output is in MACHINE/PROGRAM.log.
 start() { # MACHINE PROGRAM ARGUMENT...
   local machine=$1 program=$2 init
   shift
@@ -130,7 +132,7 @@ exec_in() {
   esac
 }
 
-# Wires: a bridge in cp, and from it a cable to each node. No way leads out of the three machines.
+# The network: a bridge in cp with a link to each node. It has no route to the outside.
 lay_bridge() {
   in_network cp sh -c "ip link add br0 type bridge && ip addr add $cluster_address/24 dev br0 && ip link set br0 up"
 }

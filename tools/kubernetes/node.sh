@@ -1,15 +1,15 @@
-# What runs in a node.
+# The programs on a node.
 
 start_containerd() { # NODE
   local node=$1 folder=$state/$1
   mkdir -p "$folder/cni" "$folder/certs.d/_default"
-  # Every name is looked up in the test registry, so nginx:1.7.9 and gcr.io/x/y:z pull as printed.
+  # All names are pulled from the test registry, so nginx:1.7.9 and gcr.io/x/y:z need no change.
   cat >"$folder/certs.d/_default/hosts.toml" <<TOML
 server = "http://registry.edl:5000"
 [host."http://registry.edl:5000"]
   capabilities = ["pull", "resolve"]
 TOML
-  # Leases of addresses lie in /run, which a power cut empties.
+  # Address leases are in /run, which is empty after a power cut.
   cat >"$folder/cni/10-edl.conflist" <<JSON
 {"cniVersion": "0.4.0", "name": "edl", "plugins": [
  {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
@@ -17,7 +17,7 @@ TOML
            "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "/run/cni-ipam"}},
  {"type": "portmap", "capabilities": {"portMappings": true}}]}
 JSON
-  # restrict_oom_score_adj: without CAP_SYS_RESOURCE no sandbox starts otherwise.
+  # restrict_oom_score_adj: otherwise no sandbox starts without CAP_SYS_RESOURCE.
   cat >"$folder/containerd.toml" <<TOML
 version = 2
 root = "/var/lib/containerd"
@@ -46,7 +46,7 @@ TOML
   start "$node" containerd -c "$folder/containerd.toml"
 }
 
-# Once containerd answers: a kubelet that does not find it ends, and nobody starts it again.
+# Waits for containerd: a kubelet that does not find it exits, and nothing starts it again.
 start_kubelet() { # NODE
   local node=$1 folder=$state/$1 reserved
   wait_for 60 "containerd (see $folder/containerd.log)" in_machine "$node" ctr version || exit 1
@@ -95,21 +95,21 @@ YAML
   start "$1" kube-proxy --config="$state/$1/proxy.yaml"
 }
 
-# A node offers what the caller asked for, whatever the machine has: tests reckon with it. A kubelet
-# can only keep back, so what the machine does not have cannot be offered.
+# Prints the resources that the kubelet must reserve so that a node offers exactly CPUS and MEMORY,
+# on which tests depend. A node cannot offer more than the machine has.
 reserve() { # CPUS MEMORY
   /usr/bin/python3 - "$1" "$2" "$(nproc)" <<'PYTHON'
 import re, sys
 def number(text, units, what):
     found = re.fullmatch(r'(\d+(?:\.\d+)?)(\D*)', text)
     if not found or found[2] not in units:
-        sys.exit(f'cluster: {what} is {text!r}; it is a number and one of {" ".join(units)}')
+        sys.exit(f'cluster: {what} is {text!r}; use a number followed by one of {" ".join(units)}')
     return float(found[1]) * units[found[2]]
 cpus = number(sys.argv[1], {'': 1000, 'm': 1}, '--node-cpu')
 memory = number(sys.argv[2], {'Ki': 2**10, 'Mi': 2**20, 'Gi': 2**30}, '--node-memory')
 has_cpus = int(sys.argv[3]) * 1000
 has_memory = int(re.search(r'MemTotal: *(\d+)', open('/proc/meminfo').read())[1]) * 2**10
-# The kubelet keeps back its eviction threshold as well.
+# The kubelet also reserves its eviction threshold.
 memory = min(memory + 100 * 2**20, has_memory)
 if cpus > has_cpus:
     sys.exit(f'cluster: --node-cpu {sys.argv[1]} is more than the {sys.argv[3]} CPUs of this machine')
@@ -117,7 +117,7 @@ print(f'cpu: {int(has_cpus - cpus)}m, memory: "{int(has_memory - memory)}"')
 PYTHON
 }
 
-# All a node needs but its disk and its cable; also after a power cut.
+# Starts the programs of a node whose disk and network exist, also after a power cut.
 start_node() { # NODE
   start_containerd "$1"
   start_kubelet "$1"

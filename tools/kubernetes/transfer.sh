@@ -1,9 +1,9 @@
-# Bringing images to where they are needed: nodes and registries.
+# Copies images to nodes and registries.
 
 copy_containerd() { # NODE
   local to=$state/$1/lib/containerd database
   cp -al "$images/containerd" "$to"
-  # The databases are written in place: no links, but copies.
+  # Databases are written in place, so they are copied instead of linked.
   find "$to" -name '*.db' -print0 | while IFS= read -r -d '' database; do
     cp --remove-destination "$images/containerd/${database#"$to"/}" "$database"
   done
@@ -18,7 +18,7 @@ with tarfile.open(sys.argv[1]) as archive:
 PYTHON
 }
 
-# The path in a registry that a node asks for when it pulls NAME: the host is left out.
+# The path that a node requests from a registry when it pulls NAME: the name without its host.
 path_in_registry() { # NAME
   local name=$1 host=${1%%/*}
   if [[ $name == */* && ($host == *.* || $host == *:* || $host == localhost) ]]; then
@@ -34,7 +34,7 @@ copy_image() { # SOURCE REGISTRY NAME
     "$1" "docker://$2/$(path_in_registry "$3")" </dev/null
 }
 
-# skopeo's word for IMAGE: an archive, an image of buildah's store, or what is in skopeo's words.
+# IMAGE in skopeo's syntax. IMAGE is an archive, an image of buildah's store, or already in that syntax.
 source_of() { # IMAGE
   case $1 in
     docker-archive:* | oci-archive:* | oci:* | dir:* | containers-storage:*) echo "$1" ;;
@@ -59,9 +59,9 @@ load() {
   else
     archive=$state/load.$$.tar
     skopeo --insecure-policy copy --quiet "$source" "docker-archive:$archive:$1" ||
-      fail 1 "cannot read image $1; 'buildah images' lists what there is"
+      fail 1 "cannot read image $1; 'buildah images' lists the images"
   fi
-  # By standard input: a node has a /run and a /var/lib of its own.
+  # By standard input, because a node has its own /run and /var/lib.
   for node in $nodes; do
     in_machine "$node" ctr -n k8s.io images import - <"$archive" &
     pids+=($!)
@@ -80,7 +80,7 @@ push() {
   case $source in
     docker-archive:*) names=${2:-$(names_in "$1")} ;;
     containers-storage:*) names=${2:-$1} ;;
-    *) names=${2:?cluster: say under which NAME $1 shall be pushed} ;;
+    *) names=${2:?cluster: the archive $1 has no name; usage: tools/cluster push IMAGE NAME} ;;
   esac
   for name in $names; do
     copy_image "$source" "127.0.0.1:$(<"$state/registry.port")" "$name" ||

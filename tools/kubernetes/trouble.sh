@@ -1,5 +1,5 @@
-# What a cluster must be able to suffer. Each verb returns when the act is done; what Kubernetes makes
-# of it (a node is NotReady 20 s after its cable was pulled) is for the test to watch.
+# Faults. Each verb returns when the fault is in place. Tests wait for the reaction of Kubernetes (a
+# node is NotReady 20 s after it was disconnected).
 
 node_down() { # NODE
   local node
@@ -20,7 +20,7 @@ node_up() { # NODE
 node_off() { # NODE
   local node
   node=$(node_name "${1:-}")
-  init_of "$node" >/dev/null || fail 1 "$node is off already"
+  init_of "$node" >/dev/null || fail 1 "$node is already off"
   end_groups "$(group_of "$node")"
   say "$node is off"
 }
@@ -28,7 +28,7 @@ node_off() { # NODE
 node_on() { # NODE
   local node
   node=$(node_name "${1:-}")
-  ! init_of "$node" >/dev/null || fail 1 "$node is on already"
+  ! init_of "$node" >/dev/null || fail 1 "$node is already on"
   start_machine "$node" || exit 1
   lay_cable "$node"
   start_node "$node"
@@ -37,21 +37,21 @@ node_on() { # NODE
 
 api_kill() {
   local pid
-  pid=$(pid_of cp kube-apiserver) || fail 1 "the API server does not run; start it with: tools/cluster api-start"
+  pid=$(pid_of cp kube-apiserver) || fail 1 "the API server is not running; start it with: tools/cluster api-start"
   kill -KILL "$pid"
   wait_for 10 "the end of the API server" test ! -e "/proc/$pid" || exit 1
   say "the API server is killed"
 }
 
 api_start() {
-  ! pid_of cp kube-apiserver >/dev/null || fail 1 "the API server runs already"
+  ! pid_of cp kube-apiserver >/dev/null || fail 1 "the API server is already running"
   start_api_server
   wait_for_api 120 || exit 1
   say "the API server is ready"
 }
 
-# Who asks for an older revision gets 410 Gone; a watch does so only when the API server's own cache is
-# gone too, so compact between api-kill and api-start.
+# A request for an older revision is then answered with 410 Gone. A watch is answered from the API
+# server's cache, so compact between api-kill and api-start.
 compact() {
   in_machine cp /usr/bin/python3 -c '
 import json, urllib.request

@@ -1,4 +1,4 @@
-"""The house's checks, run on small trees that break the rule."""
+"""The checks of tools/lint, on small trees that break one rule each."""
 
 import pathlib
 import shutil
@@ -23,7 +23,7 @@ generated: rpc/* *_service.cc
 
 
 def run(tool, files, layers=LAYERS):
-    """What `tool` says of a project that consists of {path: content}."""
+    """The result of `tool` on a tree that consists of {path: content}."""
     with tempfile.TemporaryDirectory() as root:
         for path, content in {'tools/layers.txt': layers, **files}.items():
             file = pathlib.Path(root, path)
@@ -50,17 +50,17 @@ class CheckLayers(unittest.TestCase):
         self.assert_clean({'src/base/status.h': '',
                            'src/job/role.h': '#include <string>\n#include "base/status.h"\n'})
 
-    def test_an_include_upwards_is_named_with_its_line_and_a_way_out(self):
+    def test_an_include_upwards_is_reported_with_its_line_and_a_fix(self):
         self.assert_offence({'src/master/ledger.h': '',
                              'src/job/role.cc': '#pragma once\n#include "master/ledger.h"\n'},
                             'src/job/role.cc:2:', 'job may not include "master/ledger.h"',
-                            'job may include: base', 'way out:')
+                            'job may include: base', 'to fix:')
 
-    def test_a_sibling_that_is_not_in_the_table_is_an_offence(self):
+    def test_a_module_that_is_not_in_the_table_may_not_be_included(self):
         self.assert_offence({'src/job/role.h': '', 'src/cli/train.cc': '#include "job/role.h"\n'},
                             'src/cli/train.cc:1:')
 
-    def test_what_only_tests_may_include_is_an_offence_elsewhere(self):
+    def test_a_test_may_include_what_its_test_line_allows(self):
         tree = {'src/job/role.h': '', 'src/cli/train_test.cc': '#include "job/role.h"\n'}
         self.assert_clean(tree)
 
@@ -69,14 +69,14 @@ class CheckLayers(unittest.TestCase):
                              'src/master/master.cc': '#include "master/local/agent.h"\n'},
                             'src/master/master.cc:1:')
 
-    def test_testing_is_for_tests(self):
+    def test_only_tests_include_testing_folders(self):
         files = {'src/base/testing/fake.h': '',
                  'src/job/a_test.cc': '#include "base/testing/fake.h"\n'}
         self.assert_clean(files)
         files['src/job/a.cc'] = '#include "base/testing/fake.h"\n'
         self.assert_offence(files, 'src/job/a.cc:1:', 'for tests only')
 
-    def test_generated_headers_stay_at_the_doors(self):
+    def test_only_services_include_generated_headers(self):
         include = '#include "elasticdl/v1/master.pb.h"\n'
         self.assert_clean({'src/rpc/convert.cc': include, 'src/master/job_service.cc': include,
                            'src/master/job_service_test.cc': include, 'apps/x/main.cc': include})
@@ -92,14 +92,14 @@ class CheckLayers(unittest.TestCase):
                              'src/misc/a.cc': '#include "base/status.h"\n'},
                             'misc has no line')
 
-    def test_an_include_by_neighbourhood_is_an_offence(self):
+    def test_an_include_relative_to_the_file_is_an_offence(self):
         self.assert_offence({'src/job/role.h': '', 'src/job/role.cc': '#include "role.h"\n'},
                             'src/job/role.cc:1:', '"job/role.h"')
 
-    def test_a_circle_in_the_table_is_an_error(self):
+    def test_a_cycle_in_the_table_is_an_error(self):
         result = run('check_layers', {}, 'a: b\nb: a\n')
         self.assertEqual(result.returncode, 2)
-        self.assertIn('a circle: a -> b -> a', result.stderr)
+        self.assertIn('a cycle: a -> b -> a', result.stderr)
 
     def test_an_unknown_name_in_the_table_is_an_error(self):
         result = run('check_layers', {}, 'a: nowhere\n')
@@ -117,7 +117,7 @@ class CheckTests(unittest.TestCase):
         })
         self.assertEqual(result.returncode, 0, result.stdout)
 
-    def test_a_test_that_only_a_comment_lists_is_named(self):
+    def test_a_test_that_only_a_comment_lists_is_reported(self):
         result = run('check_tests', {'src/a/CMakeLists.txt': '# x_test.cc\n',
                                      'src/a/x_test.cc': ''})
         self.assertEqual(result.returncode, 1)
@@ -133,10 +133,10 @@ class CheckTests(unittest.TestCase):
 
 
 class CheckFlags(unittest.TestCase):
-    """On copies of this tree, each without the reader of one flag."""
+    """On copies of this tree, each without the code that reads one flag."""
 
     READERS = (
-        # flag, file, reader, what is there instead
+        # flag, file, text that reads the flag, its replacement
         ('task_fault_tolerance', 'src/master/core.cc', 'task_fault_tolerance', 'no_such_field'),
         ('ps_is_critical', 'src/master/replicas/replica_keeper.cc', 'spec_.ps_is_critical', 'true'),
         ('launch_worker_after_ps_running', 'src/master/replicas/replica_keeper.cc',
@@ -166,38 +166,38 @@ class CheckFlags(unittest.TestCase):
                               capture_output=True, text=True, check=False)
 
     def replaced(self, path, old, new):
-        """The output and exit code of the check on a tree where `old` reads `new`."""
+        """The result of the check on a tree in which `new` replaces `old`."""
         file = self.root / path
         before = file.read_text()
-        # A change that changes nothing would prove nothing.
+        # Otherwise the tree would not change, and the test would prove nothing.
         self.assertIn(old, before, path)
         file.write_text(before.replace(old, new))
         result = self.check()
         file.write_text(before)
         return result
 
-    def test_this_tree_is_clean_and_the_loss_of_a_reader_is_named(self):
+    def test_this_tree_is_clean_and_a_flag_without_a_reader_is_reported(self):
         result = self.check()
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for flag, path, reader, instead in self.READERS:
             with self.subTest(flag):
                 result = self.replaced(path, reader, instead)
                 self.assertEqual(result.returncode, 1)
-                self.assertIn(f'--{flag} is read by nobody', result.stdout)
+                self.assertIn(f'--{flag} is not read by any code', result.stdout)
 
-    def test_a_field_that_nobody_reads_is_named(self):
+    def test_a_field_without_a_reader_is_reported(self):
         result = self.replaced('src/job/job_spec.h', 'bool detach = false;',
                                'bool detach = false;\n  bool forgotten = false;')
         self.assertEqual(result.returncode, 1)
         self.assertIn('JobSpec::forgotten', result.stdout)
 
-    def test_a_flag_that_works_and_is_said_not_to_is_named(self):
+    def test_a_flag_with_an_effect_that_is_documented_without_one_is_reported(self):
         result = self.replaced('docs/flags.md', '| `--max_step` | `0` | ',
                                '| `--max_step` | `0` | *[model_def]* ')
         self.assertEqual(result.returncode, 1)
-        self.assertIn('--max_step fills a field', result.stdout)
+        self.assertIn('--max_step sets a field', result.stdout)
         result = self.replaced('src/cli/no_effect.cc', '"enable_automate_memory", ', '')
-        self.assertIn('--enable_automate_memory is read by nobody', result.stdout)
+        self.assertIn('--enable_automate_memory is not read by any code', result.stdout)
 
 
 class CheckWords(unittest.TestCase):
@@ -274,10 +274,10 @@ class CheckRepeats(unittest.TestCase):
     def file(self, *lines):
         return '\n'.join(lines) + '\n'
 
-    def test_six_lines_in_two_files_are_named_with_both_places(self):
+    def test_six_lines_in_two_files_are_reported_with_both_places(self):
         self.assert_found({'src/a/a.cc': self.file('int A() {', *self.BLOCK, '}'),
                            'src/b/b.cc': self.file('', 'int B() {', *self.BLOCK, '}')},
-                          'src/b/b.cc:3: lines 3 to 8 are also at src/a/a.cc:2 to 7', 'way out:')
+                          'src/b/b.cc:3: lines 3 to 8 are also at src/a/a.cc:2 to 7', 'to fix:')
 
     def test_six_lines_twice_in_one_file_are_found(self):
         self.assert_found({'src/a/a.cc': self.file(*self.BLOCK, 'Other();', *self.BLOCK)},

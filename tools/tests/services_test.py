@@ -1,4 +1,4 @@
-"""tools/services on a small tree: what an installed package enables is disabled again."""
+"""tools/services on a small tree: services that a new package enables are disabled."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ class Services(unittest.TestCase):
         return subprocess.run([SERVICES, *arguments], env={**os.environ, 'ROOT': str(self.root)},
                               capture_output=True, text=True, check=True).stdout
 
-    def test_disables_only_what_is_new(self):
+    def test_disables_only_new_services(self):
         old = self.link('etc/systemd/system/multi-user.target.wants/cron.service')
         before = self.root / 'before'
         before.write_text(self.run_tool('list'))
@@ -40,7 +40,7 @@ class Services(unittest.TestCase):
             self.assertIn(link.name, said)
         self.assertTrue((self.root / 'etc/rc2.d/K01docker-registry').is_symlink())
 
-    def test_does_nothing_where_nothing_is_new(self):
+    def test_does_nothing_without_new_services(self):
         self.link('etc/systemd/system/multi-user.target.wants/cron.service')
         before = self.root / 'before'
         before.write_text(self.run_tool('list'))

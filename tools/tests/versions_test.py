@@ -1,4 +1,4 @@
-"""One version for the binary and for the packages that go with it."""
+"""The binary and the packages have the same version."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def found(pattern, path):
-    """The one match of a pattern in a file of the tree."""
+    """The only match of a pattern in a file of the tree."""
     (version,) = re.findall(pattern, (TOP / path).read_text(), flags=re.M)
     return version
 
@@ -18,19 +18,19 @@ class Versions(unittest.TestCase):
     def setUp(self):
         self.version = found(r'kVersion\[\] = "(.*)"', 'src/base/version.h')
 
-    def test_each_package_has_the_binarys_version(self):
+    def test_each_package_has_the_version_of_the_binary(self):
         projects = sorted(TOP.glob('elastic*/pyproject.toml'))
         self.assertEqual([project.parent.name for project in projects],
                          ['elasticai_api', 'elasticdl_api', 'elasticdl_client'])
         for project in projects:
             self.assertEqual(found(r'^version = "(.*)"', project), self.version, project)
 
-    def test_what_a_program_reads_is_the_packages_version(self):
+    def test_the_version_attribute_is_the_version_of_the_package(self):
         for package in ('elasticai_api', 'elasticdl'):
             self.assertEqual(found(r'^__version__ = "(.*)"', f'{package}/__init__.py'),
                              self.version, package)
 
-    def test_the_other_name_asks_for_the_same_version(self):
+    def test_elasticdl_api_requires_the_same_version(self):
         self.assertEqual(found(r'"elasticai_api==(.*)"', 'elasticdl_api/pyproject.toml'),
                          self.version)
 
