@@ -1,4 +1,4 @@
-"""What a training program needs of an ElasticDL job: its share of the data, and its peers.
+"""A training program's interface to its ElasticDL job: data shards, barriers and locks.
 
     from elasticai_api.common.data_shard_service import build_data_shard_service
 
@@ -9,9 +9,9 @@
             train(batch)
             shards.report_batch_done(len(batch))
 
-Inside a job the shards come from the job's master, so that each record of each epoch is trained
-by one worker, whatever dies meanwhile. Without a master (no MASTER_ADDR in the environment) the
-same program runs alone, in *local mode*, for debugging.
+In a job, the job's master hands out the shards, so each record of each epoch is counted once, even
+if processes are lost meanwhile. Without a master (no MASTER_ADDR in the environment) the same
+program runs alone, on all the data, in *local mode*.
 """
 
 from elasticai_api.common.errors import MasterError

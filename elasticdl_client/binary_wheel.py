@@ -1,7 +1,7 @@
-"""Packs the elasticdl binary and its shared libraries into a wheel: a build backend (PEP 517).
+"""A build backend (PEP 517) that packs the elasticdl binary and its shared libraries into a wheel.
 
-The same binary and libraries give the same bytes: entries are sorted, modes fixed, and times are
-SOURCE_DATE_EPOCH. It needs Debian (dpkg, for the libraries' licences), ldd and binutils.
+The same binary and libraries give the same bytes: entries are sorted, modes are fixed, and times
+are SOURCE_DATE_EPOCH. It needs Debian (dpkg, for the licences of libraries), ldd and binutils.
 """
 
 import base64
@@ -19,19 +19,19 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 BINARY = HERE.parent / "build/release/apps/elasticdl/elasticdl"
-LIBRARIES = "lib/elasticdl"  # where the binary's RPATH looks: apps/elasticdl/CMakeLists.txt
-# One glibc is in every process, and it is the machine's: its parts cannot be mixed.
+LIBRARIES = "lib/elasticdl"  # the RPATH of the binary: apps/elasticdl/CMakeLists.txt
+# Parts of glibc are not bundled: a process uses the glibc of the machine, and cannot mix two.
 GLIBC = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|pthread|rt|resolv|util|anl))\.so\.\d+")
 DOCS = pathlib.Path("/usr/share/doc")
 COMMON_LICENSES = pathlib.Path("/usr/share/common-licenses")
 
 
 class WheelError(Exception):
-    """What is missing, and the way out."""
+    """The wheel cannot be built; the message says what to do."""
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """The hook that pip calls; returns the file's name."""
+    """The hook that pip calls. Returns the name of the file."""
     project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
     binary = pathlib.Path(os.environ.get("ELASTICDL_BIN") or BINARY)
     check_binary(binary, project["version"])
@@ -56,22 +56,22 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def output(*command):
-    # Without variables of the user's: they change what ldd finds and how programs speak.
+    # Without the user's variables, which change what ldd finds and the language of messages.
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE,
                           env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}).stdout
 
 
 def check_binary(binary, version):
     if not binary.is_file():
-        raise WheelError(f"{binary} is not there; it is made by: make build")
+        raise WheelError(f"{binary} is missing; build it with: make build")
     said = output(binary, "version").split()[-1]
     if said != version:
-        raise WheelError(f"{binary} is version {said} and the package {version}; "
-                         "src/base/version.h and pyproject.toml must agree, and the build be new")
+        raise WheelError(f"{binary} has version {said}, but the package has version {version}; "
+                         "make src/base/version.h and pyproject.toml agree, and run: make build")
 
 
 def closure(binary):
-    """The shared libraries that the binary loads, by the names it asks for, less glibc's."""
+    """The shared libraries that the binary loads, without those of glibc."""
     found = []
     for line in output("ldd", binary).splitlines():
         name, _, path = line.strip().partition(" => ")
@@ -80,18 +80,18 @@ def closure(binary):
             continue
         path = path.split(" (")[0]
         if not path.startswith("/"):
-            raise WheelError(f"{binary} needs {name}, and this machine does not have it")
+            raise WheelError(f"{binary} needs {name}, which is not installed on this machine")
         found.append(pathlib.Path(path))
     return sorted(found)
 
 
 def glibc_needed(files):
-    """The highest version of glibc, as (2, 36), that a file refers to."""
+    """The highest version of glibc that one of the files refers to, as (2, 36)."""
     versions = set()
     for name in set(re.findall(r"\bGLIBC_(\w[\w.]*)", output("objdump", "-p", *files))):
         numbers = re.fullmatch(r"(\d+)\.(\d+)(\.\d+)?", name)
         if not numbers:
-            raise WheelError(f"a library needs GLIBC_{name}, which no wheel's tag can promise")
+            raise WheelError(f"a library needs GLIBC_{name}, which a wheel's tag cannot express")
         versions.add((int(numbers[1]), int(numbers[2])))
     return max(versions)
 
@@ -103,7 +103,7 @@ def stripped(binary):
 
 
 def notices(libraries):
-    """Our licence and what Debian says about each package that owns one of the libraries."""
+    """Our licence, and the copyright files of the Debian packages that contain the libraries."""
     packages = sorted({owner(library) for library in libraries})
     texts = {package: (DOCS / package / "copyright").read_bytes() for package in packages}
     found = {f"{package}/copyright": text for package, text in texts.items()}
@@ -120,13 +120,13 @@ def notices(libraries):
 
 
 def owner(library):
-    """The Debian package of a library. A package may say /lib where the file is in /usr/lib."""
+    """The Debian package of a library. A package may list /lib for a file in /usr/lib."""
     path = str(library.resolve())
     for name in (path, path.removeprefix("/usr"), f"/usr{path}"):
         said = subprocess.run(["dpkg-query", "-S", name], text=True, capture_output=True)
         if said.returncode == 0:
             return said.stdout.split(":")[0]
-    raise WheelError(f"{path} is of no Debian package, so its licence is not known")
+    raise WheelError(f"{path} does not belong to a Debian package, so its licence is unknown")
 
 
 def metadata(project, licenses):

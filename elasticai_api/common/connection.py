@@ -1,4 +1,4 @@
-"""One channel to the master: single attempts, sorted by what the caller can do about a failure."""
+"""One channel to the master: single attempts, whose errors are classified for the caller."""
 
 import threading
 import time
@@ -14,12 +14,12 @@ from elasticai_api.util.log_utils import default_logger as logger
 _CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    # A master that comes back is met within a second, not within gRPC's two minutes.
+    # A restarted master is reached within a second, not within gRPC's default of two minutes.
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name the limit of one attempt
+    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name, the timeout of one attempt
     ("grpc.enable_http_proxy", 0),
-    # After a fork the child must not find its parent's sockets in a shared pool.
+    # After a fork, the child must not get its parent's sockets from a shared pool.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
 )
@@ -36,27 +36,27 @@ _HINTS = {
 }
 
 
-# Before this one, calls in a child forked from a process that uses gRPC are never answered.
+# In older versions, calls in a child of a process that uses gRPC are never answered.
 _FORKS_WELL = (1, 85)
 
 
 class Unreachable(Exception):
-    """No answer this time; the same call may be sent again."""
+    """The call was not answered. The same call may be sent again."""
 
 
 class JoinAgain(Exception):
-    """The master does not know this incarnation (any more)."""
+    """The master does not know this incarnation, or has closed it."""
 
 
-# Channels of a parent process: closing or collecting them after a fork would touch the parent's
-# sockets, so the child keeps them for ever.
+# Channels of a parent process. Closing or collecting them in the child would affect the parent's
+# sockets, so the child keeps references to them for ever.
 _abandoned: List[Any] = []
 
 
 class Backoff:
-    """Waits between attempts, ever longer, and says at most every ten seconds that it waits.
+    """Waits between attempts, with increasing pauses. Logs a warning at most every ten seconds.
 
-    Confined: one call has one.
+    Confined: each call has its own.
     """
 
     FIRST_S, LONGEST_S, GROWTH = 0.05, 2.0, 1.6
@@ -70,7 +70,7 @@ class Backoff:
         self._warned: Optional[float] = None
 
     def pause(self, reason: object) -> None:
-        """Waits. MasterError: the client was closed meanwhile."""
+        """Waits. Raises MasterError if the client is closed meanwhile."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
@@ -89,8 +89,7 @@ class Backoff:
 class Connection:
     """Makes single calls, each with a deadline. Thread-safe.
 
-    `channel` is used as it is; otherwise a channel is made on first use, and again after a fork
-    and after `reset`.
+    Without `channel`, a channel is made on first use, and again after a fork and after `reset`.
     """
 
     def __init__(self, address: str, channel: Optional[Any] = None):
@@ -106,19 +105,19 @@ class Connection:
         self.last_answer = time.monotonic()
 
     def attempt(self, name: str, request: Any, timeout_s: float) -> Any:
-        """Calls once. Raises Unreachable, JoinAgain or MasterError."""
+        """Makes one attempt. Raises Unreachable, JoinAgain or MasterError."""
         call = self._callable(name, streams=False)
         try:
             response = call(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.RpcError as error:
-            raise self._sorted(name, error) from None
-        except ValueError as error:  # the channel was closed by reset() a moment ago
+            raise self._classified(name, error) from None
+        except ValueError as error:  # reset() has just closed the channel
             raise Unreachable(str(error)) from None
         self.last_answer = time.monotonic()
         return response
 
     def stream(self, name: str, request: Any, on_open: Callable[[Any], None]) -> Iterator[Any]:
-        """The messages of a call that stays open; `on_open` gets the call, to cancel it."""
+        """Yields the messages of a server stream. `on_open` gets the call and may cancel it."""
         try:
             call = self._callable(name, streams=True)(request, metadata=self._metadata)
             on_open(call)
@@ -126,12 +125,12 @@ class Connection:
                 self.last_answer = time.monotonic()
                 yield response
         except grpc.RpcError as error:
-            raise self._sorted(name, error) from None
+            raise self._classified(name, error) from None
         except ValueError as error:
             raise Unreachable(str(error)) from None
 
     def reset(self) -> None:
-        """Makes a new channel for what follows: the old one's peer has been mute for too long."""
+        """Closes the channel, because its peer is silent. Later calls use a new one."""
         if self._given_channel is not None:
             return
         with self._lock:
@@ -145,7 +144,7 @@ class Connection:
         self.reset()
 
     def after_fork(self) -> None:
-        """In the child: forgets the parent's channel without touching it."""
+        """In the child: replaces the parent's channel without closing it."""
         if self._channel is not None:
             _abandoned.append((self._channel, self._calls))
             self._forked_in_use = True
@@ -160,7 +159,7 @@ class Connection:
                 raise MasterError(f"{name}: the master client is closed", "CANCELLED")
             if self._forked_in_use and _grpc_version() < _FORKS_WELL:
                 raise MasterError(
-                    f"{name}: this process was forked from one that already spoke to the master, "
+                    f"{name}: this process was forked from one that had already called the master, "
                     f"and grpcio {grpc.__version__} does not work in such a child; fork before the "
                     "first call, use multiprocessing's spawn method, or install grpcio>="
                     + ".".join(map(str, _FORKS_WELL)),
@@ -182,9 +181,9 @@ class Connection:
                 )
             return self._calls[name]
 
-    def _sorted(self, name: str, error: Any) -> Exception:
+    def _classified(self, name: str, error: Any) -> Exception:
         code, details = error.code(), error.details() or ""
-        # A server that dies while it answers shows up as INTERNAL with a reset stream.
+        # A server that dies while it answers causes INTERNAL with a reset stream.
         if code in _UNREACHABLE or (code == grpc.StatusCode.INTERNAL and "RST_STREAM" in details):
             return Unreachable(f"{code.name}: {details}")
         if code == grpc.StatusCode.ABORTED:

@@ -1,10 +1,10 @@
-"""Names and numbers that programs written for the published packages refer to."""
+"""Names and numbers that programs for the published packages use."""
 
 import enum
 
 
 class TaskType(enum.IntEnum):
-    """What the records of a dataset are for. The numbers are those of the published wire."""
+    """The purpose of the records of a dataset. The numbers are those of the published API."""
 
     NONE = 0
     TRAINING = 1
@@ -15,14 +15,14 @@ class TaskType(enum.IntEnum):
 
 
 class DefaultDatasetName:
-    """The name of a dataset whose program gave it none."""
+    """The name of a dataset for which the program gives no name."""
 
     TRAINING = "_EDL_DEFAULT_TRAINING_DATA"
     EVALUATION = "_EDL_DEFAULT_EVALUATION_DATA"
 
 
 class DatasetShardRemainder:
-    """Accepted as `remainder`. Every record is handed out, so neither changes anything."""
+    """Accepted as `remainder`, without effect: every record is handed out."""
 
     FILL = "fill"
     DROP = "drop"
@@ -39,7 +39,7 @@ class TrainingLoopStatus:
 
 
 class PodEnv:
-    """The environment of a replica."""
+    """Environment variables of a replica."""
 
     MASTER_ADDR = "MASTER_ADDR"
     DLROVER_MASTER_ADDR = "DLROVER_MASTER_ADDR"

@@ -1,4 +1,4 @@
-"""A program's share of a dataset, shard by shard or record by record."""
+"""A program's part of a dataset, shard by shard or record by record."""
 
 from typing import Any, Optional, Union
 
@@ -21,23 +21,25 @@ def build_data_shard_service(
     remainder: Optional[str] = None,
     master_client: Optional[Any] = None,
 ) -> DataShardService:
-    """Registers a dataset with the job and returns this process's share of it.
+    """Registers a dataset with the job. Returns the service that hands out its shards.
 
     Args:
-        batch_size: records in a step; what `report_batch_done()` counts by default.
-        num_epochs: how often each record is handed out; 0 or less: without end. Without it (or
-            without dataset_size) nothing is registered, and some other worker has to.
-        dataset_size: number of records. They are numbered from 0; a shard is a range of them.
-        shuffle, shuffle_shards: either hands out the shards in random order. (For random order
-            of records use RecordIndexService.)
+        batch_size: the number of records in a step; `report_batch_done()` counts it by default.
+            None or 0: the job's --minibatch_size.
+        num_epochs: how often each record is handed out. -1: without end. None or 0: the job's
+            --num_epochs.
+        dataset_size: the number of records. They are numbered from 0; a shard is a range of them.
+            Without it nothing is registered, and another worker has to register the dataset.
+        shuffle, shuffle_shards: either of them hands out the shards in random order. (For a random
+            order of records, use RecordIndexService.)
         task_type: "training", "evaluation" or "prediction", or a TaskType.
-        num_minibatches_per_shard: batches in a shard. 0: as the job's --num_minibatches_per_task
-            says; 8 without a master.
-        dataset_name: all processes that say the same name share the data. Who registers it first
-            decides about it.
-        remainder: accepted for programs written for elasticai_api 1.4; every record is handed
-            out, whatever it says.
-        master_client: where the shards come from; by default the master in the environment.
+        num_minibatches_per_shard: the number of batches in a shard. 0: the job's
+            --num_minibatches_per_task, or 8 without a master.
+        dataset_name: all processes with the same name share the data. The first registration of a
+            name determines the dataset.
+        remainder: accepted for programs for elasticai_api 1.4, without effect: every record is
+            handed out.
+        master_client: the source of the shards; by default the master in the environment.
     """
     return DataShardService(
         batch_size=batch_size,

@@ -1,12 +1,12 @@
-"""The one exception that this package raises about the job."""
+"""The exception that this package raises for errors of the job."""
 
 
 class MasterError(RuntimeError):
-    """The master refused a call, or cannot be spoken to at all.
+    """The master rejected a call, or this process is not able to call it.
 
-    A master that is restarted, stopped for a while or out of reach is *not* an error: calls wait
-    until it is back. `code` is the name of the gRPC status ("INVALID_ARGUMENT", ...) where the
-    master gave one, else "".
+    A master that restarts, is stopped for a while or cannot be reached is *not* an error: calls
+    wait for it. `code` is the name of the gRPC status ("INVALID_ARGUMENT", ...) if the master
+    returned one, else "".
     """
 
     def __init__(self, message: str, code: str = ""):

@@ -1,4 +1,4 @@
-"""Who this process is and where its master listens, read from the environment."""
+"""The identity of this process and the address of its master, from the environment."""
 
 import dataclasses
 import os
@@ -7,7 +7,7 @@ from typing import Mapping, Optional, Tuple
 from elasticai_api.common.constants import PodEnv
 from elasticai_api.common.errors import MasterError
 
-# WORKER_ID is unique over all roles of a job: each role's ids start at its own million.
+# WORKER_ID is unique in a job: the ids of each role start at a different multiple of a million.
 _ROLES = ("worker", "chief", "evaluator", "ps")
 _IDS_PER_ROLE = 1_000_000
 
@@ -21,11 +21,11 @@ class Identity:
 
 
 def decode_worker_id(worker_id: int) -> Identity:
-    """The replica that a WORKER_ID stands for."""
+    """The replica with this WORKER_ID."""
     role = worker_id // _IDS_PER_ROLE
     if not 0 <= role < len(_ROLES):
         raise MasterError(
-            f"{PodEnv.WORKER_ID}={worker_id} belongs to no role; it must be from 0 to "
+            f"{PodEnv.WORKER_ID}={worker_id} is out of range; it must be from 0 to "
             f"{len(_ROLES) * _IDS_PER_ROLE - 1}"
         )
     return Identity(_ROLES[role], worker_id % _IDS_PER_ROLE)
@@ -42,7 +42,7 @@ def _integer(env: Mapping[str, str], name: str) -> Optional[int]:
 
 
 def identity_from_env(env: Optional[Mapping[str, str]] = None) -> Identity:
-    """WORKER_TYPE with ELASTICDL_REPLICA_ID, or what WORKER_ID says; worker 0 without either."""
+    """From WORKER_TYPE and ELASTICDL_REPLICA_ID, else from WORKER_ID, else worker 0."""
     env = os.environ if env is None else env
     worker_id = _integer(env, PodEnv.WORKER_ID)
     decoded = decode_worker_id(worker_id) if worker_id is not None else Identity()
@@ -52,10 +52,10 @@ def identity_from_env(env: Optional[Mapping[str, str]] = None) -> Identity:
 
 
 def master_address(env: Optional[Mapping[str, str]] = None) -> str:
-    """The master's host:port, or "" where there is none.
+    """The host:port of the master, or "" if there is no master.
 
-    DLROVER_MASTER_ADDR goes first, since torch writes its own rendezvous host, without a port,
-    to MASTER_ADDR.
+    DLROVER_MASTER_ADDR has precedence, because torch sets MASTER_ADDR to its own rendezvous host,
+    without a port.
     """
     env = os.environ if env is None else env
     address = env.get(PodEnv.DLROVER_MASTER_ADDR, "")
@@ -66,7 +66,7 @@ def master_address(env: Optional[Mapping[str, str]] = None) -> str:
 
 
 def read_token(env: Optional[Mapping[str, str]] = None) -> Tuple[str, str]:
-    """The job's token, and in words where it came from."""
+    """The job's token, and a description of its source for messages."""
     env = os.environ if env is None else env
     path = env.get(PodEnv.TOKEN_FILE, "")
     if path:
@@ -78,7 +78,9 @@ def read_token(env: Optional[Mapping[str, str]] = None) -> Tuple[str, str]:
                 f"cannot read the job's token from {PodEnv.TOKEN_FILE}={path}: {error}"
             ) from error
         if not token:
-            raise MasterError(f"{PodEnv.TOKEN_FILE}={path} holds no token: the file is empty")
+            raise MasterError(
+                f"{PodEnv.TOKEN_FILE}={path}: the file is empty; it must contain the job's token"
+            )
         return token, f"{PodEnv.TOKEN_FILE}={path}"
     if env.get(PodEnv.TOKEN, ""):
         return env[PodEnv.TOKEN].strip(), PodEnv.TOKEN

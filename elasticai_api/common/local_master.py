@@ -1,4 +1,4 @@
-"""A master inside the program, for running it alone: the same calls, no network."""
+"""A replacement of the master for a program that runs alone: the same calls, without a network."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ _Place = Tuple[int, int]
 
 
 class LocalDataset:
-    """One dataset's shards: waiting, leased or done. Confined: its client's lock guards it."""
+    """The shards of a dataset: waiting, leased or done. Confined: the client's lock guards it."""
 
     def __init__(self, spec: DatasetSpec, generation: int):
         self.spec = spec
@@ -53,7 +53,7 @@ class LocalDataset:
         )
 
     def lease(self, number: int) -> Optional[Shard]:
-        """The next shard under lease `number`; None when no shard waits in the last epoch."""
+        """Leases the next shard under `number`. None if no shard is left to lease."""
         place = self._next_place()
         if place is None:
             return None
@@ -88,7 +88,7 @@ class LocalDataset:
         self._returned.appendleft(place)
 
     def save(self) -> str:
-        """docs/formats/shard-checkpoint.md."""
+        """A shard checkpoint, as docs/formats/shard-checkpoint.md specifies it."""
         leased = [(s.epoch, s.ordinal) for s in self.leased.values()]
         waiting = list(self._returned)
         waiting += [(self.epoch, o) for o in range(self._next_ordinal, self.shards_per_epoch)]
@@ -114,11 +114,12 @@ class LocalDataset:
 
     @classmethod
     def restore(cls, content: str, generation: int) -> "LocalDataset":
-        """What `save` wrote, with what was leased then waiting again. ValueError: it did not."""
+        """The dataset that `save` wrote; its leased shards wait again. Raises ValueError if
+        `content` is not valid."""
         try:
             saved = json.loads(content)
             if saved["version"] != "v1.0":
-                raise ValueError(f"its version is {saved['version']!r}, not 'v1.0'")
+                raise ValueError(f"its version is {saved['version']!r}, expected 'v1.0'")
             batch_size = int(saved.get("batch_size", 1))
             spec = DatasetSpec(
                 name=str(saved["dataset_name"]),
@@ -178,15 +179,15 @@ class LocalDataset:
         ends_whole = end % self.shard_size == 0 or end == self.spec.size
         if start % self.shard_size != 0 or not ends_whole or not 0 <= start < end <= self.spec.size:
             raise ValueError(
-                f"[{start}, {end}) is not a run of whole shards of {self.shard_size} records "
-                f"among {self.spec.size}"
+                f"[{start}, {end}) does not consist of whole shards: a shard has {self.shard_size} "
+                f"records, and the dataset has {self.spec.size}"
             )
         return range(start // self.shard_size, -(-end // self.shard_size))
 
     def _order(self, what: str, epoch: int, size: int) -> Sequence[int]:
         if (what, epoch) not in self._orders:
             order = array("q", range(size))
-            # Seeded by names, so that a restored dataset goes on in the order that it had.
+            # The seed depends only on names, so a restored dataset continues in the same order.
             random.Random(f"{self.spec.name}/{what}/{epoch}").shuffle(order)
             self._orders[what, epoch] = order
             self._orders.pop((what, epoch - 2), None)
@@ -197,18 +198,18 @@ def check_spec(spec: DatasetSpec) -> None:
     if spec.size <= 0 or spec.batch_size <= 0 or spec.batches_per_shard < 0:
         raise MasterError(
             f"dataset {spec.name!r}: size={spec.size} and batch_size={spec.batch_size} must be "
-            f"above 0, batches_per_shard={spec.batches_per_shard} not below it",
+            f"above 0, batches_per_shard={spec.batches_per_shard} must not be negative",
             "INVALID_ARGUMENT",
         )
 
 
 class LocalMasterClient(PublishedCalls):
-    """Stands in for the master where there is none. Thread-safe.
+    """Replaces the master for a program that runs alone. Thread-safe.
 
-    Registering a name again starts that dataset over, as one wants of a program that is run
-    again and again in one interpreter. Barriers are reached at once; events and locks work
-    between the threads of this process. A dataset whose records are shuffled keeps its order in
-    memory, 8 bytes a record.
+    Registering a name again restarts that dataset, which suits a program that runs repeatedly in
+    one interpreter. Barriers do not wait; events and locks work between the threads of this
+    process. The order of a dataset with shuffled records is kept in memory, with 8 bytes per
+    record.
     """
 
     def __init__(self, worker_id: int = 0):
@@ -251,8 +252,8 @@ class LocalMasterClient(PublishedCalls):
     def report_and_lease(
         self, reports: Iterable[Report], dataset: str, at_most: int = 1, wait_s: float = 20.0
     ) -> Answered:
-        """Reports, and leases the next shards. Waits up to `wait_s` while other threads hold the
-        last ones, which may come back."""
+        """Reports, and leases the next shards. If other threads hold the last shards, waits up to
+        `wait_s`, because they may give shards back."""
         from elasticai_api.common.messages import Answer
 
         end = time.monotonic() + wait_s
@@ -334,7 +335,7 @@ class LocalMasterClient(PublishedCalls):
             self._events = set() if everything else self._events - {name}
 
     def acquire_lock(self, name: str, timeout_s: Optional[float] = None) -> bool:
-        return True  # a lock is a process's, and there is one; RemoteLock keeps threads apart
+        return True  # locks belong to processes, and there is only one; RemoteLock excludes threads
 
     def release_lock(self, name: str) -> bool:
         return True
@@ -342,22 +343,22 @@ class LocalMasterClient(PublishedCalls):
     def membership(self, newer_than: int = 0, timeout_s: Optional[float] = None) -> None:
         return None
 
-    # --- what the program knows ---
+    # --- metrics and the end ---
 
     def finish(self) -> None:
-        """Nobody has to be told."""
+        """Does nothing: there is no job that could fail."""
 
     def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
         with self._lock:
             self._metrics = (int(step), dict(metrics or {}))
 
     def close(self) -> None:
-        """Nothing to leave."""
+        """Does nothing: there is no job to leave."""
 
     def _dataset(self, name: str) -> LocalDataset:
         if name not in self._datasets:
             raise MasterError(
-                f"nobody registered dataset {name!r}; give dataset_size to "
+                f"dataset {name!r} is not registered; pass dataset_size to "
                 "build_data_shard_service",
                 "NOT_FOUND",
             )

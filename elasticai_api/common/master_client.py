@@ -1,4 +1,4 @@
-"""The client of a job's master, and its stand-in where there is none."""
+"""The client of a job's master, or its replacement for a program that runs alone."""
 
 import atexit
 import dataclasses
@@ -29,20 +29,20 @@ __all__ = [
     "build_master_client",
 ]
 
-_HOLD_S = 20.0  # how long the master may hold a call that waits for something
+_HOLD_S = 20.0  # how long the master may hold a call
 _UNKNOWN_DATASET_S = 600.0
 _METRICS_S = 1.0
 
 
 class MasterClient(PublishedCalls):
-    """Speaks to the master of this job (proto/elasticdl/v1/master.proto). Thread-safe.
+    """Calls the master of this job (proto/elasticdl/v1/master.proto). Thread-safe.
 
-    It joins the job on its first call, keeps a connection and a heartbeat from then on, and
-    leaves when the program ends. Calls wait for a master that is being restarted; MasterError
-    means that the master refused. A forked child starts over as a process of its own.
+    It joins the job on its first call, then keeps a connection and sends heartbeats, and leaves the
+    job when the program exits. Calls wait for a master that restarts. MasterError means that the
+    master rejected the call. A forked child joins as a separate process.
     """
 
-    # How long a report may wait for a lease call that carries it (see DataShardService).
+    # How long a report may wait for the next lease call, to be sent with it (see DataShardService).
     report_linger_s = 0.05
 
     def __init__(
@@ -51,8 +51,8 @@ class MasterClient(PublishedCalls):
         worker_id: Optional[int] = None,
         worker_type: Optional[str] = None,
     ):
-        """`master_addr` is host:port, or a grpc.Channel. Without the others the environment says
-        who this process is."""
+        """`master_addr` is host:port or a grpc.Channel. The defaults of the other arguments are in
+        the environment."""
         from elasticai_api.common.connection import Connection
         from elasticai_api.common.session import Session
 
@@ -68,7 +68,8 @@ class MasterClient(PublishedCalls):
     # --- data ---
 
     def register_dataset(self, spec: DatasetSpec) -> DatasetSpec:
-        """Makes a dataset known. The first to register a name wins; returns what is in force."""
+        """Registers a dataset. The first registration of a name counts. Returns the spec in
+        force."""
         from elasticai_api.common import messages
 
         wire = messages.message("DatasetSpec")(**dataclasses.asdict(spec))
@@ -77,9 +78,9 @@ class MasterClient(PublishedCalls):
     def lease(
         self, dataset: str, at_most: int = 1, stale: Callable[[], bool] = lambda: False
     ) -> List[Shard]:
-        """The next shards of `dataset`; waits for them. Empty: the data has ended for us.
+        """Waits for the next shards of `dataset`. Empty: the data has ended for this process.
 
-        `stale` is asked between polls; once it says so, the answer is empty too."""
+        `stale` is called between polls. When it returns True, the result is empty too."""
         from elasticai_api.common.messages import Answer
 
         unknown_since: Optional[float] = None
@@ -111,17 +112,17 @@ class MasterClient(PublishedCalls):
         return self._session.report_and_lease(reports, dataset, at_most, wait_s)
 
     def report(self, reports: Iterable[Report]) -> Set[int]:
-        """Reports shards, durably once it returns. The leases that were no longer ours: those
-        are not counted, and others have got them."""
+        """Reports shards. They are durable when it returns. Returns the leases that this process
+        no longer held: other processes train those shards, and the reports are not counted."""
         reports = list(reports)
         return self._session.report_and_lease(reports).lost if reports else set()
 
     def holds(self, lease: int) -> bool:
-        """Whether that lease is still this process's, as far as it knows."""
+        """Whether this process still holds the lease, as far as it knows."""
         return self._session.holds(lease)
 
     def reset_dataset(self, dataset_name: str) -> None:
-        """Starts `dataset_name` over, from its first epoch, for all workers."""
+        """Restarts `dataset_name` from its first epoch, for all workers."""
         self._session.call("ResetDataset", dataset=dataset_name, request_id=_request_id())
 
     def get_dataset(self, dataset: str) -> DatasetState:
@@ -131,32 +132,32 @@ class MasterClient(PublishedCalls):
         )
 
     def save_shards(self, dataset: str) -> str:
-        """What of `dataset` is done and what is not, as JSON."""
+        """The shards of `dataset` that are done and those that are not, as JSON."""
         return self._session.call("SaveShards", dataset=dataset).content
 
     def restore_shards(self, content: str) -> bool:
-        """Puts a dataset back to what `save_shards` returned."""
+        """Restores a dataset from the result of `save_shards`."""
         self._session.call("RestoreShards", content=content, request_id=_request_id())
         return True
 
     # --- peers ---
 
     def arrive(self, name: str, timeout_s: Optional[float] = None) -> bool:
-        """Whether all running workers arrived at barrier `name` in time."""
+        """Waits until all running workers are at barrier `name`. False after `timeout_s`."""
         return self._held("Arrive", "ready", timeout_s, incarnation=None, name=name)
 
     def report_progress(self, batches: int, ahead: int, timeout_s: Optional[float] = None) -> bool:
-        """Whether this process, which has trained `batches`, is in time at most `ahead` before the
-        slowest of those who call this."""
+        """Reports that this process has trained `batches`, and waits until the slowest process that
+        calls this method is at most `ahead` batches behind. False after `timeout_s`."""
         return self._held("ReportProgress", "ready", timeout_s, incarnation=None, batches=batches,
                           ahead=ahead)
 
     def rest(self) -> None:
-        """Nobody has to `report_progress` with this process until it calls that again."""
+        """Other processes no longer wait for this one, until it calls `report_progress` again."""
         self._session.call("ReportProgress", incarnation=None, rests=True)
 
     def await_event(self, name: str, timeout_s: Optional[float] = None) -> bool:
-        """Whether somebody notified `name` in time."""
+        """Waits for the event `name`. False after `timeout_s`."""
         return self._held("AwaitEvent", "ready", timeout_s, name=name)
 
     def notify(self, name: str) -> None:
@@ -168,41 +169,42 @@ class MasterClient(PublishedCalls):
         )
 
     def acquire_lock(self, name: str, timeout_s: Optional[float] = None) -> bool:
-        """Whether this process got lock `name` in time. Its threads share it: see RemoteLock."""
+        """Acquires lock `name` for this process. False after `timeout_s`. All threads of the
+        process share it: see RemoteLock."""
         return self._held("AcquireLock", "acquired", timeout_s, incarnation=None, name=name)
 
     def release_lock(self, name: str) -> bool:
-        """False: this process did not hold it (any more)."""
+        """Releases lock `name`. False if this process did not hold it."""
         return self._session.call("ReleaseLock", incarnation=None, name=name).released
 
     def membership(self, newer_than: int = 0, timeout_s: Optional[float] = None) -> Optional[Any]:
-        """The replicas of this job, in the newest state known; waits for one numbered above
-        `newer_than`. Has `number`, `count`, and `members` (role, index, replica_id), which is empty
-        where they are more than 512."""
+        """The current replicas of this job. Waits for a state with a number above `newer_than`. It
+        has `number`, `count` and `members` (role, index, replica_id); `members` is empty if there
+        are more than 512."""
         return self._session.membership(newer_than, timeout_s)
 
-    # --- what the program knows ---
+    # --- metrics and the end ---
 
     def finish(self) -> None:
-        """Says that the program's training ends here, whatever data is left: the job may succeed
-        without it."""
+        """Declares that training ends here. The job may then succeed although data is left."""
         self._session.call("Finish", incarnation=None)
 
     def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
-        """Tells the master a step and figures like the loss, to be shown. Never waits for a master
-        that is away, never raises: the next report says it anew."""
+        """Sends the master a step and metrics such as the loss, which `elasticdl status` shows.
+        Neither waits for a master that is down nor raises, because the next report replaces it."""
         self._session.tell(
             "ReportMetrics", _METRICS_S, incarnation=None, step=int(step),
             metrics={k: float(v) for k, v in (metrics or {}).items()},
         )
 
     def before_close(self, method: Callable[[], Any]) -> None:
-        """Has `close` call a bound method first, if its object still lives then."""
+        """`close` will call this bound method first, if its object still exists then."""
         self._before_close = [known for known in self._before_close if known() is not None]
         self._before_close.append(weakref.WeakMethod(method))
 
     def close(self) -> None:
-        """Leaves the job; shards not reported yet go to others. Called at the program's end."""
+        """Leaves the job. Shards that are not reported go to other processes. Called when the
+        program exits."""
         for known in self._before_close:
             method = known()
             try:
@@ -235,11 +237,11 @@ class MasterClient(PublishedCalls):
         waited = time.monotonic() - since
         if waited > _UNKNOWN_DATASET_S:
             raise MasterError(
-                f"nobody registered dataset {dataset!r} within {_UNKNOWN_DATASET_S:.0f} s; give "
+                f"dataset {dataset!r} was not registered within {_UNKNOWN_DATASET_S:.0f} s; pass "
                 "dataset_size to build_data_shard_service in at least one worker",
                 "NOT_FOUND",
             )
-        logger.warning("waiting for somebody to register dataset %r", dataset)
+        logger.warning("waiting for another process to register dataset %r", dataset)
         time.sleep(min(10.0, 0.2 + waited / 4))
 
 
@@ -254,7 +256,7 @@ def _identity(worker_id: Optional[int], worker_type: Optional[str]) -> Identity:
 
 
 def _request_id() -> int:
-    """Of a call that must not be carried out twice, however often it is sent."""
+    """An id for a call that must take effect only once, even if it is sent repeatedly."""
     return random.SystemRandom().randrange(1, 1 << 64)
 
 
@@ -262,7 +264,7 @@ def _dataset_spec(wire: Any) -> DatasetSpec:
     return DatasetSpec(**{f.name: getattr(wire, f.name) for f in dataclasses.fields(DatasetSpec)})
 
 
-# --- one client a process ---
+# --- one client per process ---
 
 _clients: "weakref.WeakSet[MasterClient]" = weakref.WeakSet()
 _shared: Dict[Tuple[str, Identity], Any] = {}
@@ -272,8 +274,8 @@ _shared_lock = threading.Lock()
 def build_master_client(
     master_addr: Optional[str] = None,
 ) -> Union[MasterClient, LocalMasterClient]:
-    """The client of this process: of the master at `master_addr` or in the environment, else a
-    stand-in for running without a master. The same one each time."""
+    """The client of this process, the same object on each call. It calls the master at
+    `master_addr` or in the environment; without one, it is a LocalMasterClient."""
     address = master_address() if master_addr is None else master_addr
     identity = identity_from_env()
     with _shared_lock:
@@ -295,8 +297,8 @@ class _Lazily(type):
 
 
 class GlobalMasterClient(metaclass=_Lazily):
-    """`GlobalMasterClient.MASTER_CLIENT` is this process's client, built on first use, so that
-    importing this package neither needs nor touches a master."""
+    """`GlobalMasterClient.MASTER_CLIENT` is the client of this process. It is built on first use,
+    so importing this package does not need a master."""
 
 
 def _forget_after_fork() -> None:

@@ -1,8 +1,8 @@
 """The messages of proto/elasticdl/v1/master.proto, made from its descriptor at import.
 
-There is no generated code: it would tie this package to one protobuf release, and training
-programs use whichever their framework brought (3.20 and later work). The pool is private, so
-nothing here can clash with messages that the program itself registers.
+There is no generated code, because it would require one protobuf release, and training programs use
+that of their framework (3.20 and later work). The descriptor pool is private, so its messages
+cannot collide with those of the program.
 """
 
 import os
@@ -24,7 +24,7 @@ def _load_pool() -> descriptor_pool.DescriptorPool:
             files = descriptor_pb2.FileDescriptorSet.FromString(file.read()).file
     except OSError as error:
         raise MasterError(
-            f"{_DESCRIPTOR_FILE} is missing ({error.strerror}); in a clone `make build` makes it"
+            f"{_DESCRIPTOR_FILE} is missing ({error.strerror}); in a clone, build it with: make"
         ) from error
     pool = descriptor_pool.DescriptorPool()
     for described in files:
@@ -45,7 +45,7 @@ def message(name: str) -> Any:
 
 
 class Method:
-    """One call of the service: its path and the classes that go and come."""
+    """A method of the service: its path, and the classes of its request and its response."""
 
     def __init__(self, name: str):
         service = _pool.FindServiceByName(f"{_PACKAGE}.Master")
@@ -60,7 +60,7 @@ _methods: Dict[str, Method] = {}
 
 
 def method(name: str) -> Method:
-    """The call `name` of the service."""
+    """The method `name` of the service."""
     if name not in _methods:
         _methods[name] = Method(name)
     return _methods[name]

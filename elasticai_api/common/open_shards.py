@@ -1,4 +1,4 @@
-"""Which of the shards that this program fetched it has trained, by counting records."""
+"""Counts trained records to determine which of the fetched shards are trained."""
 
 import dataclasses
 import weakref
@@ -11,22 +11,23 @@ from elasticai_api.common.shard import Outcome, Report, Shard
 class _Open:
     shard: Shard
     left: int
-    by: Any  # who fetched it
+    by: Any  # the thread that fetched the shard
     error: str = ""
 
 
 class OpenShards:
-    """The shards fetched and not reported yet, oldest first. Confined: a service's lock guards it.
+    """The shards that are fetched but not reported, oldest first. Confined: a service's lock guards
+    it.
 
-    A program says how many records it trained, not which: they are credited to the oldest open
-    shards. What is said beyond the records fetched is dropped, so a batch that was shorter than
-    said (the last of the data usually is) never counts for a shard that is fetched later.
+    A program reports how many records it has trained, but not which. They are credited to the
+    oldest open shards. Records beyond those that were fetched are ignored, so a batch that was
+    shorter than reported (usually the last one) is never credited to a shard that is fetched later.
 
-    `by` stands for a thread. A thread that fetches and reports trains what it fetched, and its
-    records count for its own shards only. One that reports and has no shard of its own is fed by
-    others, and its records count for the shards of threads that have never reported. If several
-    such threads live at the same time, nobody knows whose shard a record belongs to: they have to
-    name it.
+    `by` represents a thread. The records of a thread that fetches and reports are credited to the
+    shards that it fetched. A thread that reports without having fetched trains shards of other
+    threads, and its records are credited to the shards of threads that have never reported. If
+    there are several such threads at the same time, it is unknown to which shard a record belongs,
+    and they have to name the shard.
     """
 
     def __init__(self) -> None:
@@ -41,16 +42,17 @@ class OpenShards:
         self._open[shard.lease] = _Open(shard, shard.size, by)
 
     def oldest(self, by: Any) -> Optional[Shard]:
-        """The oldest shard that a report by `by` would count for."""
+        """The oldest shard to which records of `by` would be credited."""
         return next((self._open[lease].shard for lease in self._trained_by(by)), None)
 
     def credit(
         self, records: int, by: Any, error: str = "", leases: Collection[int] = ()
     ) -> List[Report]:
-        """Counts `records` as trained, or as failed where there is an `error`, in the shards of
-        `leases` only where given. Reports of the shards that are complete with that.
+        """Credits `records` as trained, or with an `error` as failed. Returns reports of the shards
+        that are complete now. If `leases` is given, only these shards are credited.
 
-        ValueError: several threads train shards that others fetched, and `leases` is empty."""
+        Raises ValueError if several threads train shards that others fetched, and `leases` is
+        empty."""
         if not leases:
             self._check_unambiguous(by)
         self._reporters.add(by)
@@ -69,11 +71,11 @@ class OpenShards:
         return complete
 
     def complete_all(self) -> List[Report]:
-        """All were trained to their last record."""
+        """Removes all shards and reports them as done."""
         return self._take(_report)
 
     def give_back(self) -> List[Report]:
-        """None was, as far as one can know."""
+        """Removes all shards and reports them as given back, because they may not be trained."""
         return self._take(lambda entry: Report(entry.shard.lease, Outcome.GIVEN_BACK))
 
     def fail(self, error: str) -> List[Report]:

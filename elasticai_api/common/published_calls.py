@@ -1,7 +1,7 @@
-"""The published MasterClient's methods in terms of ours.
+"""The methods of the published MasterClient, implemented with ours.
 
-Programs that reach for `GlobalMasterClient.MASTER_CLIENT` call these; the services of this package
-do not. What only Horovod, DDP or the original's resource optimiser used is not here.
+Programs that use `GlobalMasterClient.MASTER_CLIENT` call these; the services of this package do
+not. Methods that only Horovod, DDP or the resource optimiser of the original used are not included.
 """
 
 import time
@@ -21,7 +21,7 @@ from elasticai_api.common.shard import (
 
 
 class PublishedCalls:
-    """Mixed into MasterClient and LocalMasterClient, which bring the calls declared here."""
+    """A mix-in of MasterClient and LocalMasterClient, which implement the abstract methods."""
 
     def register_dataset(self, spec: DatasetSpec) -> DatasetSpec:
         raise NotImplementedError
@@ -90,7 +90,7 @@ class PublishedCalls:
         )
 
     def get_dataset_task(self, dataset_name: str) -> Tuple[bool, Task]:
-        """(True, the next task); its type is NONE at the end of the data."""
+        """(True, the next task). The type of the task is NONE at the end of the data."""
         shards = self.lease(dataset_name)
         if not shards:
             return True, Task()
@@ -139,7 +139,7 @@ class PublishedCalls:
         self.delete_sync(everything=True)
 
     def init_remote_lock(self, name: str, timeout: float = -1, retry: int = 3) -> None:
-        """Does nothing: a lock exists once somebody acquires it."""
+        """Does nothing: a lock is created when it is first acquired."""
 
     def acquire_remote_lock(self, name: str, timeout: float = -1) -> bool:
         return self.acquire_lock(name, None if timeout < 0 else timeout)
@@ -147,13 +147,13 @@ class PublishedCalls:
     def release_remote_lock(self, name: str) -> None:
         self.release_lock(name)
 
-    # --- what the program knows ---
+    # --- metrics ---
 
     def report_global_step(self, global_step: int, timestamp: Optional[float] = None) -> None:
         self.report_metrics(global_step, {"timestamp": timestamp or time.time()})
 
     def report_used_resource(self, memory: float, cpu: float) -> None:
-        """Does nothing: the backend measures its replicas itself."""
+        """Does nothing: the backend measures its replicas."""
 
     def report_model_metric(self, *args: Any) -> None:
-        """Does nothing: nobody reads it."""
+        """Does nothing: the master does not use it."""

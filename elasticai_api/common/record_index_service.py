@@ -24,7 +24,7 @@ _PARAMETERS = (
 
 
 class _End:
-    """What the queue holds after the last index: the end, or why there is no more."""
+    """The last item in the queue: the end of the data, or an error."""
 
     def __init__(self, error: str = "", code: str = ""):
         self.error = error
@@ -32,16 +32,16 @@ class _End:
 
 
 class RecordIndexService(DataShardService):
-    """Gives out the indices of records, one at a time, to any number of threads and processes.
+    """Hands out the indices of records, one at a time, to any number of threads and processes.
 
     RecordIndexService(batch_size, num_epochs=None, dataset_size=None, task_type=TRAINING,
     shuffle=False, num_minibatches_per_shard=0, dataset_name=None, master_client=None,
-    num_workers=1); `shuffle` is a shuffle of all records. `num_workers` is accepted: however many
-    processes fetch, each is told the end.
+    num_workers=1). `shuffle` shuffles all records. `num_workers` is accepted without effect: every
+    process that fetches gets the end of the data.
 
-    A thread of this process fetches shards, at most two ahead of what was taken, and fills a queue
-    that data loaders' processes share. They call `fetch_record_index`; only this process calls
-    `report_batch_done`.
+    A thread of this process fetches shards, at most two ahead of the consumers, and fills a queue
+    that it shares with the processes of data loaders. These call `fetch_record_index`. Only this
+    process may call `report_batch_done`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -53,18 +53,18 @@ class RecordIndexService(DataShardService):
         self._start_prefetching()
 
     def fetch_record_index(self) -> int:
-        """The index of the next record. StopIteration: the data has ended, now and whenever it
-        is called again. MasterError: the master refused to give more."""
+        """The index of the next record. Raises StopIteration at the end of the data, and again on
+        each later call. Raises MasterError if the master rejects a call."""
         got = self._queue.get()
         if not isinstance(got, _End):
             return got
-        self._queue.put(got)  # for the next caller, in whatever process
+        self._queue.put(got)  # for the next caller, which may be in another process
         if got.error:
             raise MasterError(got.error, got.code)
         raise StopIteration
 
     def record_index_gen(self) -> Iterator[int]:
-        """The indices to the end of the data."""
+        """Yields the indices up to the end of the data."""
         while True:
             try:
                 index = self.fetch_record_index()
@@ -73,7 +73,7 @@ class RecordIndexService(DataShardService):
             yield index
 
     def get_tf_dataset(self, record_files: Optional[Sequence[str]] = None) -> Any:
-        """A tf.data.Dataset of the indices, or of `record_files` by them."""
+        """A tf.data.Dataset of the indices, or of the elements of `record_files` at them."""
         import tensorflow as tf
 
         def indices() -> Iterator[Any]:
@@ -83,7 +83,7 @@ class RecordIndexService(DataShardService):
         return tf.data.Dataset.from_generator(indices, tf.string if record_files else tf.int64)
 
     def clear_shard_queue(self) -> None:
-        """Throws away what was fetched and not taken. Its shards go back to the master."""
+        """Discards the indices in the queue and gives their shards back to the master."""
         self.start_over()
 
     def start_over(self) -> None:
@@ -103,8 +103,8 @@ class RecordIndexService(DataShardService):
         ).start()
 
     def _restart_prefetching(self) -> None:
-        # The generation has changed, so once the lock is had nothing old is put any more; to let
-        # go of it, a thread that waits for room in the queue has to get some.
+        # The generation has changed, so no old index is put after this thread has the lock. A
+        # thread that holds the lock may wait for space in the queue, so drain it.
         while not self._put_lock.acquire(timeout=0.01):
             self._drain()
         try:
@@ -139,7 +139,7 @@ class RecordIndexService(DataShardService):
         return True
 
     def _wait_until_taken(self, generation: int) -> bool:
-        # The takers may be other processes, which have no way to wake this thread.
+        # The consumers may be other processes, which cannot wake this thread.
         pause_s = 0.0005
         while not self._queue.empty():
             if generation != self._generation:
@@ -149,7 +149,7 @@ class RecordIndexService(DataShardService):
         return True
 
     def __getstate__(self) -> Dict[str, Any]:
-        """For data loaders that start their processes anew: a copy takes indices, and no more."""
+        """For data loaders that spawn processes: a copy can only fetch indices."""
         return {"_queue": self._queue}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -157,6 +157,7 @@ class RecordIndexService(DataShardService):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"{type(self).__name__} has no {name!r} in this process: a copy in a data loader's "
-            "process only has fetch_record_index; report in the process that made the service"
+            f"{type(self).__name__} has no {name!r} in this process: a copy in the process of a "
+            "data loader only has fetch_record_index; report in the process that created the "
+            "service"
         )

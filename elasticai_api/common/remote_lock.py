@@ -1,4 +1,4 @@
-"""A lock that one thread of one process of the job holds at a time."""
+"""A lock that at most one thread of all processes of the job holds."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 from elasticai_api.common.master_client import build_master_client
 from elasticai_api.util.log_utils import default_logger as logger
 
-# The master knows processes; between the threads of this one a lock of ours decides.
+# The master grants locks to processes. These locks exclude the threads of this process.
 _thread_locks: Dict[str, threading.Lock] = {}
 _thread_locks_guard = threading.Lock()
 
@@ -18,12 +18,12 @@ class RemoteLock:
         with RemoteLock("prepare-data"):
             ...
 
-    The master frees a lock whose holder died, or was frozen for so long that it counts as dead.
-    Not reentrant. Without a master it works between the threads of this process.
+    The master releases a lock whose holder was lost, or was frozen for so long that it counts as
+    lost. Not reentrant. Without a master, the lock only excludes the threads of this process.
     """
 
     def __init__(self, name: str, timeout: float = -1, master_client: Optional[Any] = None):
-        """`timeout`: seconds that `acquire` waits where it is not told; below 0: without limit."""
+        """`timeout`: the default of `acquire`, in seconds. Below 0: without limit."""
         self._name = name
         self._timeout = timeout
         self._mc = master_client or build_master_client()
@@ -31,7 +31,8 @@ class RemoteLock:
             self._threads = _thread_locks.setdefault(name, threading.Lock())
 
     def acquire(self, timeout: Optional[float] = None) -> bool:
-        """Whether the lock was got within `timeout` seconds; below 0: waits without limit."""
+        """Waits up to `timeout` seconds (below 0: without limit). False: the lock was not
+        acquired."""
         timeout = self._timeout if timeout is None else timeout
         end = None if timeout < 0 else time.monotonic() + timeout
         if not self._threads.acquire(timeout=-1 if end is None else timeout):
@@ -46,19 +47,20 @@ class RemoteLock:
         return acquired
 
     def release(self) -> None:
-        """Lets others have it. RuntimeError: no thread of this process holds it."""
+        """Releases the lock. Raises RuntimeError if no thread of this process holds it."""
         try:
             if not self._mc.release_lock(self._name):
                 logger.warning(
-                    "lock %r was no longer this process's when it was released: the master took "
-                    "the process for dead, and others may have held it meanwhile", self._name,
+                    "lock %r was released, but this process no longer held it: the master "
+                    "considered the process lost, and another one may have held the lock",
+                    self._name,
                 )
         finally:
             self._threads.release()
 
     def __enter__(self) -> "RemoteLock":
         if not self.acquire():
-            raise TimeoutError(f"lock {self._name!r} was not free within {self._timeout} s")
+            raise TimeoutError(f"lock {self._name!r} was not acquired within {self._timeout} s")
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -1,4 +1,4 @@
-"""The life of this process in its job: joining, staying, its leases, and its numbered calls."""
+"""The membership of this process in its job: joining, heartbeats, leases and numbered calls."""
 
 import dataclasses
 import os
@@ -14,14 +14,14 @@ from elasticai_api.common.identity import Identity
 from elasticai_api.common.shard import Answered, Report, Shard
 from elasticai_api.util.log_utils import default_logger as logger
 
-CALL_S = 10.0  # what any call may take beyond the time that it asked to be held
+CALL_S = 10.0  # the timeout of a call, in addition to the time that it may be held
 _LEAVE_S = 1.0
-_MUTE_S = 30.0  # without any answer for so long the connection is made anew
+_MUTE_S = 30.0  # after this time without an answer, a new connection is made
 
 
 @dataclasses.dataclass
 class _Call:
-    """A ReportAndLease under way, and how many Joins were sent before it."""
+    """A ReportAndLease call in progress. `joins_sent`: the Joins that were sent before it."""
 
     ledger: int
     incarnation: int
@@ -31,12 +31,12 @@ class _Call:
 
 
 class Session:
-    """Joins the job once, keeps alive, and keeps the list of leases held. Thread-safe.
+    """Joins the job, sends heartbeats, and keeps the list of leases that it holds. Thread-safe.
 
-    A call that finds the master gone is sent again, unchanged and under its own number, until it
-    is answered; so a restarted master gives the answer that it had written down, and a lost reply
-    costs nothing. A master that answers ABORTED has taken this process for dead: it joins again and
-    lists its leases; those that went to others are dropped here, and not reported.
+    A call that the master does not answer is sent again, unchanged and with the same number, until
+    it is answered. A restarted master sends the answer that it has stored, so a lost answer does no
+    harm. A master that answers ABORTED has considered this process lost. The session then joins
+    again and lists its leases; leases that went to other processes are dropped and not reported.
     """
 
     def __init__(self, connection: Connection, identity: Identity):
@@ -48,9 +48,9 @@ class Session:
         self._join_lock = threading.Lock()  # one Join at a time; taken before _lock
         self._lock = threading.Lock()
         self._incarnation = 0
-        self._ledger = 0  # that the incarnation and the leases are numbers of
+        self._ledger = 0  # the ledger that assigned the incarnation and the leases
         self._joins_sent = 0
-        self._joins_answered = 0  # the newest Join, by its place among those sent, that was
+        self._joins_answered = 0  # the number of the newest Join that was answered
         self._held: Set[int] = set()
         self._reporting: Set[int] = set()
         self._last_number = 0
@@ -63,16 +63,16 @@ class Session:
         self._membership_changed = threading.Condition(self._lock)
 
     def after_fork(self) -> None:
-        """In the child: this process has not joined yet, and holds nothing."""
+        """In the child: this process has not joined the job and holds no leases."""
         self._start_afresh()
         self._connection.after_fork()
 
     # --- calls ---
 
     def call(self, name: str, timeout_s: float = CALL_S, /, **fields: Any) -> Any:
-        """Calls until there is an answer. A field `incarnation=None` is filled in.
+        """Calls until there is an answer. Sets the field `incarnation` if it is given as None.
 
-        MasterError: the master refused."""
+        Raises MasterError if the master rejects the call."""
         backoff = Backoff(name, self._connection.closed)
         while True:
             joins = self._ensure_joined()
@@ -91,7 +91,7 @@ class Session:
                 self._rejoin(joins)
 
     def tell(self, name: str, timeout_s: float, /, **fields: Any) -> None:
-        """Calls once and cares for no answer."""
+        """Makes one attempt and ignores the result."""
         if self._incarnation == 0 and not self._connection.closed.is_set():
             self._ensure_joined()
         fields["incarnation"] = self._incarnation
@@ -104,12 +104,13 @@ class Session:
     def report_and_lease(
         self, reports: Iterable[Report], dataset: str = "", at_most: int = 0, wait_s: float = 0.0
     ) -> Answered:
-        """Reports, and leases up to `at_most` shards of `dataset`, held up to `wait_s`."""
+        """Reports, and leases up to `at_most` shards of `dataset`. The master may hold the call for
+        up to `wait_s`."""
         self._ensure_joined()
         reports = list(reports)
         call = self._begin(reports)
         backoff = Backoff("ReportAndLease", self._connection.closed)
-        counted: Set[int] = set()  # by an answer that asked to try the rest again
+        counted: Set[int] = set()  # leases that a RETRY answer has counted
         try:
             while True:
                 if reports and not call.reports and not at_most:
@@ -122,7 +123,7 @@ class Session:
                     if response.answer != messages.Answer.RETRY:
                         return self._conclude(call, reports, response, counted)
                     counted |= self._accepted(call, response)
-                    backoff.pause("it asked to try again")
+                    backoff.pause("the master answered RETRY")
                     call = self._begin_again(call, reports)
                 except Unreachable as error:
                     backoff.pause(error)
@@ -143,7 +144,7 @@ class Session:
         return self._incarnation
 
     def membership(self, newer_than: int, timeout_s: Optional[float]) -> Optional[Any]:
-        """The newest Membership, once there is one with a number above `newer_than`."""
+        """Waits for a Membership with a number above `newer_than`. Returns the newest one."""
         self._ensure_joined()
         with self._membership_changed:
             self._membership_changed.wait_for(
@@ -153,7 +154,7 @@ class Session:
             return self._membership
 
     def close(self) -> None:
-        """Leaves the job, with a second's timeout; open leases go back to the master."""
+        """Leaves the job, with a timeout of one second. The master reclaims open leases."""
         self._connection.closed.set()
         watch = self._watch_call
         if watch is not None:
@@ -216,7 +217,7 @@ class Session:
         )
 
     def _accepted(self, call: _Call, response: Any) -> Set[int]:
-        """The reported leases that an answer counts as done, which are ours no more."""
+        """The reported leases that an answer has accepted. This process no longer holds them."""
         if len(response.verdicts) != len(call.reports):
             return set()
         accepted = {
@@ -234,8 +235,8 @@ class Session:
         verdicts = list(response.verdicts) if response is not None else []
         if response is not None and len(verdicts) != len(call.reports):
             raise MasterError(
-                f"ReportAndLease: {len(call.reports)} reports were answered by {len(verdicts)} "
-                "verdicts"
+                f"ReportAndLease: the master answered {len(call.reports)} reports with "
+                f"{len(verdicts)} results"
             )
         shards = [_shard(s) for s in response.shards] if response is not None else []
         with self._lock:
@@ -252,13 +253,14 @@ class Session:
             unsure = bool(shards) and call.joins_sent != self._joins_sent
             joins_sent = self._joins_sent
         if unsure:
-            # Somebody joined while this answer was on its way, with a list that lacks its leases:
-            # ask which of them are still ours before a single record is read.
+            # Another thread joined before this answer arrived, with a list that lacks its leases.
+            # Find out which of them this process still holds, before a record is read.
             self._rejoin(joins_sent)
         with self._lock:
             ours = [s for s in shards if s.lease in self._held]
         if len(ours) != len(shards):
-            logger.info("%d shards went to others on their way here", len(shards) - len(ours))
+            logger.info("%d leased shards went to other processes before the answer arrived",
+                        len(shards) - len(ours))
         answer = response.answer if response is not None else messages.Answer.NOTHING
         if shards and not ours:
             answer = messages.Answer.WAIT
@@ -269,14 +271,15 @@ class Session:
     # --- joining ---
 
     def _ensure_joined(self) -> int:
-        """Joins unless that has been done. The number of Joins sent so far."""
+        """Joins the job unless it has joined. Returns the number of Joins sent so far."""
         if self._incarnation == 0:
             self._rejoin(0)
             self._start_threads()
         return self._joins_sent
 
     def _rejoin(self, seen: int) -> None:
-        """Returns once a Join sent after the first `seen` is answered: another thread's will do."""
+        """Returns when a Join after the first `seen` ones is answered, also that of another
+        thread."""
         backoff = Backoff("Join", self._connection.closed)
         known = True
         while True:
@@ -294,7 +297,7 @@ class Session:
 
     def _join(self, incarnation: int) -> None:
         with self._lock:
-            self._joins_sent += 1  # before it is sent: answers that cross it must notice
+            self._joins_sent += 1  # before it is sent, so that concurrent answers notice it
             this_join = self._joins_sent
             listed = set(self._held)
         request = messages.method("Join").request(
@@ -309,29 +312,29 @@ class Session:
         response = self._connection.attempt("Join", request, CALL_S)
         with self._lock:
             self._joins_answered = this_join
-            new_life = (response.ledger, response.incarnation) != (
+            new_incarnation = (response.ledger, response.incarnation) != (
                 self._ledger, self._incarnation
             )
-            lost = (set(self._held) if new_life else listed) - set(response.held)
-            if not new_life:
-                lost -= self._reporting  # their own call will say what became of them
+            lost = (set(self._held) if new_incarnation else listed) - set(response.held)
+            if not new_incarnation:
+                lost -= self._reporting  # the call that reports them returns their result
             self._held -= lost
-            if new_life:
+            if new_incarnation:
                 self._incarnation = response.incarnation
                 self._ledger = response.ledger
                 self._last_number = 0
                 self._unanswered = set()
             if response.heartbeat_ms:
                 self._heartbeat_s = response.heartbeat_ms / 1000
-        if new_life and self._watch_call is not None:
-            self._watch_call.cancel()  # it watches for the life that ended
+        if new_incarnation and self._watch_call is not None:
+            self._watch_call.cancel()  # it belongs to the previous incarnation
         if lost:
             logger.warning(
-                "%d shards of this process went to others; what was trained of them is not counted "
-                "(leases %s)", len(lost), ", ".join(map(str, sorted(lost))),
+                "%d shards of this process went to other processes; training of them here is not "
+                "counted (leases %s)", len(lost), ", ".join(map(str, sorted(lost))),
             )
 
-    # --- staying ---
+    # --- heartbeats and watch ---
 
     def _start_threads(self) -> None:
         with self._lock:
@@ -394,8 +397,8 @@ class Session:
                 backoff.pause(reason)
             except MasterError:
                 return
-            # A master that knows this incarnation needs no Join, which would cross the answers
-            # that are being asked for again.
+            # A master that knows this incarnation needs no Join. A Join would make calls that are
+            # being repeated check their leases.
             if join_again:
                 self._rejoin_unless_closed(joins)
 

@@ -1,4 +1,4 @@
-"""Shards, their outcomes and the datasets they are cut from: plain values."""
+"""Shards, their outcomes, and datasets, as plain values."""
 
 import dataclasses
 import enum
@@ -6,19 +6,19 @@ from typing import Dict, List, Sequence, Set, Union
 
 from elasticai_api.common.constants import TaskType
 
-# A shard's batches when neither the program nor the job's --num_minibatches_per_task says.
+# Batches in a shard if neither the program nor the job's --num_minibatches_per_task sets it.
 DEFAULT_BATCHES_PER_SHARD = 8
-# Without a master there is no --minibatch_size and no --num_epochs: these are their defaults.
+# Without a master there are no --minibatch_size and --num_epochs; these are their defaults.
 DEFAULT_BATCH_SIZE = 64
 DEFAULT_EPOCHS = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """A range of a dataset, held by this process until it is reported.
+    """A range of a dataset that this process holds until it reports it.
 
-    `indices` is empty unless the records are shuffled; then it lists the records to read, and
-    `end - start` is only their number.
+    If the records are shuffled, `indices` lists the records to read, and `end - start` is only
+    their number. Otherwise `indices` is empty.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Task:
 
 
 class Outcome(enum.IntEnum):
-    """What became of a shard; the numbers are ShardReport.Outcome's."""
+    """The outcome of a shard. The numbers are those of ShardReport.Outcome."""
 
     DONE = 0
     FAILED = 1
@@ -65,15 +65,15 @@ class Report:
     lease: int
     outcome: Outcome = Outcome.DONE
     error: str = ""
-    # The epoch of the parameter servers when the shard was opened there. 0: it was not.
+    # The epoch of the parameter servers when the shard was opened. 0: it was not opened.
     ps_epoch: int = 0
 
 
 @dataclasses.dataclass
 class Answered:
-    """The result of a ReportAndLease call. `lost`: reported leases that were no longer ours.
-    `reopen`: reported leases that still are, because parameter servers may have lost what was
-    pushed. `ps_epoch`: the current epoch of the job's own parameter servers, 0 without any."""
+    """The result of a ReportAndLease call. `lost`: reported leases that this process no longer
+    held. `reopen`: reported leases that it still holds, because parameter servers may have lost
+    pushes. `ps_epoch`: the current epoch of our parameter servers, 0 in a job without them."""
 
     answer: int  # one of messages.Answer
     shards: List[Shard]
@@ -84,9 +84,9 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True)
 class DatasetSpec:
-    """A dataset. Registered with a `batch_size`, `batches_per_shard` or `epochs` of 0 it gets the
-    job's --minibatch_size, --num_minibatches_per_task or --num_epochs. In force, `epochs` of 0 or
-    less means: without end; to register that, give -1."""
+    """A dataset. If `batch_size`, `batches_per_shard` or `epochs` is 0 at registration, the job's
+    --minibatch_size, --num_minibatches_per_task or --num_epochs is used. -1 epochs means without
+    end. In a registered spec, 0 or less epochs means without end."""
 
     name: str
     size: int
@@ -100,7 +100,7 @@ class DatasetSpec:
 
 @dataclasses.dataclass(frozen=True)
 class DatasetState:
-    """Where a dataset stands. `epoch` counts from 0 and is the one being handed out."""
+    """The progress of a dataset. `epoch` counts from 0; its shards are being handed out."""
 
     spec: DatasetSpec
     generation: int
@@ -115,4 +115,4 @@ def as_task_type(value: Union[int, str, TaskType]) -> TaskType:
         return TaskType[value.upper()] if isinstance(value, str) else TaskType(value)
     except (KeyError, ValueError):
         names = ", ".join(t.name for t in TaskType)
-        raise ValueError(f"task_type={value!r} is none of {names}") from None
+        raise ValueError(f"task_type={value!r} is unknown; use one of {names}") from None

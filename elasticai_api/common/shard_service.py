@@ -1,4 +1,4 @@
-"""A program's share of a dataset, shard by shard."""
+"""A program's part of a dataset, shard by shard."""
 
 import numbers
 import os
@@ -22,7 +22,7 @@ from elasticai_api.common.shard import (
 )
 from elasticai_api.util.log_utils import default_logger as logger
 
-_IDLE_S = 60.0  # how often a thread without work looks whether it is needed
+_IDLE_S = 60.0  # how often an idle thread checks whether its service still exists
 
 _PARAMETERS = (
     "batch_size",
@@ -39,14 +39,14 @@ _PARAMETERS = (
 
 
 def bind_parameters(where: str, names: Collection[str], args: tuple, kwargs: dict) -> dict:
-    """Arguments by name, from either published order: the newer one starts with batch_size, the
-    older one with the master client."""
+    """Maps arguments to names. The order of the newer published package starts with batch_size,
+    that of the older one with the master client."""
     names = list(names)
     if args and not isinstance(args[0], numbers.Number):
         names.remove("master_client")
         names.insert(0, "master_client")
     if len(args) > len(names):
-        raise TypeError(f"{where}: {len(args)} arguments, but there are {len(names)} parameters")
+        raise TypeError(f"{where} takes {len(names)} arguments, but got {len(args)}")
     bound = dict(zip(names, args))
     for name, value in kwargs.items():
         if name not in names:
@@ -58,7 +58,7 @@ def bind_parameters(where: str, names: Collection[str], args: tuple, kwargs: dic
 
 
 class _Thread:
-    """Stands for a thread of the program."""
+    """Represents a thread of the program."""
 
     def __init__(self) -> None:
         self._thread = threading.current_thread()
@@ -68,25 +68,25 @@ class _Thread:
 
 
 class DataShardService:
-    """Gives out shards of a dataset and reports those that are trained. Thread-safe.
+    """Hands out shards of a dataset, and reports those that are trained. Thread-safe.
 
-    Takes the parameters of `build_data_shard_service`, positionally in their published order, with
-    `master_client` as keyword or first, as in older programs.
+    It has the parameters of `build_data_shard_service`, in the order of the published package;
+    `master_client` is a keyword argument or, as in older programs, the first one.
 
-    One thread may fetch while another reports; that is how input pipelines work. Or each of several
-    threads fetches, trains and reports its own shards. What the service knows of training is the
-    number of records in each `report_batch_done`, and the thread that says it.
+    One thread may fetch while another one reports, as input pipelines do. Or several threads each
+    fetch, train and report their own shards. The service only knows the number of records in each
+    `report_batch_done`, and the thread that called it.
 
-    Where batch_size, num_epochs or num_minibatches_per_shard is None or 0, the job's
-    --minibatch_size, --num_epochs or --num_minibatches_per_task counts. num_epochs=-1 is without
-    end. Without dataset_size the dataset has to be registered by another process.
+    If batch_size, num_epochs or num_minibatches_per_shard is None or 0, the job's --minibatch_size,
+    --num_epochs or --num_minibatches_per_task is used. num_epochs=-1 means without end. Without
+    dataset_size, another process has to register the dataset.
 
-    A completed shard is reported by the next fetch: one call and one commit of the master a shard.
-    A report waits for that 50 ms at most (longer only while the program holds Python's global
-    lock); then a thread sends it. It is sent at once when no fetch will follow (the end was told,
-    or a fetch is already waiting at the master), when the shard failed, and by `flush`, `finish`,
-    `start_over`, the calls about the dataset as a whole, and the end of the program. A process that
-    is killed before loses the report, and the shard is leased again.
+    The next fetch reports a completed shard, so a shard costs one call and one commit of the
+    master. A report waits at most 50 ms for that fetch (longer only while the program holds
+    Python's global lock); then a thread sends it. It is sent immediately if no fetch will follow
+    (the data has ended, or a fetch is already waiting at the master), if the shard failed, by
+    `flush`, `finish`, `start_over` and the methods about the whole dataset, and when the program
+    exits. A process that is killed before that loses the report, and the shard is leased again.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -101,8 +101,8 @@ class DataShardService:
         self._local = threading.local()
         self._open = OpenShards()
         self._unsent: List[Report] = []
-        self._fetching = 0  # fetches that are waiting for their answer
-        self._sending = 0  # calls with reports that are
+        self._fetching = 0  # fetches in progress
+        self._sending = 0  # calls with reports in progress
         self._sent = threading.Condition(self._lock)
         self._linger = _Linger(self, getattr(self._mc, "report_linger_s", 0.0))
         self._generation = 0
@@ -118,15 +118,15 @@ class DataShardService:
     # --- fetching ---
 
     def fetch_shard(self) -> Optional[Shard]:
-        """The next shard; waits until there is one. None: the data has ended for this process
-        (and again None however often it is called).
+        """Waits for the next shard. None: the data has ended for this process; every later call
+        returns None too.
 
-        A MasterError is a real error, never the end. After `start_over` a call that was waiting
-        returns None, and its shard goes to others."""
+        A MasterError is an error, never the end of the data. After `start_over`, a call that was
+        waiting returns None, and its shard goes to other processes."""
         return self._fetch(self._generation)
 
     def shards(self) -> Iterator[Shard]:
-        """The shards from here to the end of the data, or to the next `start_over`."""
+        """Yields the next shards, up to the end of the data or to the next `start_over`."""
         return self._shards_of(self._generation)
 
     def get_task(self, task_type: Optional[Any] = None) -> Task:
@@ -137,7 +137,7 @@ class DataShardService:
         return Task(task_id=shard.lease, shard=shard, type=self._task_type)
 
     def get_current_task(self) -> Optional[Task]:
-        """The oldest shard that is not trained yet."""
+        """The oldest fetched shard that is not completely trained."""
         with self._lock:
             shard = self._open.oldest(self._thread())
         if shard is None:
@@ -145,9 +145,9 @@ class DataShardService:
         return Task(task_id=shard.lease, shard=shard, type=self._task_type)
 
     def start_over(self) -> None:
-        """Says that everything fetched and not reported was lost on its way to training: the
-        input pipeline was built anew, or its batches were thrown away. Those shards go back to
-        the master, and may come again."""
+        """Gives all fetched shards that are not reported back to the master, which may hand them
+        out again. Call it when their records were lost before training: the input pipeline was
+        rebuilt, or its batches were discarded."""
         with self._lock:
             self._generation += 1
             self._ended = False
@@ -165,17 +165,17 @@ class DataShardService:
         err_msg: str = "",
         task_ids: Collection[int] = (),
     ) -> bool:
-        """Counts a batch as trained; reports the shards that are complete with it.
+        """Counts a batch as trained, and reports the shards that are complete now.
 
         Args:
-            batch_size: the records in it; by default the service's batch size. A last batch that
-                was shorter is counted right all the same: no more is counted than was fetched.
-            err_msg: the batch failed. Its shards are reported as failed, which hands them out
+            batch_size: the number of records; by default the service's batch size. A shorter last
+                batch is counted correctly, because no more is counted than was fetched.
+            err_msg: why the batch failed. Its shards are reported as failed. They are handed out
                 again a few times before they are quarantined.
-            task_ids: count in these shards only (Shard.lease).
+            task_ids: the shards (Shard.lease) to which the records are credited.
 
-        Returns whether a shard was completed with it that is still this process's. It counts for
-        good once a later fetch, or `flush`, has returned.
+        Returns whether it completed a shard that this process still holds. The report is durable
+        when a later fetch or `flush` has returned.
         """
         records = self._records_in_batch() if batch_size is None else int(batch_size)
         with self._lock:
@@ -183,14 +183,14 @@ class DataShardService:
             self._unsent.extend(complete)
             failed = any(r.outcome != Outcome.DONE for r in self._unsent)
             may_wait = not (failed or self._ended or self._fetching)
-        # The linger's thread, or the next fetch, has it.
+        # The thread of _linger, or the next fetch, sends the report.
         if may_wait and (self._linger.begin() if complete else self._linger.waits()):
             return any(self._mc.holds(r.lease) for r in complete)
         lost = self._send()
         return any(r.lease not in lost for r in complete)
 
     def flush(self) -> None:
-        """Reports now what is to be reported. Once it returns, that counts for good."""
+        """Sends all pending reports. They are durable when it returns."""
         while True:
             self._send()
             with self._lock:
@@ -199,11 +199,11 @@ class DataShardService:
                     return
 
     def report_data_end(self, drop_remainder: bool = False) -> bool:
-        """Says that all that was fetched has been trained, to the last record, as when an input
-        pipeline ran out. Counts only after the end of the data was told; returns whether it did.
+        """Declares that all fetched records were trained, as when an input pipeline has ended. Has
+        an effect only after a fetch has returned the end of the data; returns whether it had one.
 
-        `drop_remainder`: the pipeline threw away a last incomplete batch. Its records were not
-        trained, so nothing is counted here; they are handed out again when this process leaves.
+        `drop_remainder`: the pipeline discarded a last incomplete batch. Its records were not
+        trained, so nothing is counted. They are handed out again when this process leaves.
         """
         with self._lock:
             if not self._ended or drop_remainder:
@@ -228,23 +228,24 @@ class DataShardService:
         return size // self._records_in_batch()
 
     def get_current_epoch(self) -> int:
-        """The epoch, from 0, whose shards are being handed out."""
+        """The epoch whose shards are being handed out, counted from 0."""
         return self._mc.get_dataset(self._dataset_name).epoch
 
     def reset_dataset(self) -> None:
-        """Starts the dataset over, from its first epoch, for all processes that share it."""
+        """Restarts the dataset from its first epoch, for all processes that share it."""
         self.flush()
         self._mc.reset_dataset(self._dataset_name)
         self._forget()
 
     def get_shard_checkpoint(self) -> str:
-        """What is done and what is not, as JSON for `restore_shard_from_checkpoint`."""
+        """The shards that are done and those that are not, as JSON for
+        `restore_shard_from_checkpoint`."""
         self.flush()
         return self._mc.save_shards(self._dataset_name)
 
     def restore_shard_from_checkpoint(self, shard_checkpoint: str) -> bool:
-        """Puts the dataset back to what `get_shard_checkpoint` returned, for all processes that
-        share it. False: that is no such checkpoint, and nothing has changed."""
+        """Restores the dataset from the result of `get_shard_checkpoint`, for all processes that
+        share it. False: the checkpoint is invalid, and nothing has changed."""
         self.flush()
         try:
             self._mc.restore_shards(shard_checkpoint)
@@ -257,25 +258,28 @@ class DataShardService:
         return True
 
     def finish(self) -> None:
-        """Says that training ends here although data may be left (a number of steps is reached,
-        the loss is good enough). Without it a job whose workers all exit with 0 while records are
-        left has failed."""
+        """Declares that training ends although data may be left (a number of steps is reached, or
+        the loss is low enough). Without this call, a job whose workers all exit with 0 while
+        records are left has failed."""
         self.flush()
         self._mc.finish()
 
     def report_metrics(self, step: int, **metrics: float) -> None:
-        """Tells the master what `elasticdl status` is to show: report_metrics(step, loss=0.3)."""
+        """Sends metrics for `elasticdl status` to the master: report_metrics(step, loss=0.3)."""
         self._mc.report_metrics(step, metrics)
 
-    # --- inside ---
+    # --- implementation ---
 
     def _order(self, shuffle: bool, shuffle_shards: bool) -> dict:
-        # Programs read range(start, end) of a shard, so its records must stay together.
+        # Programs read range(start, end) of a shard, so its records must be contiguous.
         return {"shuffle_records": False, "shuffle_shards": shuffle or shuffle_shards}
 
     def _register(self, **order: Any) -> None:
         if self._dataset_size is not None and not self._dataset_size:
-            raise ValueError(f"dataset_size={self._dataset_size!r}: there are no records to train")
+            raise ValueError(
+                f"dataset_size={self._dataset_size!r}: there are no records to train; pass a size "
+                "above 0"
+            )
         if self._dataset_size is None:
             return
         wanted = DatasetSpec(
@@ -289,8 +293,8 @@ class DataShardService:
         in_force = self._mc.register_dataset(wanted)
         if in_force.size != wanted.size or in_force.epochs != (wanted.epochs or in_force.epochs):
             logger.warning(
-                "dataset %r was registered before with %d records and %d epochs; that stays, "
-                "not the %d records and %d epochs asked for here",
+                "dataset %r is already registered with %d records and %d epochs; the %d records "
+                "and %d epochs given here are ignored",
                 wanted.name, in_force.size, in_force.epochs, wanted.size, wanted.epochs,
             )
         self._dataset_size = in_force.size
@@ -320,17 +324,17 @@ class DataShardService:
                     return None
                 self._open.add(leased[0], self._thread())
                 return leased[0]
-            # Whoever asked is gone, and so would be the records.
+            # start_over was called meanwhile: the caller would discard the records.
             self._unsent.extend(Report(s.lease, Outcome.GIVEN_BACK) for s in leased)
         self._send()
         return None
 
     def _report_and_lease(self, stale: Callable[[], bool]) -> List[Shard]:
-        """The next shard, waited for; what is to be reported goes with the call for it."""
+        """Waits for the next shard. The call also sends pending reports."""
         with self._lock:
             self._fetching += 1
         try:
-            # Not held: others may wait for these reports to be answered.
+            # The call is not held, because other threads may wait for the answer to these reports.
             if self._unsent and not stale():
                 from elasticai_api.common.messages import Answer
 
@@ -350,7 +354,7 @@ class DataShardService:
                 self._fetching -= 1
 
     def _with_reports(self, call: Callable[[List[Report]], Answered]) -> Answered:
-        """Makes a call with all that is to be reported. One that fails leaves it for the next."""
+        """Makes a call with all pending reports. If the call fails, they stay pending."""
         with self._lock:
             reports, self._unsent = self._unsent, []
             self._sending += 1
@@ -367,19 +371,20 @@ class DataShardService:
         lost = answered.lost
         if any(r.lease in lost and r.outcome != Outcome.GIVEN_BACK for r in reports):
             logger.warning(
-                "%s: %d shards trained here had been given to others meanwhile and are not "
-                "counted", self._dataset_name, len(lost),
+                "%s: %d shards trained here are not counted, because they went to other processes "
+                "meanwhile", self._dataset_name, len(lost),
             )
         return answered
 
     def _thread(self) -> "_Thread":
-        """The calling thread. Unlike its ident, never another one's later."""
+        """The calling thread. Unlike a thread's ident, the object is never reused for another
+        one."""
         if not hasattr(self._local, "thread"):
             self._local.thread = _Thread()
         return self._local.thread
 
     def _send(self) -> Set[int]:
-        """Reports what is to be reported. The leases among it that were no longer ours."""
+        """Sends pending reports. Returns the leases among them that this process no longer held."""
         if not self._unsent:
             return set()
         return self._with_reports(
@@ -395,10 +400,10 @@ class DataShardService:
 
 
 class _Linger:
-    """Sends a service's reports when no fetch has taken them for `wait_s`. Thread-safe.
+    """Sends the reports of a service if no fetch has sent them within `wait_s`. Thread-safe.
 
-    Its thread lives from the first report that waits on, and refers to the service only while one
-    does.
+    Its thread starts with the first report that waits, and refers to the service only while a
+    report waits.
     """
 
     def __init__(self, service: DataShardService, wait_s: float):
@@ -406,7 +411,7 @@ class _Linger:
         self._wait_s = wait_s
         self._changed = threading.Condition()
         self._due: Optional[Tuple[float, DataShardService]] = None
-        self._idle = False  # the thread waits for a report, not for a time
+        self._idle = False  # the thread waits for a report, not for a deadline
         self._thread: Optional[threading.Thread] = None
 
     def waits(self) -> bool:
@@ -414,7 +419,7 @@ class _Linger:
         return self._due is not None
 
     def begin(self) -> bool:
-        """A report waits from now on. False: here none may."""
+        """A report waits from now on. False: reports of this service do not wait."""
         service = self._service()
         if self._wait_s <= 0 or service is None:
             return False
@@ -423,14 +428,14 @@ class _Linger:
                 self._due = (time.monotonic() + self._wait_s, service)
             if self._idle:
                 self._changed.notify()
-            if self._thread is None or not self._thread.is_alive():  # a fork ends it too
+            if self._thread is None or not self._thread.is_alive():  # after a fork it is not
                 self._idle = False
                 self._thread = threading.Thread(target=self._run, name="report_shards", daemon=True)
                 self._thread.start()
         return True
 
     def end(self) -> None:
-        """None waits any more."""
+        """No report waits any more."""
         with self._changed:
             self._due = None
 
@@ -441,12 +446,13 @@ class _Linger:
                 return
             try:
                 service._send()
-            except MasterError as error:  # it goes with the next call
+            except MasterError as error:  # the next call includes the report
                 logger.warning("a report of completed shards failed: %s", error)
             del service
 
     def _take_due(self) -> Optional[DataShardService]:
-        """The service, once a report of it has waited for long enough. None: it is gone."""
+        """The service, when one of its reports has waited long enough. None: the service was
+        collected."""
         with self._changed:
             while True:
                 if self._due is None:
@@ -469,7 +475,7 @@ _services: "weakref.WeakSet[DataShardService]" = weakref.WeakSet()
 
 
 def _forget_after_fork() -> None:
-    """A child holds no leases, so there is nothing for it to report."""
+    """A child process holds no leases, so it has nothing to report."""
     for service in list(_services):
         service._unsent = []
         service._fetching = service._sending = 0
@@ -481,7 +487,7 @@ if hasattr(os, "register_at_fork"):
 
 def _whole(name: str, value: Any) -> int:
     if int(value) != value or value < 0:
-        raise ValueError(f"{name}={value!r}: must be a positive whole number")
+        raise ValueError(f"{name}={value!r} is invalid; it must be a whole number, 0 or more")
     return int(value)
 
 

@@ -1,1 +1,1 @@
-"""Kept so that `from elasticai_api.proto import elasticai_api_pb2` still gives the task types."""
+"""For programs that use `from elasticai_api.proto import elasticai_api_pb2`."""

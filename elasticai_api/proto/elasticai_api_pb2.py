@@ -1,6 +1,6 @@
-"""The task types under the name that programs written for the published packages import.
+"""The task types, under the name that programs for the published packages import.
 
-Messages are not offered here: programs get plain objects (elasticai_api.common.shard).
+It has no messages: programs get plain objects (elasticai_api.common.shard).
 """
 
 from elasticai_api.common.constants import TaskType

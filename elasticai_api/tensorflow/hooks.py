@@ -1,4 +1,4 @@
-"""Session hooks that tell the job what an Estimator (or any MonitoredSession) has trained."""
+"""Session hooks that report to the job what an Estimator (or any MonitoredSession) has trained."""
 
 import time
 from typing import Any, Callable, Optional, Union
@@ -11,34 +11,33 @@ from elasticai_api.util.log_utils import default_logger as logger
 
 
 class ElasticDataShardReportHook(tf.train.SessionRunHook):
-    """Reports a batch after each step, and keeps the count right when sessions come and go.
+    """Reports a batch after each step, and keeps the count correct when sessions are recreated.
 
-    Give it to the training whose input comes from `data_shard_service`:
+    Pass it to a training whose input uses `data_shard_service`:
 
         estimator.train(input_fn, hooks=[ElasticDataShardReportHook(data_shard_service)])
 
-    - Each step counts as one batch of the service's batch size; a shorter last one is counted
-      right, since no more is counted than was fetched.
-    - When TensorFlow makes a new session (it lost a ps, or the chief), the input starts over and
-      what it had fetched is gone. Those shards are given back, so that they are not counted as
-      trained. Steps that were trained after TensorFlow's last checkpoint are lost to TensorFlow
-      all the same.
-    - When training ends because the input ran out, all that was fetched was trained, and is
-      counted, whatever the batch size. With `batch(..., drop_remainder=True)` that is not so:
-      then pass drop_remainder=True, and the last few records are handed out again, to be reported
-      by the job as not trained if no worker can use them.
+    - Each step counts as one batch of the service's batch size. A last batch that is shorter is
+      counted correctly, because no more records are counted than were fetched.
+    - When TensorFlow creates a new session (after the loss of a ps or of the chief), the input
+      pipeline restarts and loses the records that it had fetched. Their shards are given back and
+      not counted as trained. Steps after TensorFlow's last checkpoint are lost to TensorFlow
+      nevertheless.
+    - When training ends because the input has ended, all fetched records were trained and are
+      counted, with any batch size. With `batch(..., drop_remainder=True)` this is not true: then
+      pass drop_remainder=True. The last few records are handed out again, and the job reports them
+      as not trained if no worker can use them.
+    - When training ends for another reason (`max_steps`), the hook declares the end of training
+      (`finish`), so the job may succeed although data is left.
 
-    - When training ends for another reason (`max_steps`), the program has ended by its own will:
-      the job may succeed with data left.
+    Counting cannot tell which records are in a shuffle buffer. If a process is killed, shards that
+    are counted as trained may include records that were still in its buffer.
 
-    By counting alone one cannot know which records are in a shuffle buffer: of a process that is
-    killed, shards that count as trained may have records that were still there.
+    Errors in reporting are logged and not raised; the next report includes the one that failed.
 
-    Trouble in reporting is logged, not raised: a report that failed goes with the next one.
-
-    `data_shard_service` may also be a function that returns the service, or None as long as there
-    is none. So a program can build the service where its training input is built, and the ps and
-    the evaluator, which run the same program, never touch the data.
+    `data_shard_service` may also be a function that returns the service, or None while there is no
+    service. So a program can build the service together with its training input, and the ps and the
+    evaluator, which run the same program, never use the data.
     """
 
     def __init__(
@@ -67,8 +66,8 @@ class ElasticDataShardReportHook(tf.train.SessionRunHook):
         self._try("report_batch_done")
 
     def end(self, session: Any) -> None:
-        # A run that was begun and did not return met the end of the input; if the last one did
-        # return, training stopped for another reason, with records still in the pipeline.
+        # If the last run did not return, it reached the end of the input. If it returned, training
+        # stopped for another reason, with records still in the pipeline.
         if self._in_run:
             self._try("report_data_end", self._drop_remainder)
         else:
@@ -79,12 +78,13 @@ class ElasticDataShardReportHook(tf.train.SessionRunHook):
         try:
             if service is not None:
                 getattr(service, report)(*args)
-        except Exception:  # whatever it is, it must not end the training
+        except Exception:  # an error in reporting must not end the training
             logger.exception("%s failed", report)
 
 
 class ElasticMetricsReportHook(tf.train.SessionRunHook):
-    """Tells the master the global step and the loss every few seconds, to be shown."""
+    """Sends the global step and the loss to the master every few seconds, for `elasticdl
+    status`."""
 
     def __init__(self, every_secs: float = 2.0, master_client: Optional[Any] = None):
         self._every_secs = every_secs
@@ -95,7 +95,7 @@ class ElasticMetricsReportHook(tf.train.SessionRunHook):
     def begin(self) -> None:
         self._wanted = {"step": tf.train.get_or_create_global_step()}
         losses = tf.get_collection(tf.GraphKeys.LOSSES)
-        if losses:  # an Estimator puts the whole loss last
+        if losses:  # an Estimator adds the total loss last
             self._wanted["loss"] = losses[-1]
 
     def before_run(self, run_context: Any) -> Optional[Any]:

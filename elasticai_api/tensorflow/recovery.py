@@ -1,7 +1,7 @@
-"""How TensorFlow's chief and workers find each other again after a loss.
+"""Settings for the recovery of TensorFlow's chief and workers after a loss.
 
-What RunConfig does not offer is set on tf.train.SessionManager, for the whole process: call these
-once, before training.
+RunConfig does not offer them, so they are set on tf.train.SessionManager for the whole process.
+Call each function once, before training.
 """
 
 import functools
@@ -14,34 +14,34 @@ from elasticai_api.util.log_utils import default_logger as logger
 
 
 def look_for_the_chief_every(secs: float) -> None:
-    """Lets workers ask every `secs` seconds whether the chief has made the model ready.
+    """Makes workers check every `secs` seconds whether the chief has initialised the model.
 
-    TensorFlow asks every 30 s, at the start and after each loss of a ps or of the chief: a worker
-    that comes a moment too early idles for half a minute.
+    TensorFlow checks every 30 s, at the start and after each loss of a ps or of the chief, so a
+    worker that checks slightly too early is idle for half a minute.
     """
     make = _original("__init__")
 
     @functools.wraps(make)
-    def impatient(self: Any, *args: Any, **kwargs: Any) -> None:
+    def with_shorter_wait(self: Any, *args: Any, **kwargs: Any) -> None:
         if len(args) < 5:
             kwargs.setdefault("recovery_wait_secs", secs)
         make(self, *args, **kwargs)
 
-    session_manager.SessionManager.__init__ = impatient
+    session_manager.SessionManager.__init__ = with_shorter_wait
 
 
 def keep_what_the_ps_has() -> None:
-    """Lets a chief that comes back go on with the model as the ps has it.
+    """Makes a restarted chief continue with the model on the ps.
 
-    TensorFlow's chief restores the last checkpoint whenever it makes a session, which throws away
-    what the workers trained since, although every ps is alive and has it. With this it restores
-    only if a variable is missing: at the start, and after the loss of a ps.
+    TensorFlow's chief restores the last checkpoint whenever it creates a session. This discards all
+    training since then, although every ps still has it. With this setting, the chief restores only
+    if a variable is missing: at the start, and after the loss of a ps.
     """
     restore = _original("_restore_checkpoint")
 
     @functools.wraps(restore)
     def restore_if_missing(self: Any, master: str, *args: Any, **kwargs: Any) -> Any:
-        if master:  # without one there is no ps, and a new session has no variables
+        if master:  # without a master there is no ps, and a new session has no variables
             session = tf.Session(master, graph=self._graph, config=kwargs.get("config"))
             complete, _ = self._model_ready_for_local_init(session)
             if complete:

@@ -1,7 +1,7 @@
 """The logger of this package.
 
-It writes lines of its own to stderr only while the program has set up no logging: TensorFlow and
-most training programs do, and then the lines go where theirs go.
+If the program configures logging, as TensorFlow and most training programs do, its handlers write
+the lines. Otherwise they are written to stderr.
 """
 
 import logging
@@ -10,7 +10,7 @@ default_logger = logging.getLogger("elasticai_api")
 
 
 def get_logger(name: str, level: str = "INFO") -> logging.Logger:
-    """A logger called `name` at `level`."""
+    """The logger `name`, set to `level`."""
     logger = logging.getLogger(name)
     logger.setLevel(level)
     return logger

@@ -3,8 +3,8 @@
     elasticdl ps --port=40001 &
     python examples/parameter_server/train.py 127.0.0.1:40001
 
-Users and items are rows of two tables that nobody has to size, the global mean is a tensor. Any
-number of these programs may train the same parameters at once.
+Users and items are rows of two tables, which grow as needed; the global mean is a tensor. Any
+number of these programs may train the same parameters at the same time.
 """
 
 import sys
@@ -18,7 +18,7 @@ USERS, ITEMS, RANK = 300, 200, 4
 
 def main(server, steps=300, batch=512):
     random = np.random.default_rng(0)
-    # Ratings that have a structure to be found.
+    # Ratings with a structure that the model can learn.
     tastes, styles = random.normal(size=(USERS, RANK)), random.normal(size=(ITEMS, RANK))
 
     with ParameterClient(server) as client:

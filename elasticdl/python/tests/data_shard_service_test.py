@@ -66,7 +66,7 @@ def test_refuses_arguments_that_make_no_sense(wrong):
 
 
 def test_a_dataset_that_nobody_registered_is_an_error_without_a_master():
-    with pytest.raises(MasterError, match="nobody registered dataset 'rows'"):
+    with pytest.raises(MasterError, match="dataset 'rows' is not registered"):
         build_data_shard_service(batch_size=4, dataset_name="rows").fetch_shard()
 
 
