@@ -1,1 +1,1 @@
-"""Models that the tutorials train, each runnable with `python -m`."""
+"""The models of the tutorials. Each can be run with `python -m`."""

@@ -1,4 +1,4 @@
-"""What the Estimator models here have in common: their data comes from the job's master."""
+"""Common code of the Estimator models: their records are shards from the job's master."""
 
 import os
 import tempfile
@@ -12,10 +12,10 @@ from elasticai_api.tensorflow.recovery import keep_what_the_ps_has, look_for_the
 
 
 class ShardedInput:
-    """A training input whose records the master deals out to the workers of the job.
+    """A training input whose records the master divides among the workers of the job.
 
-    The service is built when TensorFlow builds the input, which it does only where it trains: the
-    ps and the evaluator, running the same program, take no part in it.
+    The service is built when TensorFlow builds the input. Only processes that train do this, so the
+    ps and the evaluator, which run the same program, get no shards.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class ShardedInput:
         num_epochs: int,
         batches_per_shard: int,
     ):
-        """`read` returns the record of an index, as from_generator wants it."""
+        """`read` returns the record of an index, in the form that from_generator expects."""
         self._dataset_name = dataset_name
         self._dataset_size = dataset_size
         self._read = read
@@ -37,7 +37,7 @@ class ShardedInput:
         self.service: Optional[DataShardService] = None
 
     def records(self, output_types: Any, output_shapes: Any) -> tf.data.Dataset:
-        """The records of this worker's shards, in the order in which they come."""
+        """The records of this worker's shards, in the order of the shards."""
         self.service = build_data_shard_service(
             batch_size=self._batch_size,
             num_epochs=self._num_epochs,
@@ -58,20 +58,20 @@ class ShardedInput:
 
 
 def run_config(model_dir: str, save_checkpoints_steps: int) -> Any:
-    """Asynchronous training on whatever TF_CONFIG says, without waiting where nobody comes."""
+    """The config of asynchronous training on the cluster in TF_CONFIG, without start delays."""
     look_for_the_chief_every(1.0)
     keep_what_the_ps_has()
     return tf.estimator.RunConfig(
         model_dir=model_dir,
         save_checkpoints_steps=save_checkpoints_steps,
         log_step_count_steps=50,
-        # An evaluator that is slow to start would find its checkpoint removed and fail.
+        # With fewer checkpoints, a slow evaluator may find that its checkpoint was removed.
         keep_checkpoint_max=20,
         experimental_max_worker_delay_secs=0,
     )
 
 
 def scratch_dir(model: str) -> str:
-    """Where checkpoints go when there is no data directory: the same for all of a job."""
+    """The folder for checkpoints without a data directory, the same for all replicas of a job."""
     job = os.environ.get("ELASTICDL_JOB_NAME", "no-job")
     return os.path.join(tempfile.gettempdir(), f"elasticdl-{os.getuid()}", job, model)

@@ -1,7 +1,7 @@
-"""Our images and those on top, built by buildah as the tutorials build them.
+"""Builds our images, and images based on them, with buildah, as the tutorials do.
 
-The store lies outside the tree and is kept: what did not change is not built again, and clones
-share it. So names in it are good only while the builder's lock is held.
+The image store is outside of the tree and is kept between runs, so unchanged layers are not built
+again. Clones share it, so its image names are only valid while the builder's lock is held.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
 CACHE = Path(os.environ.get("ELASTICDL_CACHE") or Path(
     os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "elasticdl")) / "images"
-# Instead of the commit's: a commit that changes nothing in them gives the same wheels and layers.
+# A fixed date instead of the commit's, so unchanged files give the same wheels and layers.
 DATE = "1686355200"
-# Without cgroups: tests run in containers and chroots too.
+# Needs no cgroups, because tests also run in containers and chroots.
 ISOLATION = {"BUILDAH_ISOLATION": "chroot"}
 
 
 class Builder:
-    """buildah with a store of its own. Needs root."""
+    """buildah with its own image store. Needs root."""
 
     def __init__(self) -> None:
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Builder:
         with open(CACHE / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-            # What no name leads to any more: layers of binaries and models of yesterday.
+            # Removes layers without a name: those of older binaries and models.
             self.run("buildah", "rmi", "--prune", "--force")
 
     def run(self, *command: str, **variables: str) -> str:
@@ -50,7 +50,7 @@ class Builder:
         return done.stdout
 
     def build_ours(self, *images: str, **arguments: str) -> None:
-        """Images of elasticdl/docker, by tools/images. The wheels that they have are in dist/."""
+        """Builds images of elasticdl/docker with tools/images, from the wheels in dist/."""
         place_wheels(self)
         self.run("tools/images", "--stand-in", *images, **arguments)
 
@@ -69,7 +69,7 @@ def write_settings(driver: str) -> Path:
 
 
 def place_wheels(builder: Builder) -> None:
-    """Wheels of this clone and BINARY in dist/; from the cache, where they were made before."""
+    """Writes the wheels of this clone and of BINARY to dist/, from the cache if it has them."""
     made = CACHE / f"wheels-{digest_of_sources()}"
     if not made.exists():
         new = Path(f"{made}.{os.getpid()}")

@@ -1,9 +1,9 @@
-"""Click records with a model planted in them: whoever finds it reaches an AUC that others do not.
+"""Synthetic click records that follow a hidden model, so that the AUC shows how much was learned.
 
-26 columns of ids with the numbers of categories that the public Criteo set has, cut where a caller
-says, drawn by Zipf's law; 13 numbers. A click's log-odds are a sum of hidden effects of all of
-them, and of pairs of columns that count only together. Effects are a function of the id, so that
-there may be any number of ids. NumPy only; the same seed gives the same records.
+A record has 26 columns of ids and 13 numbers. The columns have as many categories as those of the
+public Criteo dataset, up to a limit of the caller, and the ids follow Zipf's law. The log-odds of a
+click are the sum of hidden effects of all ids and numbers, and of pairs of columns. Effects are a
+function of the id, so the number of ids is not limited. The same seed gives the same records.
 """
 
 from typing import NamedTuple
@@ -13,18 +13,18 @@ import numpy as np
 from model_zoo.deepctr.gen_criteo_sample import CATEGORIES
 
 COLUMNS, NUMBERS = len(CATEGORIES), 13
-SKEW = 1.05  # of Zipf's law: the larger, the more of the records have the same few ids
+SKEW = 1.05  # the exponent of Zipf's law
 BASE = -1.4  # about every fourth record is a click
 ID_EFFECT, PAIR_EFFECT, NUMBER_EFFECT = 0.3, 0.4, 0.2
 PAIRS = ((0, 5), (1, 8), (4, 13), (6, 16), (7, 22), (10, 24))
-FIRST_OF_ONCE = 1 << 40  # above all ids that come again
+FIRST_OF_ONCE = 1 << 40  # above all ids that occur repeatedly
 
 
 class Records(NamedTuple):
     ids: np.ndarray      # int64, [records, COLUMNS]; no id is in two columns
     numbers: np.ndarray  # float32, [records, NUMBERS]
     labels: np.ndarray   # float32, [records]
-    chances: np.ndarray  # float32, of a click: what a perfect model would say
+    chances: np.ndarray  # float32, the probability of a click: the output of a perfect model
 
     def __len__(self):
         return len(self.labels)
@@ -34,8 +34,8 @@ class Records(NamedTuple):
 
 
 class Generator:
-    """Draws records. No column has more than `most` categories; ids of the columns `once` never
-    come again, as those of sessions do not."""
+    """Draws records. No column has more than `most` categories. In the columns `once`, each id
+    occurs only once, like ids of sessions."""
 
     def __init__(self, most, once=(), seed=0):
         self._counts = np.array([min(count, most) for count, _ in CATEGORIES])
@@ -46,15 +46,16 @@ class Generator:
 
     @property
     def known(self):
-        """All ids that come again are below it."""
+        """An upper bound of all ids that occur repeatedly."""
         return int(self._firsts[-1])
 
     def draw(self, records):
-        # The inverse of the distribution's integral, which is near enough to Zipf's sum.
+        # The inverse of the integral of the distribution, which approximates Zipf's sum.
         places = self._random.random((records, COLUMNS))
         ranks = (1 - places * (1 - self._counts ** (1 - SKEW))) ** (1 / (1 - SKEW)) - 1
         ranks = np.minimum(ranks.astype(np.int64), self._counts - 1)
-        # What is frequent does not lie together: a prime that divides no count shuffles the ranks.
+        # Multiplying by a prime that divides no count shuffles the ranks, so that frequent ids are
+        # not adjacent.
         ids = self._firsts[:-1] + ranks * 2_147_483_647 % self._counts
         if self._once:
             new = records * len(self._once)
@@ -71,8 +72,8 @@ class Generator:
 
 
 def hidden(ids, kind):
-    """About normal, of deviation 1, by id alone."""
-    # SplitMix64 (Steele, Lea, Flood 2014): 64 bits of which each depends on all of the id's.
+    """An approximately normal value of deviation 1, which depends only on the id."""
+    # SplitMix64 (Steele, Lea, Flood 2014): 64 bits, each of which depends on all bits of the id.
     bits = (ids.astype(np.uint64) + np.uint64(1 + (kind << 48))) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -83,10 +84,10 @@ def hidden(ids, kind):
 
 
 def area_under_curve(scores, labels):
-    """The chance that a click has a higher score than what is none."""
+    """The probability that a click has a higher score than a record without a click."""
     order = np.argsort(scores, kind="stable")
     sorted_scores = scores[order]
-    # Equal scores share the mean of their places.
+    # Equal scores get the mean of their ranks.
     starts = np.flatnonzero(np.r_[True, sorted_scores[1:] != sorted_scores[:-1]])
     ends = np.r_[starts[1:], len(scores)]
     places = np.empty(len(scores))

@@ -1,4 +1,4 @@
-"""The jobs of tutorials 1 and 2 as they print them, for tests on this machine and in a cluster."""
+"""The jobs of tutorials 1 and 2, for tests on this machine and in a cluster."""
 
 import shutil
 import subprocess
@@ -46,7 +46,7 @@ def criteo_data(folder: Path, records: int = 3001) -> Path:
 
 
 def assert_trained(view: dict) -> None:
-    """All records of all epochs are done, and the last checkpoint was judged."""
+    """All records of all epochs are done, and the last checkpoint was evaluated."""
     assert view["state"] == "succeeded", view
     (dataset,) = view["datasets"]
     assert dataset["records_done"] == dataset["records_total"] > 0

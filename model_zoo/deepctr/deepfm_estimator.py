@@ -3,9 +3,9 @@
     python -m model_zoo.deepctr.deepfm_estimator \\
         --training_data=/data/criteo_sample.txt --validation_data=/data/criteo_sample.txt
 
-The files are in the format of DeepCTR's criteo_sample.txt (model_zoo.deepctr.gen_criteo_sample
-makes such); checkpoints go to `ckpts` beside the training data. Inside a job chief and workers
-share the records; alone it trains on all of them.
+The files have the format of DeepCTR's criteo_sample.txt; model_zoo.deepctr.gen_criteo_sample
+generates such files. Checkpoints are written to `ckpts` beside the training data. In a job, chief
+and workers share the records. Without a job it trains on all of them.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Click = Tuple[List[float], List[str], List[int]]
 
 
 def read_clicks(path: str) -> List[Click]:
-    """The records of `path`. A missing number is 0, a missing category is one of its own."""
+    """The records of `path`. A missing number is 0; a missing category is a separate category."""
     with open(path, newline="") as file:
         return [
             (
@@ -53,13 +53,13 @@ def features_of(batches: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def build_estimator(model_dir: str) -> tf.estimator.Estimator:
-    from deepctr.estimator.models import DeepFMEstimator  # only after TensorFlow is set up
+    from deepctr.estimator.models import DeepFMEstimator  # after TensorFlow is configured
 
     linear, deep = [], []
     for name in SPARSE:
         column = tf.feature_column.categorical_column_with_hash_bucket(name, HASH_BUCKETS)
         linear.append(column)
-        # Small at first: the default's products of embeddings drown what there is to learn.
+        # Small initial values: with the default, the products of embeddings dominate the sum.
         deep.append(
             tf.feature_column.embedding_column(
                 column, EMBEDDING_DIM, initializer=tf.random_normal_initializer(stddev=0.01)
@@ -99,7 +99,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     clicks = read_clicks(args.training_data)
-    judged = read_clicks(args.validation_data)
+    validation = read_clicks(args.validation_data)
     types = (tf.float32, tf.string, tf.int64)
     shapes = ([len(DENSE)], [len(SPARSE)], [1])
     training = ShardedInput(
@@ -112,7 +112,7 @@ def main() -> None:
         return features_of(records.shuffle(SHUFFLE_BUFFER).batch(args.batch_size))
 
     def eval_input() -> tf.data.Dataset:
-        records = tf.data.Dataset.from_generator(lambda: iter(judged), types, shapes)
+        records = tf.data.Dataset.from_generator(lambda: iter(validation), types, shapes)
         return features_of(records.batch(1024))
 
     tf.estimator.train_and_evaluate(

@@ -2,9 +2,9 @@
 
     python -m model_zoo.iris.dnn_estimator [--data_dir=/data]
 
-Inside a job (`elasticdl train --need_tf_config=true ...`) chief and workers share the records;
-alone it trains on all of them. Reads iris.data of the data directory, else the copy beside this
-file, and keeps its checkpoints under the data directory.
+In a job (`elasticdl train --need_tf_config=true ...`) chief and workers share the records. Without
+a job it trains on all of them. It reads iris.data in the data directory, or else the copy beside
+this file, and writes checkpoints to the data directory.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from model_zoo.estimator_job import ShardedInput, run_config, scratch_dir
 
 CATEGORY_CODE = {"Iris-setosa": 0, "Iris-versicolor": 1, "Iris-virginica": 2}
 FEATURES = ("sepal_length", "sepal_width", "petal_length", "petal_width")
-# Mean and standard deviation of each feature, so that all weigh alike.
+# Mean and standard deviation of each feature, for normalisation.
 SCALES = ((5.84, 0.83), (3.06, 0.43), (3.76, 1.76), (1.20, 0.76))
 
 BATCH_SIZE = 16
@@ -32,7 +32,7 @@ class Flower(NamedTuple):
 
 
 def read_flowers(path: str) -> List[Flower]:
-    """The rows of a file in UCI's format, which ends in an empty line."""
+    """The rows of a file in UCI's format, which ends with an empty line."""
     with open(path, newline="") as file:
         rows = [row for row in csv.reader(file) if row]
     return [Flower([float(v) for v in row[:-1]], CATEGORY_CODE[row[-1]]) for row in rows]
@@ -60,8 +60,8 @@ def build_estimator(model_dir: str) -> tf.estimator.Estimator:
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data_dir", default="/data", help="holds iris.data; gets ckpts/iris")
-    parser.add_argument("--model_dir", default="", help="checkpoints; default: as above")
+    parser.add_argument("--data_dir", default="/data", help="folder of iris.data and ckpts/iris")
+    parser.add_argument("--model_dir", default="", help="checkpoints; default: ckpts/iris")
     parser.add_argument("--batch_size", type=int, default=BATCH_SIZE)
     parser.add_argument("--num_epochs", type=int, default=NUM_EPOCHS)
     args = parser.parse_args()

@@ -15,7 +15,7 @@ from images import BINARY, ESTIMATOR, MASTER, Images
 # exit code of 0 is then not the end of the data.
 COMMAND = ('if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wait; fi; '
            "python3 /repo/tests/e2e/programs/record_logger.py --size {size} --log-dir /out "
-           "--record-us {record_us} --hurry-file /out/hurry & child=$!; "
+           "--record-us {record_us} --fast-file /out/fast & child=$!; "
            'trap "kill $child; exit $((WORKER_ID % 2))" TERM; wait $child')
 
 
@@ -114,7 +114,7 @@ class Job:
 
     def assert_all_done(self, size: int, seconds: float = 120) -> dict:
         """At the end of a story: what is left of the data need not last any more."""
-        (self.out / "hurry").touch()
+        (self.out / "fast").touch()
         view = self.wait_for_end(seconds)
         master = self.namespace.cluster.run("kubectl", "-n", self.namespace.name, "logs",
                                             f"elasticdl-{self.name}-master").stdout

@@ -79,7 +79,7 @@ def test_workers_give_way_to_what_is_more_important_and_come_back(job):
     assert view["relaunches"] == 3
 
 
-def test_the_master_killed_five_times_is_only_a_pause(job):
+def test_killing_the_master_five_times_only_pauses_the_job(job):
     job.submit(10000, 2000, "--num_workers=3")
     job.wait_for_workers({"worker-0", "worker-1", "worker-2"})
     for _ in range(5):

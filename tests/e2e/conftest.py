@@ -15,12 +15,12 @@ from servers import Server  # noqa: E402
 @pytest.fixture(scope="session", autouse=True)
 def binary() -> None:
     if not Path(BINARY).exists():
-        pytest.exit(f"{BINARY} is not there: `make build` makes it", returncode=2)
+        pytest.exit(f"{BINARY} is missing; build it with: make build", returncode=2)
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
-    """Starts jobs that are over when the test is."""
+    """Starts jobs, which are stopped at the end of the test."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     jobs = []
@@ -36,7 +36,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
 
 @pytest.fixture
 def start_ps() -> Iterator[Callable[..., list]]:
-    """Starts parameter servers of one job, which are over when the test is."""
+    """Starts parameter servers of one job, which are killed at the end of the test."""
     started = []
 
     def start_servers(count: int = 1, **more) -> list:
@@ -50,7 +50,7 @@ def start_ps() -> Iterator[Callable[..., list]]:
 
 @pytest.fixture
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A disk of the size that the test asks for."""
+    """A disk whose size is the parameter of the test."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a tiny disk")
     folder = tmp_path / "disk"

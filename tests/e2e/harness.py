@@ -1,4 +1,4 @@
-"""Runs real jobs for the tests: the binary as a user types it, in a home of its own."""
+"""Runs real jobs for the tests: the binary, with its own ELASTICDL_HOME."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ BINARY = os.environ.get("ELASTICDL_BIN", str(ROOT / "build/release/apps/elasticd
 
 
 def processes_with(text: str) -> Dict[int, str]:
-    """Processes whose command line or environment holds `text`, by id: the command line."""
+    """{process id: command line} of processes with `text` in their command line or environment."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -35,7 +35,7 @@ def processes_with(text: str) -> Dict[int, str]:
 
 
 class Job:
-    """One `elasticdl train`, running beside the test."""
+    """One `elasticdl train`, which runs in the background."""
 
     def __init__(self, home: Path, name: str, command: str, *flags: str,
                  env: Optional[Dict[str, str]] = None, binary: str = BINARY) -> None:
@@ -43,7 +43,7 @@ class Job:
         self.folder = home / "jobs" / name
         self.env = dict(os.environ, ELASTICDL_HOME=str(home), PYTHONPATH=str(ROOT),
                         PYTHONUNBUFFERED="1", **(env or {}))
-        # Programs run with the interpreter of the tests, as a user's would with theirs.
+        # Training programs run with the interpreter of the tests.
         self.env["PATH"] = f"{Path(sys.executable).parent}:{self.env['PATH']}"
         self.output_path = home / f"{name}.out"
         self._output = open(self.output_path, "wb")  # noqa: SIM115 - closed by close()
@@ -67,7 +67,7 @@ class Job:
         return json.loads(self.cli("status", self.name, "--output=json"))
 
     def try_status(self) -> Optional[dict]:
-        """None while the job has nothing to show yet."""
+        """None while the job has no status."""
         with contextlib.suppress(AssertionError, ValueError):
             return self.status()
         return None
@@ -98,7 +98,8 @@ class Job:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"the job does not end:\n{self.tail()}") from None
+            raise AssertionError(
+                f"the job did not end within {seconds} s:\n{self.tail()}") from None
 
     def tail(self) -> str:
         logs = [self.output()[-3000:]]
@@ -107,11 +108,11 @@ class Job:
         return "\n".join(logs)
 
     def leftovers(self) -> Dict[int, str]:
-        """Processes of this job that are still there."""
+        """Processes of this job that still exist."""
         return processes_with(str(self.folder))
 
     def assert_nothing_left(self) -> None:
-        wait_for("all processes of the job to be gone", lambda: not self.leftovers(), 10)
+        wait_for("all processes of the job to exit", lambda: not self.leftovers(), 10)
 
     def assert_succeeded(self, seconds: float = 120) -> dict:
         code = self.wait(seconds)
@@ -133,16 +134,16 @@ class Job:
 
 
 def draw_seed() -> int:
-    """Of the kills of a test: ELASTICDL_TEST_SEED, as a run before told it, or a new one. Told at
-    once: a test that fails half-way says no more."""
-    said = os.environ.get("ELASTICDL_TEST_SEED")
-    seed = int(said) if said else random.SystemRandom().randrange(1 << 30)
+    """The seed of the kills of a test: ELASTICDL_TEST_SEED, or a new one. Prints it immediately, so
+    that it is also known if the test fails."""
+    given = os.environ.get("ELASTICDL_TEST_SEED")
+    seed = int(given) if given else random.SystemRandom().randrange(1 << 30)
     print(f"ELASTICDL_TEST_SEED={seed}")
     return seed
 
 
 class Killer:
-    """Ends replicas with SIGKILL at random moments, and counts the hits on an open lease."""
+    """Kills random replicas with SIGKILL, and counts those that held a lease."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -152,13 +153,13 @@ class Killer:
 
     def kill_one(self, role: str) -> bool:
         running = self.job.running(role)
-        # Mostly one with a lease, for that is where it hurts.
+        # Mostly replicas with a lease, because their loss has an effect.
         running = [r for r in running if r["leases"] > 0] or (
             running if self.random.random() < 0.1 else [])
         if not running:
             return False
         victim = self.random.choice(running)
-        # By id, and only if it still is that job's process.
+        # Only if the process id still belongs to this job.
         if victim["pid"] not in self.job.leftovers():
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -172,12 +173,12 @@ class Killer:
 
 
 def relay_to_master(job_folder: Path, seed: int = 0, lose: float = 0.0) -> Relay:
-    """Before the master of a job, wherever it listens by then."""
+    """A relay to the master of a job, at its current address."""
     return Relay(lambda: (job_folder / "master.addr").read_text().strip(), seed, lose)
 
 
 def logged_records(log_dir: Path) -> Iterator[tuple]:
-    """(replica, epoch, lease, record) of all that record_logger.py wrote."""
+    """Yields (replica, epoch, lease, record) for each line that record_logger.py wrote."""
     for path in log_dir.glob("*.log"):
         role, replica, _ = path.stem.rsplit("-", 2)
         for line in path.read_text().splitlines():

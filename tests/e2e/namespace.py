@@ -1,4 +1,4 @@
-"""A network of its own for a job, in which connections can be cut without a word to either end."""
+"""A network namespace for a job, in which connections can be cut without FIN or RST."""
 
 import os
 import subprocess
@@ -10,14 +10,14 @@ from harness import BINARY
 
 
 class Namespace:
-    """A network namespace with a loopback device and packet filters. Only what runs in it is
-    touched."""
+    """A network namespace with a loopback device and packet filters. It affects only processes that
+    run in it."""
 
     def __init__(self, folder: Path) -> None:
         self.name = f"elasticdl-test-{os.getpid()}"
         self._run("ip", "netns", "add", self.name)
         self.run("ip", "link", "set", "lo", "up")
-        # In place of the binary: what it starts is in the namespace too.
+        # Replaces the binary: runs it, and so all its children, in the namespace.
         self.binary = folder / "elasticdl-in-namespace"
         self.binary.write_text(f'#!/bin/sh\nexec ip netns exec {self.name} {BINARY} "$@"\n')
         self.binary.chmod(0o755)
@@ -32,7 +32,7 @@ class Namespace:
         return self._run("ip", "netns", "exec", self.name, *command)
 
     def connections_of(self, pid: int) -> Set[Tuple[int, int]]:
-        """(local port, remote port) of the TCP connections that a process has."""
+        """(local port, remote port) of each TCP connection of a process."""
         sockets = set()
         for entry in Path(f"/proc/{pid}/fd").iterdir():
             try:
@@ -51,7 +51,7 @@ class Namespace:
         return found
 
     def cut(self, *match: str) -> None:
-        """Packets that match are lost, in silence. Nothing is closed."""
+        """Drops packets that match. No connection is closed."""
         self.run("iptables", "-w", "-A", "INPUT", "-p", "tcp", *match, "-j", "DROP")
 
     def heal(self, *match: str) -> None:

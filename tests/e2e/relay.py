@@ -1,4 +1,4 @@
-"""A TCP relay on this machine that loses answers on purpose."""
+"""A TCP relay that loses answers on purpose."""
 
 import contextlib
 import random
@@ -8,12 +8,12 @@ from typing import Callable
 
 
 class Relay:
-    """Stands before a server and loses answers as a network does: the request arrives, the server
-    acts, and the connection breaks before the answer is through."""
+    """Forwards connections to a server, and loses answers as a network may: the request arrives,
+    the server handles it, and the connection breaks before the answer arrives."""
 
     def __init__(self, address_of: Callable[[], str], seed: int = 0, lose: float = 0.0) -> None:
-        """address_of: the server's "host:port", asked at each connection.
-        lose: the share of pieces of answers at which a connection breaks."""
+        """address_of: returns the server's "host:port", called for each connection.
+        lose: the fraction of pieces of answers at which a connection breaks."""
         self.lose = lose
         self.lost = 0
         self._address_of = address_of
@@ -29,7 +29,7 @@ class Relay:
         self._loses_next.set()
 
     def cut(self) -> None:
-        """Forwards nothing from now on, and closes nothing: a network that was cut."""
+        """Forwards nothing from now on, and closes no connection, like a partitioned network."""
         self._passes.clear()
 
     def heal(self) -> None:

@@ -13,7 +13,7 @@ from harness import BINARY
 
 
 class Server:
-    """An `elasticdl ps`, killed by `kill` as by the kernel."""
+    """An `elasticdl ps`. `kill` sends SIGKILL."""
 
     def __init__(self, index=0, servers=1, port=0, lanes=2, token_file=None,
                  flags=()):
@@ -25,13 +25,13 @@ class Server:
                                         stdin=subprocess.DEVNULL)
         line = self.process.stdout.readline()
         found = re.search(r"listening on port (\d+)", line)
-        assert found, f"elasticdl ps says {line!r}"
+        assert found, f"elasticdl ps printed {line!r}"
         self.port = int(found[1])
         self.address = f"127.0.0.1:{self.port}"
         self._http_port = None
 
     def metrics(self):
-        """{name: sum over the lanes}, of a server with the flag --http_port=0."""
+        """{name: sum over the lanes}. The server needs the flag --http_port=0."""
         if self._http_port is None:
             line = self.process.stdout.readline()
             self._http_port = int(re.search(r"metrics on port (\d+)", line)[1])
@@ -44,13 +44,13 @@ class Server:
         return sums
 
     def most_resident_bytes(self):
-        """Of memory, at any time so far."""
+        """The peak of its resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
 
     def freeze(self):
         os.kill(self.process.pid, signal.SIGSTOP)
-        os.waitpid(self.process.pid, os.WUNTRACED)  # until no thread of it runs
+        os.waitpid(self.process.pid, os.WUNTRACED)  # returns when all threads are stopped
 
     def thaw(self):
         os.kill(self.process.pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Bad input gets one clear line, a code that is not 0, and no half-started job."""
+"""Invalid input gives one clear line, a nonzero exit code, and no partly started job."""
 
 import concurrent.futures
 import contextlib
@@ -40,7 +40,7 @@ def one_line(done: subprocess.CompletedProcess) -> str:
     (("--job_command=true", "--worker_resource_request=cpu=1,cpu=2"), ("cpu",)),
     (("--job_command=true", "--need_tf_config=maybe"), ("--need_tf_config", "maybe")),
 ])
-def test_a_wrong_flag_is_named_with_the_way_out(tmp_path: Path, arguments, words) -> None:
+def test_a_wrong_flag_is_reported_with_a_fix(tmp_path: Path, arguments, words) -> None:
     done = run(tmp_path / "home", *TRAIN, *arguments)
     assert done.returncode == 2
     for word in words:
@@ -49,14 +49,14 @@ def test_a_wrong_flag_is_named_with_the_way_out(tmp_path: Path, arguments, words
 
 
 @pytest.mark.parametrize("name", ["Bad", "1bad", "bad-", "b" * 64, "b_d", ""])
-def test_a_name_that_cannot_name_a_pod_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_not_valid_for_a_pod_is_rejected(tmp_path: Path, name: str) -> None:
     done = run(tmp_path / "home", "train", "--backend=local", f"--job_name={name}",
                "--job_command=true")
     assert done.returncode == 2
     assert "name" in one_line(done)
 
 
-def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     home = tmp_path / "file"
     home.write_text("in the way")
     done = run(home, *TRAIN, "--job_command=true")
@@ -96,7 +96,7 @@ def test_a_disk_that_fills_up_under_the_ledger_pauses_the_job(disk: Path, tmp_pa
         job.close()
 
 
-def test_a_ledger_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
+def test_a_ledger_of_a_newer_version_is_not_changed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert run(home, *TRAIN, "--job_command=sleep 600", "--detach").returncode == 0
     assert run(home, "stop", "bad").returncode == 0
@@ -111,7 +111,7 @@ def test_a_ledger_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
     wait_for("no process", lambda: not processes_with(str(home)), 10)
 
 
-def test_the_same_name_while_it_runs_and_after(start: Callable) -> None:
+def test_a_name_cannot_be_reused_while_the_job_runs_or_exists(start: Callable) -> None:
     job = start("twice", "exec sleep 600", "--num_workers=1")
     wait_for("the worker", lambda: job.running("worker"))
     again = run(job.home, "train", "--backend=local", "--job_name=twice", "--job_command=true")
@@ -126,7 +126,7 @@ def test_the_same_name_while_it_runs_and_after(start: Callable) -> None:
     assert not job.folder.exists()
 
 
-def test_dry_run_tells_where_each_value_came_from_and_starts_nothing(tmp_path: Path) -> None:
+def test_dry_run_prints_the_source_of_each_value_and_starts_nothing(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text("job_name: from-file\nnum_workers: 5\nenvs: {PASSWORD: hunter2}\n")
     done = run(tmp_path / "home", "train", "-f", str(file), "--num_ps=3", "--job_command=true",
@@ -151,7 +151,7 @@ def test_a_job_can_be_scaled_while_it_runs(start: Callable) -> None:
     assert job.running("worker")[0]["index"] == 0
 
 
-def test_a_missing_mount_or_claim_is_named(tmp_path: Path) -> None:
+def test_a_missing_mount_or_claim_is_reported(tmp_path: Path) -> None:
     for volume, word in (("host_path=/nowhere/at/all,mount_path=/data", "/nowhere/at/all"),
                          ("claim_name=c,mount_path=/data", "host_path")):
         done = run(tmp_path / "home", *TRAIN, "--job_command=true", f"--volume={volume}")
@@ -167,11 +167,11 @@ def resident_most_mb(pid: int) -> int:
 
 def test_callers_without_the_token_take_no_memory(start: Callable) -> None:
     job = start("flooded", "exec sleep 600", "--num_workers=1")
-    wait_for("a worker", lambda: job.running("worker"))  # the master takes calls by then
+    wait_for("a worker", lambda: job.running("worker"))  # then the master accepts calls
     pid = job.master_pid()
     address = (job.folder / "master.addr").read_text().strip()
     before = resident_most_mb(pid)
-    # A field that the request does not have, of 15 MB: within the limit of a request.
+    # An unknown field of 15 MB, which is within the limit of a request.
     size = 15_000_000
     request = b"\xa2\x06" + bytes([size & 127 | 128, size >> 7 & 127 | 128,
                                    size >> 14 & 127 | 128, size >> 21]) + bytes(size)
@@ -179,9 +179,9 @@ def test_callers_without_the_token_take_no_memory(start: Callable) -> None:
     def call(_) -> grpc.StatusCode:
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         with grpc.insecure_channel(address, options) as channel:
-            exchange = channel.unary_unary("/elasticdl.v1.Master/ReportAndLease")
+            report_and_lease = channel.unary_unary("/elasticdl.v1.Master/ReportAndLease")
             try:
-                exchange(request, metadata=[("authorization", "Bearer wrong")], timeout=60)
+                report_and_lease(request, metadata=[("authorization", "Bearer wrong")], timeout=60)
             except grpc.RpcError as error:
                 return error.code()
         return grpc.StatusCode.OK

@@ -1,4 +1,4 @@
-"""A table that trains in a quarter of the memory that it would take, saved meanwhile."""
+"""A table with a memory limit of a quarter of its size, which is trained and saved."""
 
 import os
 import shutil
@@ -17,36 +17,36 @@ DIM = 16  # the first is the id's weight, the others are its factors
 ROW_BYTES = 16 + 2 * 4 * DIM  # header, weights, Adagrad's sums
 ONCE = range(2, COLUMNS, 2)  # columns whose ids fill the table
 HELD_OUT, SAVES = 40_000, 4
-SAVE_BUFFER = 4 * MIB  # of both lanes together
-OTHER = 16 * MIB       # that a process takes besides
+SAVE_BUFFER = 4 * MIB  # for both lanes together
+OTHER = 16 * MIB       # other memory of the process
 
 
 class Size(NamedTuple):
     table: int   # bytes of all rows that are pushed
     budget: int  # bytes
     batch: int   # records
-    most: int    # categories of a column whose ids come again
+    most: int    # categories of a column with repeated ids
 
     def message(self):
-        """Bytes of a batch's ids and rows."""
+        """Bytes of the ids and rows of a batch."""
         return self.batch * COLUMNS * (8 + 4 * DIM)
 
 
 class Seen(NamedTuple):
-    """What became of the table without a bound, and of the one within the budget."""
+    """Results of a table without a limit, and of one with a limit."""
 
     size: Size
     unbounded_auc: float
     auc: float
     restored_auc: float
-    most_bytes: int      # by the server's own count
-    resident_bytes: int  # more than when it was empty
+    most_bytes: int      # reported by the server
+    resident_bytes: int  # the increase since the server was empty
     rows: int
     evicted: int
 
 
 class Model:
-    """A factorisation machine in NumPy, its parameters on a server."""
+    """A factorisation machine in NumPy, with its parameters on a server."""
 
     def __init__(self, server):
         self.client = ParameterClient(server.address)
@@ -83,7 +83,7 @@ class Model:
 
 
 class Data:
-    """The same for every model that is trained."""
+    """Training data. Every instance has the same records."""
 
     def __init__(self, size):
         self._size = size
@@ -106,7 +106,7 @@ def train_unbounded(server, size):
 
 
 def train_bounded(server, size, folder):
-    """Saves again and again, and looks at the server meanwhile."""
+    """Trains and saves repeatedly, and records the server's memory."""
     data, model, most_bytes = Data(size), Model(server), 0
     with model.client, ThreadPoolExecutor(1) as beside:
         model.declare(most_bytes=size.budget)
@@ -121,11 +121,11 @@ def train_bounded(server, size, folder):
         saving.result()
         shutil.rmtree(folder)
         model.client.save(folder)
-        told = server.metrics()
+        metrics = server.metrics()
         return {"most_bytes": most_bytes,
                 "resident_bytes": server.most_resident_bytes() - resident,  # before a large answer
                 "auc": model.auc(data.held_out),
-                "rows": told["rows"], "evicted": told["evicted_rows_total"]}
+                "rows": metrics["rows"], "evicted": metrics["evicted_rows_total"]}
 
 
 def auc_of_restored(server, size, folder):
@@ -160,22 +160,22 @@ def seen(request, tmp_path_factory):
     return result
 
 
-def test_it_stays_within_its_budget(seen):
+def test_it_stays_within_its_limit(seen):
     assert seen.most_bytes <= seen.size.budget
-    # A few batches are on their way, in rings of shared memory and in buffers.
+    # A few batches are in flight, in ring buffers of shared memory and in other buffers.
     assert seen.resident_bytes <= (
         seen.size.budget + SAVE_BUFFER + 4 * seen.size.message() + OTHER)
 
 
-def test_it_says_how_many_rows_it_forgot(seen):
+def test_it_reports_how_many_rows_it_evicted(seen):
     assert seen.rows * ROW_BYTES <= seen.size.budget
     assert seen.evicted >= seen.size.table / ROW_BYTES - seen.rows
 
 
-def test_it_learns_as_much(seen):
+def test_it_learns_as_much_as_without_a_limit(seen):
     assert seen.unbounded_auc > 0.6
     assert abs(seen.auc - seen.unbounded_auc) < 0.01
 
 
-def test_what_it_learned_is_in_the_checkpoint(seen):
+def test_the_checkpoint_has_what_it_learned(seen):
     assert abs(seen.restored_auc - seen.auc) < 1e-4

@@ -1,4 +1,4 @@
-"""elasticdl_ps.h, from a C program."""
+"""A C program that uses elasticdl_ps.h."""
 
 import subprocess
 from pathlib import Path
@@ -32,12 +32,12 @@ def test_a_c_program_trains_saves_and_restores(program, start_ps, tmp_path, tran
     run(1, "restored")
 
 
-def test_the_header_is_c_plus_plus_too():
+def test_the_header_can_be_included_in_cpp():
     subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x",
                     "c++", ROOT / "src/ps_client/elasticdl_ps.h"], check=True)
 
 
-def test_the_library_brings_no_grpc_and_no_protobuf():
+def test_the_library_links_neither_grpc_nor_protobuf():
     file = LIBRARIES / "libelasticdl_ps.so"
     needed = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
     assert "grpc" not in needed and "protobuf" not in needed

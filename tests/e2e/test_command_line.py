@@ -18,7 +18,7 @@ def run(home: Path, *arguments: str, **more) -> subprocess.CompletedProcess:
                           env=dict(os.environ, ELASTICDL_HOME=str(home)), **more)
 
 
-def test_jobs_of_many_homes_that_start_at_once_never_share_a_port(tmp_path: Path) -> None:
+def test_jobs_of_many_homes_that_start_together_never_share_a_port(tmp_path: Path) -> None:
     jobs = []
     try:
         for number in range(6):
@@ -38,7 +38,7 @@ def test_jobs_of_many_homes_that_start_at_once_never_share_a_port(tmp_path: Path
 
 
 def listen(address: str) -> Optional[socket.socket]:
-    """A server at this address; None while another listens there."""
+    """A listening socket at this address; None while another process listens there."""
     host, port = address.split(":")
     server = socket.socket()
     try:
@@ -56,7 +56,7 @@ def test_a_master_waits_for_its_port(start: Callable) -> None:
     wait_for("the worker", lambda: job.running("worker"))
     address = (job.folder / "master.addr").read_text().strip()
     agent, master = int((job.folder / "agent.lock").read_text()), job.master_pid()
-    os.kill(agent, signal.SIGSTOP)  # so that it does not start the next master at once
+    os.kill(agent, signal.SIGSTOP)  # so that it does not start the next master immediately
     os.kill(master, signal.SIGKILL)
     with wait_for("the port", lambda: listen(address)):
         os.kill(agent, signal.SIGCONT)
@@ -67,7 +67,7 @@ def test_a_master_waits_for_its_port(start: Callable) -> None:
     assert job.running("worker")
 
 
-def test_the_process_id_that_status_prints_is_the_one_to_kill(start: Callable) -> None:
+def test_status_prints_process_ids_of_the_host(start: Callable) -> None:
     job = start("pids", "exec sleep 600", "--num_workers=1")
     wait_for("the worker", lambda: job.running("worker"))
 
@@ -83,7 +83,7 @@ def test_the_process_id_that_status_prints_is_the_one_to_kill(start: Callable) -
     wait_for("another worker", lambda: printed("worker-1"))
 
 
-def test_a_job_outlives_the_end_of_its_output(tmp_path: Path) -> None:
+def test_a_job_continues_when_its_output_is_closed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     train = f"{BINARY} train --backend=local --num_workers=1 --job_command='sleep 1' --job_name"
     for name, tail in (("piped", "| head -1"), ("closed", ">&-"), ("full", ">/dev/full")):
@@ -111,7 +111,7 @@ def test_stop_says_that_the_agent_is_stopped(start: Callable) -> None:
     assert job.wait(60) == 3
 
 
-def test_servers_get_all_descriptors_that_they_may_have(start: Callable) -> None:
+def test_servers_raise_their_limit_of_open_files(start: Callable) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1, 256), hard))
     try:

@@ -1,6 +1,6 @@
-"""The counting model: whatever dies, every batch changes every parameter once.
+"""The counting model: every batch is applied once, whichever processes are killed.
 
-Every record adds 1 to the row of its own index, so after E epochs every row is E.
+Every record adds 1 to the row of its index, so after E epochs every row is E.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ def check_rows(client: ParameterClient, size: int = SIZE, epochs: int = EPOCHS) 
 
 def check_counts(start_ps: Callable, folder: Path, servers: int = 3, size: int = SIZE,
                  epochs: int = EPOCHS) -> None:
-    """Every row of a checkpoint is the number of epochs, restored into other servers."""
+    """Restores a checkpoint into other servers. Every row must be the number of epochs."""
     addresses = [server.address for server in start_ps(servers)]
     with ParameterClient(addresses) as client:
         assert client.restore(folder) == size
@@ -63,8 +63,8 @@ def check_counts(start_ps: Callable, folder: Path, servers: int = 3, size: int =
 
 
 def check_rounds(start_ps: Callable, folder: Path, size: int = SIZE, epochs: int = EPOCHS) -> None:
-    """The same after synchronous rounds of two: how many batches a round had is chance, and the
-    dense counter with it; but every bucket had each batch once."""
+    """The same after synchronous rounds of two. The number of batches in a round varies, and so
+    does the dense counter, but every bucket must have applied each batch once."""
     consistency = {"gradients": 2, "tolerance": 2}
     (server,) = start_ps(1, flags=["--http_port=0"])
     with ParameterClient(server.address) as client:
@@ -82,7 +82,7 @@ def worker_logs(job: Job) -> str:
 
 
 class Killing:
-    """Ends replicas and the master of a job, at random, by their ids."""
+    """Kills random replicas and the master of a job."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -115,7 +115,7 @@ def await_share(job: Job, share: float, size: int = SIZE, epochs: int = EPOCHS) 
              240)
 
 
-def test_counts_are_right_when_nothing_dies(start: Callable, start_ps: Callable) -> None:
+def test_counts_are_correct_without_kills(start: Callable, start_ps: Callable) -> None:
     job = start_counting(start, size=4000, batch_ms=5)
     view = job.assert_succeeded()
     assert view["datasets"][0]["shards_repeated"] == 0
@@ -124,8 +124,8 @@ def test_counts_are_right_when_nothing_dies(start: Callable, start_ps: Callable)
 
 
 @pytest.mark.parametrize("in_flight", [pytest.param(1, marks=nightly), 4])
-def test_counts_are_right_whoever_is_killed(start: Callable, start_ps: Callable,
-                                            in_flight: int) -> None:
+def test_counts_are_correct_whichever_process_is_killed(start: Callable, start_ps: Callable,
+                                                        in_flight: int) -> None:
     job = start_counting(start, in_flight=in_flight)
     killing = Killing(job)
     roles = ["ps", "worker", "master", "ps", "worker", "ps", "master"]
@@ -135,12 +135,13 @@ def test_counts_are_right_whoever_is_killed(start: Callable, start_ps: Callable,
     view = job.assert_succeeded(180)
     killing.report()
     assert killing.counts["ps"] == 3
-    assert view["datasets"][0]["shards_repeated"] > 0, "the kills cost nothing: too soon or late"
+    assert view["datasets"][0]["shards_repeated"] > 0, (
+        "no shard was repeated: the kills were too early or too late")
     check_counts(start_ps, newest_checkpoint(job))
 
 
 def kill_a_server(start: Callable, binary: str = BINARY) -> Path:
-    """A run in which a server is killed between two checkpoints; its last checkpoint."""
+    """A run in which a server is killed between two checkpoints. Returns the last checkpoint."""
     job = start_counting(start, secs=3, binary=binary)
     await_share(job, 0.5)
     Killing(job).kill_now("ps")
@@ -148,12 +149,12 @@ def kill_a_server(start: Callable, binary: str = BINARY) -> Path:
     return newest_checkpoint(job)
 
 
-def test_a_server_lost_between_two_checkpoints_costs_nothing(start: Callable,
+def test_a_server_lost_between_two_checkpoints_loses_no_batch(start: Callable,
                                                              start_ps: Callable) -> None:
     check_counts(start_ps, kill_a_server(start), servers=1)
 
 
-def test_rounds_have_every_gradient_once(start: Callable, start_ps: Callable) -> None:
+def test_rounds_apply_every_gradient_once(start: Callable, start_ps: Callable) -> None:
     job = start_counting(start, "--grads_to_wait=2", "--sync_version_tolerance=2", in_flight=1)
     killing = Killing(job)
     for share, role in ((0.2, "ps"), (0.4, "worker"), (0.6, "ps"), (0.8, "master")):
@@ -163,7 +164,7 @@ def test_rounds_have_every_gradient_once(start: Callable, start_ps: Callable) ->
     check_rounds(start_ps, newest_checkpoint(job))
 
 
-def test_lost_answers_and_connections_cost_nothing(start: Callable, start_ps: Callable) -> None:
+def test_lost_answers_and_connections_lose_no_batch(start: Callable, start_ps: Callable) -> None:
     job = start_counting(start, in_flight=4, lose=0.02)
     job.assert_succeeded(180)
     lost = [int(number) for number in re.findall(r"lost (\d+) answers", worker_logs(job))]
@@ -182,11 +183,11 @@ def test_a_server_lost_after_reports_and_before_a_checkpoint_gets_the_shards_aga
     Killing(job).kill_now("ps")
     view = job.assert_succeeded(180)
     repeated = view["datasets"][0]["shards_repeated"]
-    assert repeated >= done // (BATCH * SHARD_BATCHES), "all that was reported was lost"
+    assert repeated >= done // (BATCH * SHARD_BATCHES), "reported shards must be repeated"
     check_counts(start_ps, newest_checkpoint(job))
 
 
-def test_a_server_that_is_told_to_end_is_saved_first(start: Callable, start_ps: Callable) -> None:
+def test_a_server_that_gets_sigterm_is_saved_first(start: Callable, start_ps: Callable) -> None:
     job = start_counting(start, secs=600)
     for share in (0.3, 0.6):
         await_share(job, share)
@@ -199,15 +200,15 @@ def test_a_server_that_is_told_to_end_is_saved_first(start: Callable, start_ps: 
     check_counts(start_ps, newest_checkpoint(job))
 
 
-def test_a_report_under_way_while_a_server_is_lost_is_not_trusted(start: Callable,
-                                                                 start_ps: Callable) -> None:
-    job = start_counting(start, tell=True)
+def test_a_report_in_flight_while_a_server_is_lost_does_not_count(start: Callable,
+                                                                  start_ps: Callable) -> None:
+    job = start_counting(start, log_reports=True)
     for share in (0.3, 0.6):
         await_share(job, share)
         master = job.master_pid()
         victim = wait_for("a server", lambda: job.running("ps")[:1], 30)[0]
         os.kill(master, signal.SIGSTOP)
-        # Workers train what they hold and report it, to a master that does not hear it yet.
+        # Workers train their shards and report them to the stopped master.
         wait_for("all workers to report", lambda: all(
             log.read_text().rstrip().splitlines()[-1] == "reports 1 shards"
             for log in job.folder.glob("logs/*worker*.log")), 30)
@@ -222,14 +223,14 @@ def unfinished_saves(job: Job) -> list:
             if any(path.glob("part-*")) and not (path / "manifest.json").exists()]
 
 
-def test_a_save_under_way_while_a_server_is_lost_is_void(start: Callable,
-                                                         start_ps: Callable) -> None:
+def test_a_save_in_progress_while_a_server_is_lost_is_not_used(start: Callable,
+                                                               start_ps: Callable) -> None:
     job = start_counting(start, secs=1, ballast=512)
     await_share(job, 0.3)
     victims = wait_for("both servers", lambda: len(job.running("ps")) == 2 and job.running("ps"))
     begun = wait_for("a save", lambda: unfinished_saves(job), 30)
     os.kill(victims[0]["pid"], signal.SIGKILL)
-    assert not (begun[-1] / "manifest.json").exists(), "the save was done before the kill"
+    assert not (begun[-1] / "manifest.json").exists(), "the save was complete before the kill"
     job.assert_succeeded(180)
     assert newest_checkpoint(job) not in begun
     assert not any((path / "manifest.json").exists() for path in begun)
@@ -248,7 +249,7 @@ def test_a_worker_waits_for_the_slowest(start: Callable, start_ps: Callable) -> 
     trained = sorted(int(number) for number in re.findall(r"trained (\d+) batches",
                                                           worker_logs(job)))
     assert len(trained) == 2 and sum(trained) >= 6000 // BATCH
-    # The rest of its last shard the fast one trains alone.
+    # The fast worker trains the rest of its last shard alone.
     assert trained[1] - trained[0] <= ahead + 1 + SHARD_BATCHES, trained
     check_counts(start_ps, newest_checkpoint(job), servers=1, size=6000, epochs=1)
 
@@ -273,8 +274,8 @@ def damage(folder: Path) -> None:
         part.write_bytes(content)
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(start: Callable,
-                                                                start_ps: Callable) -> None:
+def test_a_damaged_checkpoint_is_replaced_by_the_one_before(start: Callable,
+                                                            start_ps: Callable) -> None:
     job = start_counting(start, secs=2)
     await_share(job, 0.2)
     known = job.status()["checkpoint"]
@@ -295,8 +296,8 @@ def test_a_job_without_a_good_checkpoint_fails_and_names_the_file(start: Callabl
     assert "part-" in job.status()["reason"]
 
 
-def test_another_jobs_checkpoint_gives_parameters_and_no_marks(start: Callable,
-                                                               start_ps: Callable) -> None:
+def test_a_checkpoint_of_another_job_gives_parameters_but_no_watermarks(
+        start: Callable, start_ps: Callable) -> None:
     first = start_counting(start, name="first", size=4000, epochs=1, batch_ms=2)
     first.assert_succeeded()
     second = start_counting(start, f"--checkpoint_dir_for_init={newest_checkpoint(first)}",
@@ -306,7 +307,7 @@ def test_another_jobs_checkpoint_gives_parameters_and_no_marks(start: Callable,
 
 
 @pytest.mark.parametrize("servers", [pytest.param(1, marks=nightly), 3])
-def test_a_job_goes_on_with_another_number_of_servers(servers: int, start: Callable,
+def test_a_job_resumes_with_another_number_of_servers(servers: int, start: Callable,
                                                       start_ps: Callable) -> None:
     job = start_counting(start)
     await_share(job, 0.4)
@@ -317,14 +318,14 @@ def test_a_job_goes_on_with_another_number_of_servers(servers: int, start: Calla
     check_counts(start_ps, newest_checkpoint(again))
 
 
-def test_a_worker_that_thaws_after_its_shard_was_forgotten_changes_nothing(
+def test_a_frozen_worker_that_continues_after_its_lease_has_ended_changes_nothing(
         start: Callable, start_ps: Callable) -> None:
     # The data must last longer than the 30 s after which a silent worker loses its leases.
     job = start_counting(start, batch_ms=160, secs=1)
     (frozen,) = wait_for("a worker with a lease", lambda: [
         r for r in job.running("worker") if r["leases"] > 0][:1], 60)
     os.kill(frozen["pid"], signal.SIGSTOP)
-    wait_for("its lease to be another's", lambda: not any(
+    wait_for("its lease to be reclaimed", lambda: not any(
         r["leases"] for r in job.status()["replicas"] if r["name"] == frozen["name"]), 60)
     known = job.status()["checkpoint"]
     await_share(job, job.records_done() / (SIZE * EPOCHS) + 0.05)
@@ -334,7 +335,7 @@ def test_a_worker_that_thaws_after_its_shard_was_forgotten_changes_nothing(
     check_counts(start_ps, newest_checkpoint(job))
 
 
-def test_a_dataset_that_is_reset_is_trained_anew(start: Callable, start_ps: Callable) -> None:
+def test_a_dataset_that_is_reset_is_trained_again(start: Callable, start_ps: Callable) -> None:
     size = 4000
     job = start_counting(start, size=size, epochs=2, reset_at=20)
     job.assert_succeeded()
@@ -344,14 +345,14 @@ def test_a_dataset_that_is_reset_is_trained_anew(start: Callable, start_ps: Call
         client.declare(tables=[TABLE], tensors=[counter()])
         rows = client.pull("rows", np.arange(size, dtype=np.int64), create=False)[:, 0]
         batches = client.pull_tensors()["batches"][0]
-    assert rows.min() >= 2, "the new generation is trained wholly"
-    assert rows.max() <= 4, "and of the old one no record more than once an epoch"
-    assert batches > size // BATCH * 2, "something was trained before the reset"
+    assert rows.min() >= 2, "the new generation must be trained completely"
+    assert rows.max() <= 4, "at most once per epoch in each generation"
+    assert batches > size // BATCH * 2, "some batches must be trained before the reset"
     assert rows.sum() == batches * BATCH
 
 
 @nightly
-def test_counts_are_right_after_ten_minutes_of_kills(start: Callable, start_ps: Callable) -> None:
+def test_counts_are_correct_after_ten_minutes_of_kills(start: Callable, start_ps: Callable) -> None:
     size = 200_000
     job = start_counting(start, size=size, batch_ms=120, secs=5, in_flight=4)
     killing = Killing(job)

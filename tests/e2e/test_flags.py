@@ -1,4 +1,4 @@
-"""Flags change what a real job does."""
+"""Flags change the behaviour of real jobs."""
 
 from pathlib import Path
 from typing import Callable
@@ -15,14 +15,14 @@ def test_a_failed_shard_is_not_retried_without_task_fault_tolerance(start: Calla
     assert any("record 500 is broken" in r for r in view["remarks"]), view["remarks"]
 
 
-def test_a_dataset_is_refused_without_a_task_manager(start: Callable) -> None:
+def test_a_dataset_is_rejected_without_a_task_manager(start: Callable) -> None:
     job = start("unmanaged", ender("nan"), "--num_workers=1", "--need_task_manager=false",
                 "--relaunch_on_worker_failure=0")
     assert job.wait() == 1
     assert "--need_task_manager=false" in job.output(), job.output()
 
 
-def test_sizes_that_a_program_does_not_give_are_the_jobs(start: Callable) -> None:
+def test_sizes_default_to_the_flags_of_the_job(start: Callable) -> None:
     job = start("defaults", ender("gives-no-sizes", "--size=100"), "--num_workers=1",
                 "--minibatch_size=7", "--num_epochs=3", "--num_minibatches_per_task=2")
     view = job.assert_succeeded()

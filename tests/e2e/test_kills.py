@@ -1,4 +1,4 @@
-"""Kill schedules over a program that writes down each record it processes."""
+"""Kill schedules with a program that logs each record that it processes."""
 
 import collections
 import os
@@ -38,7 +38,8 @@ def check_all_done(job: Job, size: int = SIZE, epochs: int = EPOCHS,
 
 
 def seen(log_dir: Path) -> Tuple[Dict[tuple, list], Dict[str, int]]:
-    """Who processed each (epoch, record), and the last lease of each replica."""
+    """The (replica, lease) pairs that processed each (epoch, record), and each replica's last
+    lease."""
     who: Dict[tuple, list] = collections.defaultdict(list)
     last: Dict[str, int] = {}
     for replica, epoch, lease, record in logged_records(log_dir):
@@ -48,7 +49,7 @@ def seen(log_dir: Path) -> Tuple[Dict[tuple, list], Dict[str, int]]:
 
 
 def check_seen(log_dir: Path, killed: Set[str], size: int = SIZE, epochs: int = EPOCHS) -> int:
-    """Each record was seen, and twice only in a lease that was in flight at a kill."""
+    """Each record was processed, and more than once only under a lease that a kill interrupted."""
     who, last = seen(log_dir)
     assert len(who) == size * epochs
     in_flight = {last[name] for name in killed if name in last}
@@ -62,20 +63,20 @@ def check_seen(log_dir: Path, killed: Set[str], size: int = SIZE, epochs: int = 
 
 
 def short(names) -> Set[str]:
-    """worker-3 of test-edljob-worker-3."""
+    """Names such as worker-3 from test-edljob-worker-3."""
     return {name.split("-edljob-")[1] for name in names}
 
 
 def kill_workers(start: Callable, tmp_path: Path, kills: int, size: int = SIZE,
                  epochs: int = EPOCHS, record_us: int = 60, seconds: float = 120,
                  **more) -> Killer:
-    """A run in which workers are killed at random moments, and its check."""
+    """Runs and checks a job whose workers are killed at random times."""
     log_dir = tmp_path / "log"
     job = start("kills", logger(log_dir, size, epochs, record_us), f"--num_workers={WORKERS}",
                 **more)
     killer = Killer(job)
     for number in range(kills):
-        # Spread over the run: each kill waits for its share of the records.
+        # The kills are spread over the run: each waits for a number of records.
         share = size * epochs * (number + 1) // (kills + 2)
         wait_for("progress",
                  lambda s=share: job.records_done() >= s or job.process.poll() is not None)
@@ -88,12 +89,12 @@ def kill_workers(start: Callable, tmp_path: Path, kills: int, size: int = SIZE,
     return killer
 
 
-def test_workers_killed_at_random_moments_cost_no_record(start: Callable, tmp_path: Path) -> None:
+def test_workers_killed_at_random_times_lose_no_record(start: Callable, tmp_path: Path) -> None:
     kills = 60 if os.environ.get("ELASTICDL_NIGHTLY") else 8
     assert kill_workers(start, tmp_path, kills).hits >= 5
 
 
-def test_the_master_killed_five_times_is_only_a_pause(start: Callable, tmp_path: Path) -> None:
+def test_killing_the_master_five_times_only_pauses_the_job(start: Callable, tmp_path: Path) -> None:
     log_dir = tmp_path / "log"
     job = start("master-kills", logger(log_dir), f"--num_workers={WORKERS}")
     for number in range(5):
@@ -103,7 +104,7 @@ def test_the_master_killed_five_times_is_only_a_pause(start: Callable, tmp_path:
         wait_for("another master", lambda p=pid: job.master_pid() not in (None, p))
     view = check_all_done(job)
     assert view["master_starts"] == 6
-    # No worker left, and no lease was granted twice: nothing was processed again.
+    # No worker left and no lease was granted twice, so no record was processed again.
     assert [r["id"] for r in view["replicas"]] == list(range(WORKERS))
     assert all(r["state"] == "succeeded" for r in view["replicas"])
     assert view["relaunches"] == 0
@@ -118,7 +119,7 @@ def test_a_frozen_worker_that_wakes_late_changes_nothing(start: Callable, tmp_pa
                       lambda: [r for r in job.running("worker") if r["leases"] > 0])[0]
     os.kill(victim["pid"], signal.SIGSTOP)
     try:
-        # The others finish all of it, the frozen worker's shard included.
+        # The other workers finish all records, including the frozen worker's shard.
         wait_for("the frozen worker's leases to go",
                  lambda: not any(r["leases"] for r in job.status()["replicas"]
                                  if r["name"] == victim["name"]), 40)
@@ -127,18 +128,18 @@ def test_a_frozen_worker_that_wakes_late_changes_nothing(start: Callable, tmp_pa
         os.kill(victim["pid"], signal.SIGCONT)
     view = check_all_done(job, 6000, 1)
     assert job.dataset(view)["shards_repeated"] >= 1
-    # Its late report did not count: the count is exact, and it ended well.
+    # Its late report did not count: the count is exact, and the worker succeeded.
     assert all(r["state"] == "succeeded" for r in view["replicas"])
     check_seen(log_dir, short([victim["name"]]), 6000, 1)
 
 
-def test_a_master_stopped_for_15_s_costs_nothing(start: Callable, tmp_path: Path) -> None:
+def test_a_master_stopped_for_15_s_loses_no_lease(start: Callable, tmp_path: Path) -> None:
     log_dir = tmp_path / "log"
     job = start("stopped", logger(log_dir, 6000, 1, 200), f"--num_workers={WORKERS}")
     wait_for("progress", lambda: job.records_done() >= 1000)
     pid = wait_for("the master", job.master_pid)
     os.kill(pid, signal.SIGSTOP)
-    time.sleep(15)  # the length of the pause is the matter of this test
+    time.sleep(15)  # this test is about the length of the pause
     os.kill(pid, signal.SIGCONT)
     view = check_all_done(job, 6000, 1)
     assert view["master_starts"] == 1 and view["relaunches"] == 0
@@ -147,7 +148,7 @@ def test_a_master_stopped_for_15_s_costs_nothing(start: Callable, tmp_path: Path
 
 
 def lose_replies(start: Callable, tmp_path: Path, **more) -> None:
-    """A run in which the network loses what the master answers, and its check."""
+    """Runs and checks a job in which the network loses answers of the master."""
     log_dir = tmp_path / "log"
     proxy = relay_to_master(tmp_path / "home" / "jobs" / "lossy", seed=11, lose=0.08)
     try:
@@ -159,17 +160,17 @@ def lose_replies(start: Callable, tmp_path: Path, **more) -> None:
         proxy.close()
     print(f"{proxy.lost} replies lost")
     assert proxy.lost >= 10
-    assert view["relaunches"] == 0, "a worker was launched for shards that nobody had"
-    assert check_seen(log_dir, set(), 6000, 2) == 0, "records were seen by two leases"
-    assert job.dataset(view)["shards_repeated"] == 0, "a shard was leased for nothing"
+    assert view["relaunches"] == 0, "a worker was relaunched although none was killed"
+    assert check_seen(log_dir, set(), 6000, 2) == 0, "records were processed under two leases"
+    assert job.dataset(view)["shards_repeated"] == 0, "a shard was leased and never trained"
 
 
-def test_replies_lost_at_master_api_cost_nothing(start: Callable, tmp_path: Path) -> None:
+def test_lost_answers_of_the_master_lose_no_record(start: Callable, tmp_path: Path) -> None:
     lose_replies(start, tmp_path)
 
 
 @pytest.mark.parametrize("command", ["echo the end is near; exit 7"])
-def test_the_third_failure_of_a_line_fails_the_job(start: Callable, command: str) -> None:
+def test_the_third_failure_in_a_slot_fails_the_job(start: Callable, command: str) -> None:
     job = start("failing", command, "--num_workers=1", "--relaunch_on_worker_failure=2")
     assert job.wait() == 1
     job.assert_nothing_left()
@@ -183,7 +184,7 @@ def test_the_third_failure_of_a_line_fails_the_job(start: Callable, command: str
 
 
 def test_nothing_is_left_when_the_client_is_killed(start: Callable) -> None:
-    # A grandchild in a session of its own is the hardest to find.
+    # A grandchild in its own session is the hardest to find.
     job = start("orphans", "setsid sleep 600 & setsid setsid sleep 601 & sleep 602",
                 "--num_workers=2")
     wait_for("the replicas", lambda: len(job.running("worker")) == 2)
@@ -195,7 +196,7 @@ def test_nothing_is_left_when_the_client_is_killed(start: Callable) -> None:
     assert job.status()["state"] not in ("succeeded", "failed")
 
 
-def test_an_interrupted_job_goes_on_with_resume(start: Callable, tmp_path: Path) -> None:
+def test_an_interrupted_job_continues_with_resume(start: Callable, tmp_path: Path) -> None:
     log_dir = tmp_path / "log"
     command = logger(log_dir, 6000, 1, 300)
     job = start("resume", command, "--num_workers=2")
@@ -207,4 +208,4 @@ def test_an_interrupted_job_goes_on_with_resume(start: Callable, tmp_path: Path)
     check_all_done(again, 6000, 1)
     who, _ = seen(log_dir)
     assert len(who) == 6000
-    assert sum(len(v) > 1 for v in who.values()) <= 400  # only what was in flight
+    assert sum(len(v) > 1 for v in who.values()) <= 400  # only shards that were in flight

@@ -1,4 +1,4 @@
-"""Whom the command line trusts when it talks to a cluster."""
+"""Which certificate authorities the command line trusts."""
 
 import base64
 import http.server
@@ -40,7 +40,7 @@ def sign_server(folder: Path, authority: str) -> Path:
 
 
 class Server:
-    """A server with a certificate of that authority, and the tokens that it was sent."""
+    """An HTTPS server that records the tokens that it receives."""
 
     def __init__(self, certificate: Path) -> None:
         tokens = self.tokens = []
@@ -63,8 +63,9 @@ class Server:
         self.address = f"https://127.0.0.1:{self.server.server_address[1]}"
 
 
-def ask(server: Server, authority: Path, trusted: Path, folder: Path):
-    """`elasticdl status` with a kubeconfig of that authority, on a machine that trusts another."""
+def run_status(server: Server, authority: Path, trusted: Path, folder: Path):
+    """Runs `elasticdl status` with a kubeconfig that has `authority`, on a machine that trusts the
+    certificates in `trusted`."""
     data = base64.b64encode(authority.read_bytes()).decode()
     config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
               "clusters": [{"name": "k", "cluster": {"server": server.address,
@@ -81,7 +82,7 @@ def ask(server: Server, authority: Path, trusted: Path, folder: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
-def test_the_kubeconfigs_authority_is_the_only_one(tmp_path):
+def test_only_the_authority_of_the_kubeconfig_is_trusted(tmp_path):
     mine, machines = make_authority(tmp_path, "mine"), make_authority(tmp_path, "machines")
     trusted = tmp_path / "certs"
     trusted.mkdir()
@@ -90,12 +91,12 @@ def test_the_kubeconfigs_authority_is_the_only_one(tmp_path):
     openssl("rehash", str(trusted))
     server = Server(sign_server(tmp_path, "machines"))
 
-    done = ask(server, mine, trusted, tmp_path)
+    done = run_status(server, mine, trusted, tmp_path)
 
     assert done.returncode == 1
-    assert server.tokens == [], "the token went to a server that the kubeconfig does not trust"
+    assert server.tokens == [], "the token was sent to a server that the kubeconfig does not trust"
     assert "certificate-authority-data of cluster 'k'" in done.stderr
     assert str(tmp_path / "kubeconfig") in done.stderr
-    # With the right authority it is asked, and the token sent.
-    done = ask(server, machines, trusted, tmp_path)
+    # With the right authority, the request and the token are sent.
+    done = run_status(server, machines, trusted, tmp_path)
     assert server.tokens and set(server.tokens) == {f"Bearer {TOKEN}"}, done.stderr

@@ -1,5 +1,5 @@
-"""Parameter servers and workers that vanish without a word: stopped, cut off, given up and still
-there. The job goes on, and every batch is counted once."""
+"""Parameter servers and workers that are lost without an exit: stopped or cut off from the network.
+The job continues, and every batch is counted once."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def test_a_stopped_server_is_shown_and_replaced(start: Callable, start_ps: Calla
     await_share(job, 0.3)
     victim = a_server(job)
     os.kill(victim["pid"], signal.SIGSTOP)
-    wait_for("status to name it", lambda: "no answer for" in reason_of(job, victim["index"]), 30)
+    wait_for("its reason in status", lambda: "no answer for" in reason_of(job, victim["index"]), 30)
     await_successor(job, victim)
     view = job.assert_succeeded(180)
     gone = next(r for r in view["replicas"] if r["name"] == victim["name"])
@@ -51,12 +51,12 @@ def test_a_stopped_server_is_shown_and_replaced(start: Callable, start_ps: Calla
 
 @nightly
 def test_a_server_may_stop_for_a_minute(start: Callable, start_ps: Callable) -> None:
-    """Nobody replaces it: workers wait, and what they wait for comes."""
+    """The server is not replaced; workers wait until it continues."""
     job = start_counting(start, "--ps_silence_secs=0")
     await_share(job, 0.3)
     victim = a_server(job)
     os.kill(victim["pid"], signal.SIGSTOP)
-    time.sleep(60)  # this is the time that is tested
+    time.sleep(60)  # this test is about the length of the pause
     os.kill(victim["pid"], signal.SIGCONT)
     view = job.assert_succeeded(180)
     assert [r["id"] for r in view["replicas"] if r["role"] == "ps"] == [0, 1]
@@ -77,33 +77,33 @@ def test_a_server_that_stops_for_a_minute_is_replaced_by_default(start: Callable
 
 def test_a_server_whose_network_is_cut_is_replaced(start: Callable, start_ps: Callable,
                                                    namespace: Namespace) -> None:  # noqa: F811
-    """Its connections end by no FIN and no RST, not even when its process is ended: workers find
-    out by themselves."""
+    """Its connections get neither FIN nor RST, not even when its process is killed. Workers detect
+    the loss themselves."""
     job = start_counting(start, "--ps_silence_secs=4", transport="tcp",
                          binary=str(namespace.binary))
     await_share(job, 0.3)
     victim = a_server(job)
     connections = namespace.connections_of(victim["pid"])
     port = next(iter(connections))[0]
-    assert len(connections) > 3, "workers are connected over TCP"
+    assert len(connections) > 3, "workers must be connected over TCP"
     for local, remote in connections:
         namespace.cut_connection(local, remote)
     namespace.cut("--dport", str(port))
-    wait_for("the process to be ended", lambda: not Path(f"/proc/{victim['pid']}").exists(), 60)
+    wait_for("the process to be killed", lambda: not Path(f"/proc/{victim['pid']}").exists(), 60)
     namespace.heal("--dport", str(port))  # its successor has the same port
     await_successor(job, victim)
     job.assert_succeeded(240)
     check_counts(start_ps, newest_checkpoint(job))
 
 
-def test_a_worker_whose_network_is_cut_costs_nothing(start: Callable, start_ps: Callable,
-                                                     namespace: Namespace) -> None:  # noqa: F811
-    """Master and servers hear nothing more of it, no FIN either; its shards run elsewhere."""
+def test_a_worker_whose_network_is_cut_loses_no_batch(start: Callable, start_ps: Callable,
+                                                      namespace: Namespace) -> None:  # noqa: F811
+    """Master and servers receive nothing from it, not even FIN. Its shards run elsewhere."""
     job = start_counting(start, transport="tcp", binary=str(namespace.binary))
     await_share(job, 0.3)
     (victim,) = wait_for("a worker with a lease", lambda: [
         r for r in job.running("worker") if r["leases"] > 0][:1], 60)
-    os.kill(victim["pid"], signal.SIGSTOP)  # so that it makes no new connections meanwhile
+    os.kill(victim["pid"], signal.SIGSTOP)  # so that it opens no new connections meanwhile
     for local, remote in namespace.connections_of(victim["pid"]):
         namespace.cut_connection(local, remote)
     os.kill(victim["pid"], signal.SIGCONT)
@@ -136,8 +136,8 @@ def test_a_manifest_without_one_of_its_parts_restores_nothing(start_ps: Callable
         client.restore(tmp_path / "saved")
 
 
-def test_lanes_are_decided_once(start: Callable, start_ps: Callable) -> None:
-    """The job keeps the number that it began with, whatever a later machine has."""
+def test_the_number_of_lanes_is_decided_once(start: Callable, start_ps: Callable) -> None:
+    """A job keeps its number of lanes, even if it resumes on a machine with other cores."""
     job = start_counting(start, "--ps_lanes=3", size=4000, batch_ms=20)
     await_share(job, 0.3, size=4000)
     job.process.send_signal(signal.SIGINT)

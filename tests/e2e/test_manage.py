@@ -1,4 +1,4 @@
-"""Every job can be shown, stopped, resumed and deleted, and its end means what it says."""
+"""Every job can be shown, stopped, resumed and deleted, and its outcome is correct."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ def ender(how: str, *more: str) -> str:
     return " ".join((f"exec python {PROGRAMS}/early_ender.py --how={how}", *more))
 
 
-def test_a_loss_that_is_no_number_harms_nothing(start: Callable) -> None:
+def test_a_loss_of_nan_is_stored_and_shown(start: Callable) -> None:
     job = start("diverges", ender("nan"), "--num_workers=1")
     view = job.assert_succeeded()
     assert view["metrics"]["loss"] == "nan" and view["metrics"]["norm"] == "inf"
@@ -35,7 +35,7 @@ def test_a_job_with_data_left_does_not_succeed(start: Callable, how: str, words:
     assert words in job.output(), job.output()
 
 
-def test_a_program_may_declare_its_end(start: Callable) -> None:
+def test_a_program_may_declare_the_end_of_training(start: Callable) -> None:
     view = start("declares", ender("finishes"), "--num_workers=1").assert_succeeded()
     assert "finish()" in view["success_rule"]
 
@@ -76,15 +76,15 @@ def test_resume_obeys_the_number_of_workers(start: Callable, tmp_path: Path) -> 
     job = stop_half_way(start, tmp_path / "log")
     again = start("halves", logger(tmp_path / "log", 6000, 1, 0), "--num_workers=1", "--resume")
     check_all_done(again, 6000, 1)
-    lives = [p.name for p in (job.folder / "logs").glob("*worker-*.log")]
-    assert len(lives) == 4, lives  # three, and the one
+    logs = [p.name for p in (job.folder / "logs").glob("*worker-*.log")]
+    assert len(logs) == 4, logs  # three workers, then one
 
 
 def test_a_master_waits_for_the_lock_of_its_ledger(start: Callable, tmp_path: Path) -> None:
     job = start("locked", logger(tmp_path / "log", 6000, 1, 500), "--num_workers=3")
     wait_for("progress", lambda: job.records_done() >= 500)
     agent = int((job.folder / "agent.lock").read_text())
-    os.kill(agent, signal.SIGSTOP)  # so that nobody is faster to lock the ledger
+    os.kill(agent, signal.SIGSTOP)  # so that no new master locks the ledger first
     try:
         os.kill(job.master_pid(), signal.SIGKILL)
         other = sqlite3.connect(job.folder / "ledger.sqlite", isolation_level=None)
@@ -93,11 +93,11 @@ def test_a_master_waits_for_the_lock_of_its_ledger(start: Callable, tmp_path: Pa
     finally:
         os.kill(agent, signal.SIGCONT)
     log = job.folder / "logs" / "master.log"
-    wait_for("the master to meet the lock",
+    wait_for("the master to wait for the lock",
              lambda: "another process uses it" in log.read_text(), 20)
     other.close()
     check_all_done(job, 6000, 1)
-    assert job.status()["master_starts"] == 2  # it waited, and was not started again and again
+    assert job.status()["master_starts"] == 2  # it waited, and was not restarted repeatedly
 
 
 def locks(connection: sqlite3.Connection) -> bool:
@@ -111,18 +111,18 @@ def test_a_damaged_ledger_is_not_resumed_silently(
     start: Callable, tmp_path: Path, damage: str
 ) -> None:
     if damage == "wal":
-        # Ended without a checkpoint of its log, as by a power cut.
+        # Ends without a checkpoint of the write-ahead log, like a power cut.
         job = start("halves", logger(tmp_path / "log", 6000, 1, 500), "--num_workers=3")
         wait_for("progress", lambda: job.records_done() >= 1000)
-        job.cli("scale", "halves", "--num_workers=2")  # status.json is written anew
-        wait_for("the status to know", lambda: json.loads(
+        job.cli("scale", "halves", "--num_workers=2")  # so that status.json is written
+        wait_for("progress in status.json", lambda: json.loads(
             (job.folder / "status.json").read_text())["version"] > 0)
         os.kill(int((job.folder / "agent.lock").read_text()), signal.SIGKILL)
         job.wait(30)
         (job.folder / "ledger.sqlite-wal").write_bytes(b"")
     else:
         job = stop_half_way(start, tmp_path / "log")
-        assert (job.folder / "ledger.sqlite-wal").stat().st_size == 0, "the file is all of it"
+        assert (job.folder / "ledger.sqlite-wal").stat().st_size == 0, "the log is empty"
         ledger = job.folder / "ledger.sqlite"
         ledger.write_bytes(b"") if damage == "empty" else ledger.unlink()
     again = start("halves", "true", "--resume")
@@ -133,7 +133,7 @@ def test_a_damaged_ledger_is_not_resumed_silently(
     job.cli("delete", "halves")
 
 
-def test_an_interrupted_job_says_why_and_how_far_it_was(start: Callable, tmp_path: Path) -> None:
+def test_an_interrupted_job_shows_why_and_its_progress(start: Callable, tmp_path: Path) -> None:
     job = start("cut", logger(tmp_path / "log", 6000, 1, 500), "--num_workers=2")
     wait_for("progress", lambda: job.records_done() >= 1000)
     os.kill(int((job.folder / "agent.lock").read_text()), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The rules by which rows change, held against tf.keras 2.15 and against their definitions."""
+"""Optimizers compared with tf.keras 2.15 and with their definitions."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def ours(name, options, dim, steps, ids):
 
 
 def keras(name, options, shape, steps):
-    """The variable after the steps; a gradient with ids comes as IndexedSlices."""
+    """The variable after the steps. A gradient with ids is passed as IndexedSlices."""
     import tensorflow as tf
 
     optimizer = getattr(tf.keras.optimizers, name)(jit_compile=False, **options)
@@ -68,12 +68,12 @@ def draw(seed, *shape):
 
 
 def assert_alike(got, wanted):
-    # 100 steps of float32, whose roundings add up.
+    # The rounding errors of 100 steps in float32 add up.
     np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=5e-6)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_dense_steps_are_those_of_keras(case):
+def test_dense_steps_equal_those_of_keras(case):
     name, options = CASES[case]
     size = ROWS * DIM
     gradients = draw(1, STEPS, size)
@@ -83,7 +83,7 @@ def test_dense_steps_are_those_of_keras(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sparse_steps_are_those_of_keras_where_all_rows_occur(case):
+def test_sparse_steps_with_all_rows_equal_those_of_keras(case):
     name, options = CASES[case]
     gradients = draw(2, STEPS, ROWS, DIM)
     steps = [(ALL_ROWS, step) for step in gradients]
@@ -92,7 +92,7 @@ def test_sparse_steps_are_those_of_keras_where_all_rows_occur(case):
 
 
 @pytest.mark.parametrize("case", ["sgd", "adagrad"])
-def test_sparse_steps_are_those_of_keras_on_any_stream(case):
+def test_sparse_steps_with_any_rows_equal_those_of_keras(case):
     name, options = CASES[case]
     random = np.random.default_rng(3)
     steps = []
@@ -104,8 +104,8 @@ def test_sparse_steps_are_those_of_keras_on_any_stream(case):
 
 
 def lazily(name, options, steps):
-    """The lazy rule in NumPy: a push changes the rows that it names and their slots, no others;
-    only the number of the step, which Adam knows, is that of all pushes."""
+    """The lazy rule in NumPy: a push changes only its rows and their slots. Only the step number,
+    which Adam uses, counts all pushes."""
     weights = np.ones((ROWS, DIM))
     slots = {slot: np.zeros_like(weights) for slot in ("first", "second", "most", "momentum")}
     total = np.full_like(weights, options.get("initial_accumulator_value", 0.1))
@@ -154,7 +154,7 @@ def lazily(name, options, steps):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_lazy_steps_are_their_definition_on_any_stream(case):
+def test_lazy_steps_equal_their_definition(case):
     name, options = CASES[case]
     random = np.random.default_rng(4)
     steps = []
@@ -168,12 +168,12 @@ def test_lazy_steps_are_their_definition_on_any_stream(case):
 def test_gradients_are_clipped_as_keras_does(clipped, start_ps):
     import tensorflow as tf
 
-    ids = np.array([1, 4, 1, 7], np.int64)  # 1 comes twice
+    ids = np.array([1, 4, 1, 7], np.int64)  # 1 occurs twice
     rows, dense = draw(6, len(ids), DIM), draw(7, 3) * 0.01
     table, tensor = tf.Variable(tf.zeros((ROWS, DIM))), tf.Variable(tf.zeros(3))
     optimizer = tf.keras.optimizers.SGD(1.0, **{clipped: 0.5})
     optimizer.build([table, tensor])
-    # As one array: of slices, Keras takes the norm before it adds those of an id that comes twice.
+    # As one array, because Keras computes the norm of slices before it adds those of equal ids.
     slices = tf.IndexedSlices(tf.constant(rows), tf.constant(ids), (ROWS, DIM))
     optimizer.apply_gradients([(tf.convert_to_tensor(slices), table),
                                (tf.constant(dense), tensor)])
@@ -186,8 +186,8 @@ def test_gradients_are_clipped_as_keras_does(clipped, start_ps):
         assert_alike(client.pull_tensors()["d"], tensor.numpy())
 
 
-def test_steps_go_on_after_a_restore_into_other_servers(start_ps, tmp_path):
-    """Half of the steps with 2 servers, saved, and the other half with 3."""
+def test_steps_continue_after_a_restore_into_other_servers(start_ps, tmp_path):
+    """Half of the steps run on 2 servers, the other half after a save and a restore on 3."""
     tables = [{"name": case, "dim": DIM, "initializer": {"name": "constant", "value": 1},
                "optimizer": {"name": name, **options}} for case, (name, options) in CASES.items()]
     tensors = [{"name": case, "value": np.ones(ROWS * DIM, np.float32),

@@ -1,4 +1,4 @@
-"""elasticdl.ParameterClient against real `elasticdl ps` processes."""
+"""elasticdl.ParameterClient with real `elasticdl ps` processes."""
 
 import re
 import signal
@@ -49,7 +49,7 @@ def client(request, start_ps):
         yield client
 
 
-def test_rows_come_in_the_shape_of_their_ids(client):
+def test_rows_have_the_shape_of_their_ids(client):
     ids = ids_of(5, -7, 5, 2**62, 0, 9).reshape(2, 3)
     rows = client.pull("rows", ids)
     assert rows.shape == (2, 3, DIM) and rows.dtype == np.float32
@@ -60,7 +60,7 @@ def test_rows_come_in_the_shape_of_their_ids(client):
     assert client.pull("rows", ids_of()).shape == (0, DIM)
 
 
-def test_rows_are_the_same_whoever_asks_first_and_however_many_serve(start_ps):
+def test_initial_rows_depend_neither_on_the_client_nor_on_the_number_of_servers(start_ps):
     ids = np.arange(-500, 500, dtype=np.int64) ** 3
     seen = []
     for count, order in ((1, ids), (2, ids[::-1].copy()), (3, np.roll(ids, 317))):
@@ -90,10 +90,10 @@ def test_tensors_keep_their_shapes(client):
                 learning_rate={"dense/kernel": 0.25, "mean": 1})
     np.testing.assert_array_equal(client.pull_tensors(["dense/kernel"])["dense/kernel"],
                                   VALUE - 0.25)
-    assert client.pull_tensors(["mean"])["mean"] == 7, "not trained: what is pushed is added"
+    assert client.pull_tensors(["mean"])["mean"] == 7, "a tensor without an optimizer is a sum"
 
 
-def test_a_second_client_finds_what_is_there(start_ps):
+def test_a_second_client_finds_the_parameters_of_the_first(start_ps):
     servers = start_ps(2)
     with connect(servers) as first, connect(servers) as second:
         declare(first)
@@ -119,24 +119,24 @@ def test_a_pull_that_creates_nothing(start_ps, tmp_path):
             assert other.restore(tmp_path / "two") == 2
 
 
-def test_prefetched_rows_come_with_their_inverse(client):
+def test_prefetch_returns_unique_rows_and_their_inverse(client):
     ids = ids_of(3, 1, 3, 2, 1, 3).reshape(3, 2)
     client.push({"rows": (ids_of(3), ones(1, DIM))}, learning_rate=1)
     handle = client.prefetch({"rows": ids, "other": ids[:1]})
     wanted = client.pull("rows", ids)
-    ids[:] = 77  # the handle has its own
+    ids[:] = 77  # the handle has a copy
     rows, inverse = handle.result()["rows"]
     assert handle.done() and rows.shape == (3, DIM) and inverse.shape == (3, 2)
     np.testing.assert_array_equal(rows[inverse], wanted)
     unique = handle.ids()["rows"]
     assert sorted(unique) == [1, 2, 3]
-    # Gradients with respect to the rows go back as they are.
+    # Gradients of the unique rows can be pushed as they are.
     assert client.push({"rows": (unique, rows)}, learning_rate=1).applied
     np.testing.assert_array_equal(client.pull("rows", unique), 0)
     assert handle.result()["other"][1].shape == (1, 2)
 
 
-def test_many_prefetches_are_under_way_beside_pushes(client):
+def test_many_prefetches_are_in_flight_beside_pushes(client):
     batches = [np.arange(n, n + 20000) for n in range(6)]
     handles = []
     for ids in batches:
@@ -144,37 +144,37 @@ def test_many_prefetches_are_under_way_beside_pushes(client):
         client.push({"rows": (ids, ones(len(ids), DIM))}, learning_rate=1)
     for number, handle in enumerate(handles):
         rows, inverse = handle.result()["rows"]
-        # Only the pushes before it were applied: none to the last row, one to the row before.
+        # Only earlier pushes were applied: none to the last row, one to the row before it.
         np.testing.assert_array_equal(rows[inverse][-2:, 0], [1, 1] if number == 0 else [0, 1])
 
 
-def test_tensors_come_with_prefetched_rows(client):
+def test_prefetch_returns_tensors_with_the_rows(client):
     handle = client.prefetch({"rows": ids_of(1)}, tensors=["mean", "dense/kernel"])
     client.push(tensors={"dense/kernel": VALUE}, learning_rate=1)
     tensors = handle.tensors()
     assert list(tensors) == ["mean", "dense/kernel"]
     assert handle.result()["rows"][0].shape == (1, DIM)
-    np.testing.assert_array_equal(tensors["dense/kernel"], VALUE)  # as they were when it was asked
+    np.testing.assert_array_equal(tensors["dense/kernel"], VALUE)  # not the later ones
     assert tensors["mean"].shape == ()
     with pytest.raises(KeyError, match="'mean'"):
         client.prefetch({}, tensors=["median"])
     assert client.prefetch({"rows": ids_of(1)}).tensors() == {}
 
 
-def test_pushes_are_under_way_while_the_program_goes_on(client):
+def test_pushes_are_in_flight_while_the_program_continues(client):
     ids, gradient, kernel = np.arange(5000), ones(5000, DIM), ones(2, 3, 4)
     pushes = []
     for _ in range(5):
         pushes.append(client.push_async({"rows": (ids, gradient)}, {"dense/kernel": kernel},
                                         learning_rate=1))
-        # It has its own, and a pull that was asked for later sees it.
+        # The push has a copy, and a later pull sees its effect.
         ids += 1
         gradient *= 2
         kernel *= 2
         handle = client.prefetch({"rows": ids_of(4999)}, tensors=["dense/kernel"])
     assert [push.result() for push in pushes] == [(Outcome.APPLIED, mark) for mark in range(1, 6)]
     assert all(push.done() for push in pushes)
-    assert pushes[0].result().applied, "it can be asked again"
+    assert pushes[0].result().applied, "the result can be read again"
     np.testing.assert_array_equal(client.pull("rows", ids_of(0, 1, 4999))[:, 0], [0, -2, -30])
     np.testing.assert_array_equal(handle.result()["rows"][0], -30)
     np.testing.assert_array_equal(handle.tensors()["dense/kernel"], VALUE - 31)
@@ -201,7 +201,7 @@ def test_threads_push_with_one_client(client):
     np.testing.assert_array_equal(client.pull("rows", ids_of(0, 19999)), 1 - 30)
 
 
-def test_a_push_that_nobody_waits_for_is_applied(client):
+def test_a_push_without_a_wait_is_applied(client):
     for _ in range(3):
         client.push_async({"rows": (np.arange(20000), ones(20000, DIM))},
                           {"dense/kernel": ones(2, 3, 4)}, learning_rate=1)
@@ -234,7 +234,7 @@ def test_a_pending_push_fails_as_a_push_would(start_ps):
             with pytest.raises(ParameterError, match="started anew") as caught:
                 push.result()
             assert caught.value.code == "ABORTED"
-        assert client.push(batch, learning_rate=1) == (Outcome.APPLIED, 1), "then it goes on"
+        assert client.push(batch, learning_rate=1) == (Outcome.APPLIED, 1), "the next one succeeds"
         np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 0)
 
         server.freeze()
@@ -259,12 +259,12 @@ def test_arrays_are_aligned_and_do_not_leak(client):
         del rows, handle, arrays
         assert native.live_arrays() == 0
     kept = client.pull("rows", np.arange(1000))
-    client.prefetch({"rows": np.arange(1000)})  # nobody waits for it
+    client.prefetch({"rows": np.arange(1000)})  # the result is not used
     client.close()
-    np.testing.assert_array_equal(kept, 1)  # arrays outlive the client
+    np.testing.assert_array_equal(kept, 1)  # arrays are valid after the client is closed
 
 
-def test_memory_is_used_where_it_lies(client):
+def test_arrays_are_pushed_without_a_copy(client):
     ids, gradients = np.arange(8), ones(8, DIM)
     ids.flags.writeable = gradients.flags.writeable = False
     assert client.push({"rows": (ids, gradients)}, learning_rate=1).applied
@@ -282,19 +282,19 @@ def test_memory_is_used_where_it_lies(client):
     (np.arange(6)[::2], ValueError, "ascontiguousarray"),
     (np.arange(3).astype(">i8"), TypeError, ">i8"),
 ])
-def test_ids_of_another_kind_are_refused(start_ps, wrong, error, words):
+def test_ids_of_another_type_are_rejected(start_ps, wrong, error, words):
     with connect(start_ps()) as client:
         declare(client)
         for call in (lambda: client.pull("rows", wrong), lambda: client.prefetch({"rows": wrong}),
                      lambda: client.push({"rows": (wrong, ones(3, DIM))}, learning_rate=1)):
             with pytest.raises(error, match=words):
                 call()
-        # And where no Python stands before it.
+        # The native module checks too.
         with pytest.raises(TypeError):
             client._native.pull([(0, wrong)], True)
 
 
-def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(start_ps):
+def test_an_invalid_push_is_rejected_before_anything_is_sent(start_ps):
     with connect(start_ps()) as client:
         with pytest.raises(RuntimeError, match="not declared"):
             client.pull("rows", ids_of(1))
@@ -334,11 +334,11 @@ def test_a_wrong_declaration_is_a_value_error(start_ps, tables, tensors, words):
     with connect(start_ps()) as client:
         with pytest.raises(ValueError, match=words):
             client.declare(tables=tables, tensors=tensors)
-        declare(client)  # and the next one may be right
+        declare(client)  # a correct declaration is accepted afterwards
         assert client.pull("rows", ids_of(1)).shape == (1, DIM)
 
 
-def test_batches_of_no_numbers_are_refused(client):
+def test_batches_with_nan_or_infinity_are_refused(client):
     for bad in (np.nan, np.inf):
         gradients = ones(2, DIM)
         gradients[1, 1] = bad
@@ -359,7 +359,7 @@ def add_one(client, start=None):
     return (start or client.push)({"sums": (ids_of(1), -ones(1, 1))}, learning_rate=1.0)
 
 
-def test_a_round_is_a_step_when_it_is_full_or_flushed(start_ps):
+def test_a_round_is_applied_when_it_is_full_or_flushed(start_ps):
     servers = start_ps(2)
     with connect(servers) as client:
         client.declare(tables=[SUMS], consistency=ROUNDS)
@@ -388,7 +388,7 @@ def test_a_stale_batch_is_computed_again_and_counts_once(start_ps):
         assert slow.pull("sums", ids_of(1)) == 4
 
 
-def test_who_declares_another_consistency_is_refused(start_ps):
+def test_a_declaration_with_another_consistency_is_rejected(start_ps):
     servers = start_ps(1)
     with connect(servers) as client, connect(servers) as other:
         client.declare(tables=[SUMS], consistency=ROUNDS)
@@ -418,7 +418,7 @@ def test_a_shard_is_pushed_once_and_fenced(client):
     np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 0)
 
 
-def test_a_token_opens_the_door(start_ps, tmp_path):
+def test_a_token_is_required(start_ps, tmp_path):
     file = tmp_path / "token"
     file.write_text("secret\n")
     server, = start_ps(token_file=file)
@@ -438,7 +438,7 @@ def test_a_token_opens_the_door(start_ps, tmp_path):
         ParameterClient("localhost")
 
 
-def test_a_server_that_never_comes_is_a_connection_error(start_ps):
+def test_a_server_that_never_starts_is_a_connection_error(start_ps):
     server, = start_ps()
     server.kill()
     with pytest.raises(ConnectionError, match=str(server.port)) as caught:
@@ -471,12 +471,12 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start_ps, tmp_path, tra
     with pytest.raises(ParameterError, match="started anew") as caught:
         client.push(push, learning_rate=1)
     assert caught.value.code == "ABORTED"
-    assert client.push(push, learning_rate=1).applied, "told once, then it goes on"
+    assert client.push(push, learning_rate=1).applied, "the error is reported once"
     client.close()
 
 
 @pytest.mark.parametrize("disk", ["1m"], indirect=True)
-def test_a_disk_that_is_full_costs_a_checkpoint_and_nothing_else(start_ps, disk):
+def test_a_full_disk_fails_the_save_and_nothing_else(start_ps, disk):
     ids = np.arange(200_000)
     with connect(start_ps(2)) as client:
         declare(client)
@@ -484,7 +484,7 @@ def test_a_disk_that_is_full_costs_a_checkpoint_and_nothing_else(start_ps, disk)
         with pytest.raises(ParameterError, match="space") as caught:
             client.save(disk / "too-large")
         assert caught.value.code == "RESOURCE_EXHAUSTED"
-        assert not list(disk.rglob("manifest*")), "nobody takes it for a checkpoint"
+        assert not list(disk.rglob("manifest*")), "a folder without a manifest is not a checkpoint"
         assert client.push({"rows": (ids, ones(len(ids), DIM))}, learning_rate=1).applied
         np.testing.assert_array_equal(client.pull("rows", ids), 0)
         assert client.save(disk.parent / "elsewhere") > 0
@@ -527,7 +527,7 @@ def test_other_threads_run_while_one_waits(start_ps):
         waiting.start()
         pulling = threading.Thread(target=client.pull, args=("rows", ids_of(2)))
         pulling.start()
-        # If one of them held the GIL this would never end.
+        # If one of them held the GIL, this would never end.
         assert sum(1 for _ in range(100000)) == 100000
         assert waiting.is_alive() and pulling.is_alive() and not handle.done()
         server.thaw()
@@ -561,7 +561,7 @@ def test_close_ends_waits_and_calls_fail_after_it(start_ps):
             call()
 
 
-# A program that was started in the background ignores the signal unless it says otherwise.
+# A program that is started in the background ignores SIGINT unless it sets a handler.
 INTERRUPTED = """
 import signal
 import sys
@@ -606,7 +606,7 @@ def test_the_example_learns(start_ps):
     assert errors[-1] < errors[0] / 4, done.stdout
 
 
-def test_the_lines_in_the_docs_learn(start_ps):
+def test_the_program_in_the_docs_learns(start_ps):
     server, = start_ps()
     text = (ROOT / "docs/parameter-server.md").read_text()
     lines = re.search(r"```python\n(.*?)```", text, flags=re.S)[1]
@@ -615,18 +615,18 @@ def test_the_lines_in_the_docs_learn(start_ps):
     assert np.square(known["error"]).mean() < 0.05
 
 
-def test_importing_the_package_loads_nothing():
+def test_importing_the_package_loads_no_framework():
     code = ("import sys, elasticdl; assert 'numpy' not in sys.modules; "
             "assert 'ParameterClient' in dir(elasticdl)")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_native_module_brings_no_grpc_and_no_protobuf():
+def test_the_native_module_links_neither_grpc_nor_protobuf():
     file = next(Path(elasticdl.__file__).parent.glob("_native*.so"))
     needed = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
     names = subprocess.run(["nm", "-C", file], capture_output=True, text=True, check=True).stdout
     assert "grpc" not in needed + names and "protobuf" not in needed + names
-    assert "libfmt" not in needed and "libstdc++" not in needed, "it runs where only Python is"
+    assert "libfmt" not in needed and "libstdc++" not in needed, "it must only need Python"
     seen = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True,
                           check=True).stdout
     assert [line.split()[-1] for line in seen.splitlines()] == ["PyInit__native"]

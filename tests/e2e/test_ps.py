@@ -1,4 +1,4 @@
-"""`elasticdl ps` as a process: what it prints, refuses, and tells on its HTTP port."""
+"""`elasticdl ps` as a process: its output, its errors, and its HTTP port."""
 
 import re
 import signal
@@ -17,12 +17,12 @@ def get(port, path, token=None):
         return response.read().decode()
 
 
-def test_it_serves_metrics_to_who_has_the_token_and_ends_when_told(start_ps, tmp_path):
+def test_it_serves_metrics_with_the_token_and_exits_after_sigterm(start_ps, tmp_path):
     token = tmp_path / "token"
     token.write_text("secret\n")
     server, = start_ps(token_file=token, flags=["--http_port=0"])
-    said = server.process.stdout.readline()
-    http = re.fullmatch(r"elasticdl ps: metrics on port (\d+)\n", said)[1]
+    line = server.process.stdout.readline()
+    http = re.fullmatch(r"elasticdl ps: metrics on port (\d+)\n", line)[1]
     assert get(http, "/healthz") == "ok\n"
     with pytest.raises(urllib.error.HTTPError) as refused:
         get(http, "/metrics")
@@ -46,7 +46,7 @@ def test_it_serves_metrics_to_who_has_the_token_and_ends_when_told(start_ps, tmp
     (["--servers=600", "--lanes=2"], "600 servers of 2 lanes"),
     (["--servers=9223372036854775807", "--lanes=2"], "9223372036854775807 servers of 2 lanes"),
 ])
-def test_bad_flags_get_one_clear_line(flags, message):
+def test_invalid_flags_give_one_clear_line(flags, message):
     done = subprocess.run([BINARY, "ps", *flags], capture_output=True, text=True, timeout=30,
                           check=False)
     assert done.returncode != 0

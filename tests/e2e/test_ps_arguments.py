@@ -1,4 +1,4 @@
-"""What the Python API says to wrong arguments. Each error names the argument and the fix."""
+"""Wrong arguments of the Python API. Each error names the argument and the fix."""
 
 import math
 
@@ -39,7 +39,7 @@ def test_wrong_declarations(client, tables, error, words):
         client.declare(tables=tables)
 
 
-def test_numbers_of_numpy_are_numbers(client):
+def test_numpy_numbers_are_accepted(client):
     client.declare(seed=np.int64(4), tables=[
         {"name": "t", "dim": np.int64(3), "most_bytes": np.int64(1 << 30),
          "initializer": {"name": "constant", "value": np.float32(2)}}])
@@ -76,7 +76,7 @@ def test_wrong_clients():
         ParameterClient([("127.0.0.1", 1)])
 
 
-def test_a_declaration_that_no_frame_holds_is_refused_at_once(client):
+def test_a_declaration_that_exceeds_a_frame_is_rejected_immediately(client):
     many = [{"name": f"{number:0200}", "dim": 1} for number in range(6000)]
     with pytest.raises(ParameterError, match="declare fewer tables") as caught:
         client.declare(tables=many)
@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_written_is_an_os_error(client, disk):
                                                                        ConnectionError)
 
 
-def test_infinite_timeout_is_taken(start_ps):
+def test_an_infinite_timeout_is_accepted(start_ps):
     server, = start_ps()
     with ParameterClient(server.address, timeout=math.inf) as client:
         client.declare(tables=[TABLE])

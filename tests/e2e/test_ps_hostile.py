@@ -1,4 +1,4 @@
-"""`elasticdl ps` as a process, and what strangers, full limits and large declarations do to it."""
+"""`elasticdl ps` with unauthorised callers, exhausted limits and large declarations."""
 
 import contextlib
 import re
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @contextlib.contextmanager
 def running(*flags, log, open_files=None):
-    """A server whose log goes to a file, and its port."""
+    """A server that logs to a file, and its port."""
     def limit():
         if open_files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
@@ -45,7 +45,7 @@ def test_it_waits_for_descriptors_without_filling_its_log(tmp_path):
             assert time.monotonic() < deadline, log.read_bytes()
             time.sleep(0.05)
         before = process_seconds(process.pid)
-        time.sleep(1.5)  # how much it works and writes in some time is what is asked here
+        time.sleep(1.5)  # the interval in which its CPU time and its log are measured
         assert process_seconds(process.pid) - before < 0.5
         assert log.stat().st_size < 8192
         stack.close()
@@ -60,7 +60,7 @@ def process_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def test_a_caller_writes_one_short_line_into_the_log(tmp_path):
+def test_rejected_callers_do_not_fill_the_log(tmp_path):
     log, token = tmp_path / "log", tmp_path / "token"
     token.write_text("secret")
     with running(f"--token_file={token}", log=log) as (_, port):
@@ -70,7 +70,7 @@ def test_a_caller_writes_one_short_line_into_the_log(tmp_path):
         assert len(log.read_bytes().splitlines()) <= 10
 
 
-def test_it_tells_its_health_beside_requests_that_never_end(start_ps):
+def test_health_is_served_beside_requests_that_never_end(start_ps):
     server, = start_ps(flags=["--http_port=0"])
     port = int(re.search(r"metrics on port (\d+)", server.process.stdout.readline())[1])
     with contextlib.ExitStack() as stack:
@@ -81,14 +81,14 @@ def test_it_tells_its_health_beside_requests_that_never_end(start_ps):
             assert response.read() == b"ok\n"
 
 
-def test_memory_is_that_of_the_rows(start_ps):
+def test_memory_is_proportional_to_the_rows(start_ps):
     server, = start_ps(lanes=8)
     with ParameterClient(server.address) as client:
         client.declare(tables=[{"name": f"t{i}", "dim": 16, "optimizer": {"name": "Adagrad"}}
                                for i in range(200)])
         before = server.most_resident_bytes()
         client.pull_many({f"t{i}": np.arange(250) for i in range(200)})
-        # 50,000 rows of 144 bytes. Messages take the rest.
+        # 50,000 rows of 144 bytes. The rest is for messages.
         assert server.most_resident_bytes() - before < 60 * MIB
 
 
@@ -100,7 +100,7 @@ def test_thousands_of_tables_can_be_declared(start_ps):
         assert server.most_resident_bytes() < 200 * MIB
 
 
-def test_a_bound_that_cannot_be_kept_is_refused_with_the_least(start_ps):
+def test_a_limit_that_is_too_low_is_rejected_with_the_minimum(start_ps):
     server, = start_ps()
     with ParameterClient(server.address) as client:
         table = {"name": "t", "dim": 100_000, "optimizer": {"name": "Adam"}}
@@ -108,7 +108,7 @@ def test_a_bound_that_cannot_be_kept_is_refused_with_the_least(start_ps):
             client.declare(tables=[{**table, "most_bytes": MIB}])
 
 
-def test_it_saves_nowhere_without_a_root_or_a_token(tmp_path):
+def test_it_saves_nothing_without_a_root_or_a_token(tmp_path):
     with running(log=tmp_path / "log") as (_, port), \
             ParameterClient(f"127.0.0.1:{port}") as client:
         client.declare(tables=[{"name": "t", "dim": 2}])
@@ -127,10 +127,10 @@ def test_a_restarted_server_is_restored_in_a_loop_that_pulls_first(start_ps, tmp
         client.save(tmp_path / "checkpoint")
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(timeout=30) == 0
-    anew, = start_ps(port=server.port)
-    with ParameterClient(anew.address) as client:
+    restarted, = start_ps(port=server.port)
+    with ParameterClient(restarted.address) as client:
         client.declare(tables=[table])
-        assert not client.pull("t", ids).any(), "the pull makes rows that are not trained"
+        assert not client.pull("t", ids).any(), "the pull must create untrained rows"
         assert client.restore(tmp_path / "checkpoint") == 100
         assert (client.pull("t", ids) == 1).all()
         client.push({"t": (ids, np.full((100, 2), -1, np.float32))}, learning_rate=1)

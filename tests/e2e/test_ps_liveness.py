@@ -1,4 +1,4 @@
-"""Parameter servers that hang, are cut off or are started anew, as a program sees them."""
+"""Parameter servers that hang, are cut off or are restarted, as a program sees them."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ from elasticdl import Outcome, ParameterClient, ParameterError
 TABLE = {"name": "rows", "dim": 2, "initializer": {"name": "zeros"}}
 IDS = np.arange(50)
 GRADIENTS = -np.ones((50, 2), np.float32)
-PATIENCE = 2.0
-# For a call to notice that PATIENCE is over, on a machine that does many other things.
+TIMEOUT = 2.0
+# The time in which a call must fail after TIMEOUT, on a busy machine.
 AT_MOST = 20.0
 
 
@@ -31,47 +31,47 @@ def add_one(client):
 
 
 def raises_in_time(call):
-    """The call raises TimeoutError when PATIENCE is over."""
+    """The call raises TimeoutError after TIMEOUT."""
     begin = time.monotonic()
     with pytest.raises(TimeoutError, match="no answer") as caught:
         call()
     assert isinstance(caught.value, ParameterError)
     assert caught.value.code == "DEADLINE_EXCEEDED"
-    assert PATIENCE * 0.9 <= time.monotonic() - begin < AT_MOST
+    assert TIMEOUT * 0.9 <= time.monotonic() - begin < AT_MOST
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
 def test_a_stopped_server_fails_calls_after_the_timeout(start_ps, transport, tmp_path):
     server, = start_ps()
-    with connect(server.address, transport=transport, timeout=PATIENCE) as client:
+    with connect(server.address, transport=transport, timeout=TIMEOUT) as client:
         add_one(client)
         server.freeze()
         raises_in_time(lambda: client.pull("rows", IDS))
         raises_in_time(lambda: client.save(tmp_path / "checkpoint"))
         server.thaw()
-        # The batch's fate is known: nothing was pushed while the server was stopped.
+        # No batch was pushed while the server was stopped.
         np.testing.assert_array_equal(client.pull("rows", IDS), 1)
         assert add_one(client).applied
 
 
 def test_a_stopped_server_blocks_neither_declare_nor_the_first_push(start_ps):
     server, = start_ps()
-    with ParameterClient(server.address, timeout=PATIENCE) as client:
+    with ParameterClient(server.address, timeout=TIMEOUT) as client:
         server.freeze()
         raises_in_time(lambda: client.declare(tables=[TABLE]))
         server.thaw()
-    with connect(server.address, timeout=PATIENCE) as client:
+    with connect(server.address, timeout=TIMEOUT) as client:
         server.freeze()
         pushed = client.push_async({"rows": (IDS, GRADIENTS)}, learning_rate=1.0)
-        assert not pushed.done(), "the call has returned while the server is stopped"
+        assert not pushed.done(), "push_async must return while the server is stopped"
         raises_in_time(pushed.result)
         server.thaw()
 
 
-def test_a_network_that_is_cut_without_a_word(start_ps):
+def test_calls_time_out_when_the_network_is_cut(start_ps):
     server, = start_ps()
     relay = Relay(lambda: server.address)
-    with connect(relay.address, timeout=PATIENCE) as client:
+    with connect(relay.address, timeout=TIMEOUT) as client:
         add_one(client)
         relay.cut()
         raises_in_time(lambda: client.pull("rows", IDS))
@@ -81,7 +81,7 @@ def test_a_network_that_is_cut_without_a_word(start_ps):
 
 
 def train(client, batches, recover):
-    """Pulls, then pushes, and recovers where a server was started anew."""
+    """Pulls, then pushes, and recovers if a server was restarted."""
     done = 0
     while done < batches:
         try:
@@ -110,32 +110,32 @@ def test_the_documented_recovery_works_in_a_loop_that_pulls_first(start_ps, tmp_
 
     train(client, 4, recover)
 
-    assert recovered == [len(IDS)], "told once, before a row was read or made"
+    assert recovered == [len(IDS)], "reported once, before a row is read or created"
     np.testing.assert_array_equal(client.pull("rows", IDS), 5 + 4)
     client.close()
 
 
-def test_each_thread_is_told_of_a_restart_once(start_ps):
+def test_a_restart_is_reported_once_to_each_thread(start_ps):
     server, = start_ps()
     client = connect(server.address)
     add_one(client)
     server.kill()
     start_ps(port=server.port)
-    told = []
+    codes = []
 
     def call_twice(call):
         for _ in range(2):
             try:
                 call()
             except ParameterError as error:
-                told.append(error.code)
+                codes.append(error.code)
 
     for call in (lambda: client.pull("rows", IDS), lambda: add_one(client),
                  lambda: client.prefetch({"rows": IDS}).result()):
         thread = threading.Thread(target=call_twice, args=(call,))
         thread.start()
         thread.join()
-    assert told == ["ABORTED"] * 3
+    assert codes == ["ABORTED"] * 3
     client.close()
 
 
@@ -157,14 +157,14 @@ if child == 0:
             assert "before a fork" in str(error), error
         else:
             sys.exit(3)
-    sys.exit(0)  # as usual: clients are closed
+    sys.exit(0)  # closes clients, as usual
 status = os.waitpid(child, 0)[1]
 assert os.waitstatus_to_exitcode(status) == 0, status
 assert client.pull("rows", np.arange(3)).shape == (3, 2)
 """
 
 
-def test_a_forked_child_gets_an_error_and_ends(start_ps):
+def test_a_forked_child_gets_an_error_and_exits(start_ps):
     server, = start_ps()
     done = subprocess.run([sys.executable, "-c", FORKED, server.address], capture_output=True,
                           text=True, timeout=60)
@@ -172,7 +172,7 @@ def test_a_forked_child_gets_an_error_and_ends(start_ps):
 
 
 def test_staleness_is_that_of_the_batch(start_ps):
-    """What another thread or an evaluation pulls does not make a batch fresher."""
+    """Pulls of another thread or of an evaluation do not change the staleness of a batch."""
     server, = start_ps()
     rounds = {"gradients": 2, "tolerance": 0}
     client = ParameterClient(server.address, consistency=rounds)
@@ -194,7 +194,7 @@ def test_staleness_is_that_of_the_batch(start_ps):
 
 
 @pytest.mark.skipif(not os.environ.get("ELASTICDL_NIGHTLY"), reason="takes a minute")
-def test_a_server_that_was_stopped_for_a_minute_goes_on(start_ps):
+def test_a_server_that_was_stopped_for_a_minute_continues(start_ps):
     server, = start_ps()
     with connect(server.address) as client:
         add_one(client)

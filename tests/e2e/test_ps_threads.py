@@ -1,4 +1,4 @@
-"""Several training threads in one process: each has a ShardTrainer, all share a client."""
+"""Several training threads in one process, each with its own ShardTrainer, share a client."""
 
 from typing import Callable
 

@@ -1,4 +1,4 @@
-"""ShardTrainer against a master and servers that are scripted: what it does with their answers."""
+"""ShardTrainer with scripted answers of the master and of servers."""
 
 import math
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ def failure(code):
 
 
 class Master:
-    """Leases SHARD, answers reports as it is told, and ends."""
+    """Returns the given answers, then Finished."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -71,7 +71,7 @@ def run(client, master):
         lambda records: {"learning_rate": 1.0})
 
 
-def test_the_epoch_that_the_master_told_is_asked_of_the_servers(monkeypatch):
+def test_shards_are_opened_at_the_epoch_of_the_master(monkeypatch):
     pauses = []
     monkeypatch.setattr(shard_trainer.time, "sleep", pauses.append)
     master = Master({"shards": [SHARD], "ps_epoch": 1}, {"reopen": {7}, "ps_epoch": 2},
@@ -82,10 +82,10 @@ def test_the_epoch_that_the_master_told_is_asked_of_the_servers(monkeypatch):
 
     assert client.opens == [(7, 1), (7, 2), (7, 2)]
     assert [report.ps_epoch for report in master.reports] == [1, 2, 2]
-    assert len(pauses) == 2 and pauses[0] < pauses[1], "it never goes round without a pause"
+    assert len(pauses) == 2 and pauses[0] < pauses[1], "each pause must be longer"
 
 
-def test_a_shard_whose_lease_is_over_at_the_servers_is_given_back():
+def test_a_shard_whose_lease_has_ended_at_the_servers_is_given_back():
     master = Master({"shards": [SHARD]})
     run(Client(failure("ABORTED")), master)
     assert [(report.lease, report.outcome) for report in master.reports] == [
@@ -100,7 +100,7 @@ def test_another_failure_is_raised(code):
     assert master.reports == []
 
 
-def test_a_tensor_without_a_value_gets_one_whatever_the_message_says():
+def test_a_tensor_without_a_value_gets_one_by_the_error_code():
     class Pushes(Client):
         def __init__(self):
             super().__init__(OpenedShard(0, 0), OpenedShard(0, 0))
@@ -135,14 +135,14 @@ def test_without_a_job_all_the_data_is_trained():
     assert master.get_dataset("data").finished
 
 
-def test_outcomes_are_the_servers():
+def test_outcomes_equal_those_of_the_servers():
     native = _native.OUTCOMES
     assert {o.name: o.value for o in Outcome if o is not Outcome.REFUSED} == {
         name: number for name, number in native.items() if name != "ALREADY"}
     assert Outcome.REFUSED.value not in native.values()
 
 
-def test_a_client_of_a_job_waits_without_a_limit(monkeypatch):
+def test_the_client_of_a_job_has_no_timeout(monkeypatch):
     monkeypatch.setenv("ELASTICDL_PS_ADDRS", "127.0.0.1:1")
     monkeypatch.delenv("ELASTICDL_TOKEN_FILE", raising=False)
     monkeypatch.setattr(shard_trainer, "ParameterClient",

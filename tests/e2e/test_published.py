@@ -1,4 +1,4 @@
-"""Published packages, unmodified and in environments of their own, against our master."""
+"""Unmodified published packages, in their own environments, with our master."""
 
 import asyncio
 import collections
@@ -23,7 +23,7 @@ def environment(name: str) -> str:
 
 
 def worker(env: str, log_dir: Path, parts: str, size: int, prefix: str = "") -> str:
-    # Without PYTHONPATH, or our own package would be imported.
+    # Without PYTHONPATH, which would import our package.
     return (f"{prefix}exec env -u PYTHONPATH {environment(env)}/bin/python "
             f"{PROGRAMS}/published_worker.py --parts={parts} --size={size} --epochs=2 "
             f"--record-us=2000 --log-dir={log_dir}")
@@ -52,7 +52,7 @@ def check_all_served(job, log_dir: Path, parts, size: int) -> None:
     assert not missing, missing[:10]
 
 
-def test_elasticai_api_1_4_2_trains_through_a_kill_a_restart_and_a_lost_reply(
+def test_elasticai_api_1_4_2_trains_despite_a_kill_a_restart_and_a_lost_answer(
         start: Callable, tmp_path: Path) -> None:
     log_dir, size = tmp_path / "log", 1001
     proxy = relay_to_master(tmp_path / "home" / "jobs" / "published")
@@ -75,7 +75,7 @@ def test_elasticai_api_1_4_2_trains_through_a_kill_a_restart_and_a_lost_reply(
         proxy.close()
 
 
-def test_workers_of_elasticdl_api_1_0_0_come_back_after_a_master_restart(
+def test_workers_of_elasticdl_api_1_0_0_reconnect_after_a_master_restart(
         start: Callable, tmp_path: Path) -> None:
     log_dir, size = tmp_path / "log", 2001
     job = start("published10", worker("published10", log_dir, "shards", size), "--num_workers=2")
@@ -94,7 +94,7 @@ def call(channel: grpc.Channel, method: str, request: bytes = b"", timeout: floa
     return channel.unary_unary(f"/proto.{method}")(request, timeout=timeout, wait_for_ready=True)
 
 
-# Every call but those that are held until there is data.
+# Every call except those that are held until there is data.
 CALLS = """report_task_result get_comm_rank report_training_loop_status report_dataset_task_result
 reset_dataset get_dataset_epoch get_shard_checkpoint report_shard_checkpoint worker_sync
 wait_worker_sync delete_worker_sync report_used_resource reset_sync barrier_sync
@@ -115,7 +115,7 @@ def text(number: int, value: str) -> bytes:
     return bytes([number << 3 | 2, len(value)]) + value.encode()
 
 
-def test_every_call_of_the_published_wire_is_answered(idle) -> None:
+def test_every_call_of_the_published_api_is_answered(idle) -> None:
     with grpc.insecure_channel(master_address(idle)) as channel:
         for name in CALLS:
             call(channel, f"Master/{name}")
@@ -128,11 +128,11 @@ def test_every_call_of_the_published_wire_is_answered(idle) -> None:
         assert call(channel, "Master/get_task", bytes([1 << 3, 1])) != b""
         request = bytes([1 << 3, 1]) + text(2, "named")
         assert call(channel, "Master/get_dataset_task", request) != b""
-        # The lock is the first caller's; another waits its second and is told no.
+        # The first caller gets the lock; the second one waits for a second and does not.
         lock = text(1, "lock") + bytes([2 << 3, 1])
         assert call(channel, "Master/acquire_remote_lock", lock + bytes([3 << 3, 1])) == b"\x08\x01"
         assert call(channel, "Master/acquire_remote_lock", lock + bytes([3 << 3, 2])) == b""
-        # A barrier of the one running worker (id 0), and an event.
+        # A barrier of the only running worker (id 0), and an event.
         assert call(channel, "Master/worker_sync", text(1, "b")) == b"\x08\x01"
         assert call(channel, "Master/wait_worker_sync", text(1, "e")) == b""
         call(channel, "Master/wait_worker_sync", text(1, "e") + bytes([2 << 3, 1]))
@@ -148,17 +148,17 @@ def test_master_api_needs_the_token(idle) -> None:
             assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_five_thousand_held_calls_do_not_stop_others(idle) -> None:
+def test_five_thousand_held_calls_do_not_block_others(idle) -> None:
     address, count = master_address(idle), 5000
 
     async def hold() -> float:
         channels = [grpc.aio.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
-                    for _ in range(25)]  # the master takes 256 calls of one connection at a time
+                    for _ in range(25)]  # the master accepts 256 calls of one connection at a time
         fetches = []
         for number in range(count):
             fetch = channels[number % len(channels)].unary_unary("/proto.Master/get_dataset_task")
-            # Worker ids of three bytes, of a dataset that nobody registers. The master admits
-            # 1,024 workers that it did not launch; each of these has five threads that fetch.
+            # Worker ids of three bytes, and a dataset that is never registered. The master admits
+            # 1,024 workers that it did not launch; each of these makes five calls.
             worker_id = 100_000 + number % 1000
             request = bytes([1 << 3, worker_id & 127 | 128, worker_id >> 7 & 127 | 128,
                              worker_id >> 14]) + text(2, "nobody")

@@ -1,4 +1,4 @@
-"""The tutorials' commands as printed, but for paths, with real TensorFlow."""
+"""The commands of the tutorials, except for paths, with real TensorFlow."""
 
 import os
 import signal
@@ -43,11 +43,11 @@ def test_tutorial_1_trains_iris_with_four_roles(start: Callable, tmp_path: Path)
     assert sorted(r["name"] for r in view["replicas"]) == [
         f"test-iris-estimator-edljob-{role}-0" for role in ROLES]
     dataset = job.dataset(view)
-    assert dataset["records_total"] % 16 != 0, "the last batch must be a short one"
+    assert dataset["records_total"] % 16 != 0, "the last batch must be shorter than the others"
     assert evaluation(view, "accuracy") > 0.9
-    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie under the data directory"
+    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints must be in the data directory"
     assert "Saving checkpoints for" in log(job, "chief")
-    assert "no effect" in job.output(), "of the image flags"
+    assert "no effect" in job.output(), "the image flags must be reported"
 
 
 def test_tutorial_2_trains_deepfm_with_four_roles(start: Callable, tmp_path: Path) -> None:
@@ -68,6 +68,6 @@ def test_iris_recovers_from_the_loss_of(role: str, start: Callable, tmp_path: Pa
     assert victim["pid"] in job.leftovers()
     os.kill(victim["pid"], signal.SIGKILL)
     view = check_trained(job, 300)
-    lives: List[dict] = [r for r in view["replicas"] if r["role"] == role]
-    assert [(r["index"], r["id"]) for r in lives] == [(0, 0), (0, 1)]
+    replicas: List[dict] = [r for r in view["replicas"] if r["role"] == role]
+    assert [(r["index"], r["id"]) for r in replicas] == [(0, 0), (0, 1)]
     assert evaluation(view, "accuracy") > 0.9

@@ -1,4 +1,4 @@
-"""What users install with pip: the wheels by themselves, without the tree."""
+"""The wheels that users install with pip, without the tree."""
 
 import os
 import re
@@ -28,12 +28,12 @@ def wheels(tmp_path_factory) -> List[Path]:
     return make_wheels(ROOT, tmp_path_factory.mktemp("dist"))
 
 
-def test_another_folder_gives_the_same_bytes(wheels: List[Path], tmp_path: Path) -> None:
+def test_a_clone_elsewhere_builds_the_same_bytes(wheels: List[Path], tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for name in [*PACKAGES, "tools", "requirements"]:
         shutil.copytree(ROOT / name, tree / name)
     shutil.copy(ROOT / "LICENSE", tree)
-    for file in tree.rglob("*"):  # as in a clone of somebody with another umask
+    for file in tree.rglob("*"):  # as in a clone of a user with another umask
         file.chmod(file.stat().st_mode & 0o700)
     commit = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True,
                             stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -45,7 +45,7 @@ def test_another_folder_gives_the_same_bytes(wheels: List[Path], tmp_path: Path)
         assert wheel.read_bytes() == other.read_bytes(), wheel.name
 
 
-def test_the_metadata_is_valid_and_whole(wheels: List[Path], tmp_path: Path) -> None:
+def test_the_metadata_is_valid_and_complete(wheels: List[Path], tmp_path: Path) -> None:
     version = re.search(r'"(.*)"', (ROOT / "src/base/version.h").read_text())[1]
     assert [wheel.name.split("-")[0] for wheel in wheels] == PACKAGES
     for name, wheel in zip(PACKAGES, wheels):
@@ -59,12 +59,12 @@ def test_the_metadata_is_valid_and_whole(wheels: List[Path], tmp_path: Path) -> 
         assert data.description.startswith(f"# {name}\n")
         licenses = {f"{name}-{version}.dist-info/licenses/{file}" for file in data.license_files}
         assert licenses and licenses <= files
-        # Checks the sizes and sums that RECORD has, and that it names every file.
+        # Checks the sizes and checksums in RECORD, and that it lists every file.
         subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", tmp_path, wheel],
                        check=True, timeout=60)
 
 
-def test_no_wheel_names_a_folder_of_this_machine(wheels: List[Path]) -> None:
+def test_wheels_contain_no_path_of_this_machine(wheels: List[Path]) -> None:
     folders = [str(ROOT).encode(), f"{Path.home()}/".encode()]
     sources, source = set(), re.compile(rb"[\w./-]*\b(?:src|apps)/[\w/]+\.(?:cc|h)\b")
     for wheel in wheels:
@@ -74,7 +74,7 @@ def test_no_wheel_names_a_folder_of_this_machine(wheels: List[Path]) -> None:
                 assert not [f for f in folders if f in content], f"{wheel.name}: {name}"
                 if name.endswith("/scripts/elasticdl"):
                     sources.update(source.findall(content))
-    # Wherever the binary was built, it names its sources from the top of the tree.
+    # Paths of source files in the binary are relative to the root of the tree.
     assert sources and not [s for s in sources if not s.startswith((b"src/", b"apps/"))]
 
 
@@ -83,13 +83,13 @@ def test_a_job_trains_with_the_installed_wheels(start: Callable, wheels: List[Pa
     site = tmp_path / "site"
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
                     f"--target={site}", *wheels[:2]], check=True, timeout=120)
-    # The second wheel only names the first one, as tutorial 2 installs it.
-    told = subprocess.run(
+    # The second wheel, which tutorial 2 installs, only requires the first one.
+    printed = subprocess.run(
         [sys.executable, "-c", "import elasticai_api, importlib.metadata as metadata\n"
          "print(elasticai_api.__file__, *metadata.requires('elasticdl_api'))"],
         cwd=tmp_path, env=dict(os.environ, PYTHONPATH=str(site)), check=True, text=True,
         stdout=subprocess.PIPE).stdout
-    assert str(site) in told and "elasticai_api==" in told
+    assert str(site) in printed and "elasticai_api==" in printed
 
     log_dir = tmp_path / "log"
     prefix = f"cd {tmp_path}; export PYTHONPATH={site}; "

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The counting model: every record adds 1 to the row of its own index, and every batch 1 to a
-dense counter, so that after E epochs every row is E exactly if each batch was applied once.
+"""The counting model: every record adds 1 to the row of its index, and every batch adds 1 to a
+dense counter. After E epochs every row is E if and only if each batch was applied once.
 
-No TensorFlow: it starts fast. Ends with 0 at the end of the data.
+It needs no TensorFlow, so it starts fast. Exits with 0 at the end of the data.
 """
 
 import argparse
@@ -31,32 +31,33 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=50, help="records in a batch")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--shard-batches", type=int, default=4, help="batches in a shard")
-    parser.add_argument("--in-flight", type=int, default=2, help="pushes on their way")
+    parser.add_argument("--in-flight", type=int, default=2, help="pushes in flight")
     parser.add_argument("--reset-at", type=int, default=0,
-                        help="the batch of worker 0 at which it resets the dataset; 0: none")
+                        help="worker 0 resets the dataset at this batch; 0: never")
     parser.add_argument("--batch-ms", type=float, default=0, help="time that each batch takes")
-    parser.add_argument("--slow-ms", type=float, default=0, help="more, that worker 0 needs")
+    parser.add_argument("--slow-ms", type=float, default=0, help="additional time of worker 0")
     parser.add_argument("--lose", type=float, default=0,
-                        help="the share of servers' answers at which a connection breaks")
+                        help="the fraction of answers at which a connection breaks")
     parser.add_argument("--transport", default="auto", help="auto or tcp")
     parser.add_argument("--ballast", type=int, default=0,
-                        help="dimension of a second table that is only pulled: saves take longer")
+                        help="dimension of a second table that is only pulled, for longer saves")
     parser.add_argument("--threads", type=int, default=1,
-                        help="trainers in this process, each in a thread of its own")
-    parser.add_argument("--tell", action="store_true", help="say when reports go and were heard")
+                        help="trainers in this process, each on its own thread")
+    parser.add_argument("--log-reports", action="store_true",
+                        help="print a line before and after each report")
     return parser.parse_args()
 
 
-def tell_of_reports(master) -> None:
-    exchange = master.report_and_lease
+def log_reports(master) -> None:
+    report_and_lease = master.report_and_lease
 
-    def told(reports, *more, **named):
+    def logged(reports, *more, **named):
         print(f"reports {len(reports)} shards", flush=True)
-        answered = exchange(reports, *more, **named)
-        print("was heard", flush=True)
+        answered = report_and_lease(reports, *more, **named)
+        print("was answered", flush=True)
         return answered
 
-    master.report_and_lease = told
+    master.report_and_lease = logged
 
 
 def put_relays_before_servers(lose: float) -> list:
@@ -79,8 +80,8 @@ def main() -> None:
     is_slow = os.environ["ELASTICDL_REPLICA_INDEX"] == "0"
     trained = 0
     master = build_master_client()
-    if args.tell:
-        tell_of_reports(master)
+    if args.log_reports:
+        log_reports(master)
 
     def train(records):
         nonlocal trained
@@ -88,7 +89,7 @@ def main() -> None:
             master.reset_dataset("records")
         time.sleep((args.batch_ms + (args.slow_ms if is_slow else 0)) / 1000)
         ids = np.asarray(records, np.int64)
-        # As a model would: what is pulled does not matter here.
+        # A model would use these values; the counting model does not.
         client.pull_many({table: ids for table in ("rows", "ballast")[:1 + len(ballast)]})
         client.pull_tensors()
         trained += 1

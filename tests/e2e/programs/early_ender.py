@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program that ends its training in a way of its own: --how says which."""
+"""A program that ends its training in an unusual way, which --how selects."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ def main() -> int:
     parser.add_argument("--how", choices=("leaves", "finishes", "never-reports", "nan", "empty",
                                           "fails", "gives-no-sizes"), required=True)
     parser.add_argument("--size", type=int, default=1000)
-    parser.add_argument("--fixed-file", default="", help="once it is there, nothing fails")
+    parser.add_argument("--fixed-file", default="", help="when this file exists, no record fails")
     args = parser.parse_args()
     size = 0 if args.how == "empty" else args.size
     sizes = dict(batch_size=10, num_epochs=1, num_minibatches_per_shard=1)

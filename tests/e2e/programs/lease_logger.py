@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Holds each shard for a while and writes down when it got and gave it: for benchmarks/recovery.py.
+"""Holds each shard for a while, and logs when it was leased and done, for benchmarks/recovery.py.
 
-Lines `<seconds since 1970> leased|done <replica id> <shard ordinal>` in a file of its own.
+Each process writes lines `<seconds since 1970> leased|done <replica id> <shard ordinal>` to its own
+file.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from elasticai_api.common.data_shard_service import build_data_shard_service
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, required=True, help="shards of one record")
+    parser.add_argument("--size", type=int, required=True, help="shards, of one record each")
     parser.add_argument("--hold-ms", type=int, required=True)
     parser.add_argument("--log-dir", required=True)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-/* Trains a table and a tensor through elasticdl_ps.h: parameters SERVERS CHECKPOINT TRANSPORT
+/* Trains a table and a tensor with elasticdl_ps.h. Usage: parameters SERVERS CHECKPOINT TRANSPORT
  * [restored]. Prints "ok", or the line of the first check that failed. */
 #include <elasticdl_ps.h>
 #include <math.h>

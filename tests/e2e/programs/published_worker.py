@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A training program over an unmodified, published elasticai_api: run it with the interpreter of an
-environment that has one. Writes each record that it processes, a line `<part> <record>`, to a file
-of its own in --log-dir.
+"""A training program for an unmodified, published elasticai_api, to be run with the interpreter of
+an environment that has one. Each process logs the records that it processes, as lines `<part>
+<record>`, to its own file in --log-dir.
 
---parts: which of the ways to take data, one after the other, each over a dataset of its own.
+--parts selects the ways to fetch data. They run one after the other, each with its own dataset.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from elasticai_api.common import data_shard_service as api
 
 
 def by_shards(args, name):
-    """fetch_shard and report_batch_done, by hand."""
+    """Calls fetch_shard and report_batch_done."""
     service = api.build_data_shard_service(
         batch_size=args.batch, num_epochs=args.epochs, dataset_size=args.size,
         num_minibatches_per_shard=2, dataset_name=name)
@@ -31,7 +31,7 @@ def by_shards(args, name):
 
 
 def by_index(args, name):
-    """RecordIndexService, one record at a time."""
+    """Uses RecordIndexService, one record at a time."""
     service = api.RecordIndexService(
         batch_size=args.batch, num_epochs=args.epochs, dataset_size=args.size,
         num_minibatches_per_shard=2, dataset_name=name)
@@ -53,7 +53,7 @@ def by_index(args, name):
 
 
 def by_generator(args, name):
-    """The tutorial's generator behind a shuffle buffer and batches, as tf.data makes them."""
+    """The generator of the tutorial, with a shuffle buffer and batches like those of tf.data."""
     service = api.build_data_shard_service(
         batch_size=args.batch, num_epochs=args.epochs, dataset_size=args.size,
         num_minibatches_per_shard=1, dataset_name=name)

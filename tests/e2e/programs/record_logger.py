@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A training program that writes down each record it processes. No TensorFlow: it starts fast.
+"""A training program that logs each record that it processes. It starts fast, without TensorFlow.
 
-Each process appends to a file of its own in --log-dir, <role>-<replica id>-<pid>.log, one line of
-fixed length a record:
+Each process appends one line of fixed length per record to its own file in --log-dir,
+<role>-<replica id>-<pid>.log:
 
     <pid> <epoch> <lease> <record index>
 
-with O_APPEND and one write a line, so that a killed process leaves whole lines only. A shard is
-reported when its records are in the file. Ends with 0 at the end of the data.
+It writes with O_APPEND and one write per line, so a killed process leaves only whole lines. A shard
+is reported when its records are in the file. Exits with 0 at the end of the data.
 """
 
 import argparse
@@ -30,8 +30,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--shuffle", action="store_true", help="shards in random order")
     parser.add_argument("--dataset", default="records")
     parser.add_argument("--log-dir", required=True)
-    parser.add_argument("--record-us", type=int, default=0, help="time that each record takes")
-    parser.add_argument("--hurry-file", default="", help="once it is there, they take none")
+    parser.add_argument("--record-us", type=int, default=0, help="time per record")
+    parser.add_argument("--fast-file", default="",
+                        help="when this file exists, records take no time")
     return parser.parse_args()
 
 
@@ -54,16 +55,16 @@ def main() -> int:
         dataset_name=args.dataset,
     )
     processed = 0
-    told = time.monotonic()
+    reported_at = time.monotonic()
     for shard in service.shards():
         for record in shard.records():
-            if args.record_us and not os.path.exists(args.hurry_file):
+            if args.record_us and not os.path.exists(args.fast_file):
                 time.sleep(args.record_us / 1e6)
             os.write(log, LINE.format(os.getpid(), shard.epoch, shard.lease, record).encode())
         processed += shard.size
         service.report_batch_done(shard.size, task_ids=[shard.lease])
-        if time.monotonic() - told > 1:
-            told = time.monotonic()
+        if time.monotonic() - reported_at > 1:
+            reported_at = time.monotonic()
             service.report_metrics(processed // args.batch, records=processed)
     print(f"{processed} records processed", flush=True)
     return 0
