@@ -32,7 +32,7 @@ class _End:
 
 
 class RecordIndexService(DataShardService):
-    """Hands out the indices of records, one at a time, to any number of threads and processes.
+    """Distributes the indices of records, one at a time, to any number of threads and processes.
 
     RecordIndexService(batch_size, num_epochs=None, dataset_size=None, task_type=TRAINING,
     shuffle=False, num_minibatches_per_shard=0, dataset_name=None, master_client=None,

@@ -68,7 +68,7 @@ class _Thread:
 
 
 class DataShardService:
-    """Hands out shards of a dataset, and reports those that are trained. Thread-safe.
+    """Distributes shards of a dataset, and reports those that are trained. Thread-safe.
 
     It has the parameters of `build_data_shard_service`, in the order of the published package;
     `master_client` is a keyword argument or, as in older programs, the first one.
