@@ -1,4 +1,4 @@
-"""What the benchmarks share: jobs to measure, and figures as the README asks for them."""
+"""Common code of the benchmarks: jobs to measure, and the printing of figures."""
 
 import statistics
 import sys
@@ -17,8 +17,8 @@ from waiting import wait_for  # noqa: E402
 class LeaseEntry(NamedTuple):
     moment: float  # seconds since 1970
     event: str     # started, leased or done
-    replica: str   # its id
-    ordinal: int   # the shard's
+    replica: str   # the id of the replica
+    ordinal: int   # of the shard
 
 
 def figure(name: str, value: float, unit: str) -> None:
@@ -34,7 +34,7 @@ def show(name: str, times: List[float]) -> None:
 
 
 def entries(log_dir: Path) -> List[LeaseEntry]:
-    """All that lease_logger.py wrote there, in order of time."""
+    """All lines that lease_logger.py wrote, ordered by time."""
     found = []
     for path in log_dir.glob("*.log"):
         for line in path.read_text().splitlines():

@@ -1,7 +1,8 @@
-"""DeepFM as a function of its parameters: the step that both sides of the benchmark compile.
+"""DeepFM as a function of its parameters: the step that both variants of the benchmark compile.
 
-A row holds an id's weight in the linear part and its 16 factors. Rows come in once each, with
-the places at which they are used; their gradients go out in the same order.
+A row contains the weight of an id in the linear part and its 16 factors. The step gets each row
+once, with the positions at which it is used, and returns the gradients of the rows in the same
+order.
 """
 
 from typing import Callable, Dict, List, NamedTuple, Tuple
@@ -21,8 +22,8 @@ WARM_UP = 100  # steps
 
 
 def rates(step: int) -> Tuple[float, float]:
-    """Of rows and of dense parameters. They begin small: Adagrad never forgets a large gradient,
-    and the first ones are the largest."""
+    """The learning rates of rows and of dense parameters. They start small, because Adagrad
+    accumulates all gradients, and the first ones are the largest."""
     share = min((step + 1) / WARM_UP, 1)
     return share * ROW_RATE, share * DENSE_RATE
 
@@ -37,7 +38,7 @@ class Gradients(NamedTuple):
 
 
 def dense_parameters(seed: int = 0) -> Dict[str, np.ndarray]:
-    """Their first values."""
+    """The initial values of the dense parameters."""
     random = np.random.default_rng(seed)
     values = {"bias": np.zeros(1), "numbers": np.zeros((NUMBERS, 1))}
     for layer, (inputs, outputs) in enumerate(zip(WIDTHS, WIDTHS[1:])):
@@ -75,8 +76,8 @@ def gradients(dense: Dense, used: tf.Tensor, numbers: tf.Tensor,
 
 
 def make_step(xla: bool) -> Callable[..., Gradients]:
-    """The step, to be part of a tf.function. All of it but the lookup has shapes that stay, so that
-    XLA may compile it, once."""
+    """The step, as part of a tf.function. Except for the lookup, all its shapes are constant, so
+    XLA can compile it once."""
     inner = tf.function(gradients, jit_compile=True) if xla else gradients
 
     def step(dense: Dense, rows: tf.Tensor, places: tf.Tensor, numbers: tf.Tensor,
@@ -90,7 +91,7 @@ def make_step(xla: bool) -> Callable[..., Gradients]:
 
 
 def signature() -> List[tf.TensorSpec]:
-    """Of what a step takes after its dense parameters."""
+    """The types of the arguments of a step after the dense parameters."""
     return [tf.TensorSpec([None, ROW], tf.float32), tf.TensorSpec([None, COLUMNS], tf.int32),
             tf.TensorSpec([None, NUMBERS], tf.float32), tf.TensorSpec([None], tf.float32)]
 

@@ -1,8 +1,9 @@
-"""One side of the DeepFM benchmark as a process: it trains when it is told to, and says how long.
+"""One variant of the DeepFM benchmark as a process, which trains on request and reports the time.
 
     python benchmarks/deepfm_sides.py ps '{"intra": 2, "inter": 1, ...}' FOLDER SERVER
 
-Reads lines of JSON, {"first": batch, "steps": n} or {"evaluate": true}, and answers each with one.
+Reads lines of JSON, {"first": batch, "steps": n} or {"evaluate": true}, and answers each with a
+line.
 """
 
 import json
@@ -26,7 +27,7 @@ BATCH = 2048
 TABLE = {"name": "ids", "dim": model.ROW, "optimizer": model.ADAGRAD,
          "initializer": {"name": "uniform", "minval": -0.01, "maxval": 0.01}}
 DENSE = list(model.dense_parameters())
-AT_ONCE = 1 << 18  # rows, where all are asked for
+AT_ONCE = 1 << 18  # rows per request when all rows are pulled
 
 Setting = Dict[str, Any]
 
@@ -45,7 +46,7 @@ def connect(server: str, transport: str) -> ParameterClient:
 
 
 def seen(tensor: tf.Tensor) -> np.ndarray:
-    """Its values without a copy, which .numpy() makes."""
+    """The values of a tensor without a copy, unlike .numpy()."""
     return np.asarray(memoryview(tensor))
 
 
@@ -60,15 +61,15 @@ def all_rows(client: ParameterClient, known: int, create: bool) -> Iterator[np.n
 
 
 class Ps:
-    """Tables and dense parameters on the server. Setting "pull" says when those of the next batch
-    are asked for: "ahead", while this one is computed, so that they lack its gradients; or "after"
-    its push, and they are what they would be in one process."""
+    """Tables and dense parameters on the server. The setting "pull" determines when the parameters
+    of the next batch are pulled: "ahead", while the current batch is computed, so they lack its
+    gradients; or "after" its push, so they equal those of one process."""
 
     def __init__(self, setting: Setting, server: str, known: int):
         self._pulls_ahead = setting["pull"] == "ahead"
         self._client = connect(server, setting["transport"])
         for _ in all_rows(self._client, known, create=True):
-            pass  # rows are there before the clock starts, as on the other side
+            pass  # rows exist before the measurement, as in the other variant
         self._step = tf.function(model.make_step(setting["xla"]), input_signature=[
             model.dense_signature(), *model.signature()])
         self._logits = tf.function(
@@ -107,15 +108,15 @@ class Ps:
 
 
 class Plain:
-    """Tables and dense parameters in variables of this process, changed by TensorFlow's own
-    operations in the graph of the step. Setting "unique" says where ids are deduplicated: "ahead",
-    by tf.data while the batch before is computed, or "in the step"."""
+    """Tables and dense parameters in variables of this process, which TensorFlow's operations
+    change in the graph of the step. The setting "unique" determines where ids are deduplicated:
+    "ahead", by tf.data while the previous batch is computed, or "in the step"."""
 
     def __init__(self, setting: Setting, server: str, known: int):
         self._unique_ahead = setting["unique"] == "ahead"
         self._step = model.make_step(setting["xla"])
         rows = np.empty((known, model.ROW), np.float32)
-        with connect(server, "auto") as client:  # the values that the other side starts with
+        with connect(server, "auto") as client:  # the initial values of the other variant
             filled = 0
             for some in all_rows(client, known, create=False):
                 rows[filled:filled + len(some)] = some
@@ -183,7 +184,7 @@ class Plain:
 
 
 def unique(ids):
-    """Each id once, and the place of each that was given."""
+    """The unique ids, and the index of each given id among them."""
     distinct, places = tf.unique(tf.reshape(ids, [-1]))
     return distinct, tf.reshape(places, [-1, model.COLUMNS])
 

@@ -1,7 +1,7 @@
-"""Shards leased and reported a second, durable, by a real master process.
+"""Shards that a real master process leases and reports per second, durably.
 
-Beside it, from the same run, where it can be installed: DLRover's local master over its own client
-(one report and one fetch a shard, nothing durable).
+If DLRover can be installed, its local master is measured in the same run, with its own client (one
+report and one fetch per shard, not durable).
 """
 
 import os
@@ -21,8 +21,8 @@ ROUNDS = 5
 
 
 class Dlrover:
-    """DLRover's local master under its own clients, in an environment that only this makes. What
-    keeps it from being measured is said in one line, and our figures come without it."""
+    """DLRover's local master with its own clients, in its own environment. If it cannot be
+    measured, one line says why, and the other figures are printed without it."""
 
     def __init__(self) -> None:
         self.shards_per_s: List[float] = []
@@ -37,7 +37,7 @@ class Dlrover:
         self._python = f"{folder}/bin/python"
 
     def measure(self) -> str:
-        """Loads it once; what came of it, for the line of the round."""
+        """Measures it once. Returns the text for the line of the round."""
         if self._python is None:
             return "DLRover left out"
         done = subprocess.run([self._python, "-I", TOP / "benchmarks" / "dlrover_load.py"],
@@ -67,7 +67,7 @@ def load(master, **options) -> list:
 
 
 def fsync_p99_ms(folder: Path) -> float:
-    """What this disk takes for what one commit does: append a page to a log and fsync it."""
+    """The time of the disk part of a commit: append a page to a log and fsync it."""
     times = []
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         for _ in range(2000):
@@ -79,9 +79,9 @@ def fsync_p99_ms(folder: Path) -> float:
 
 
 def fsync_open_loop_p99_ms(folder: Path, calls_per_s: int = 5000, seconds: float = 3) -> float:
-    """The same load on the disk alone: calls are due by the clock, and each is through with the
-    first write of a few pages and fsync that begins after it. Whoever is durable waits this long;
-    a stall of the disk, or of this machine, is seen by all that were due meanwhile."""
+    """The same load on the disk alone: calls start at fixed times, and each ends with the first
+    write of a few pages and fsync that begins after its start. This is a lower bound for a durable
+    answer. A stall of the disk, or of the machine, delays all calls that start meanwhile."""
     block, blocks = b"x" * 6144, 1000
     latencies: List[float] = []
     with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -108,7 +108,7 @@ def resident_mb(pid: int) -> float:
 
 
 def cpu_ticks() -> List[int]:
-    """Of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal."""
+    """The times of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal."""
     return [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]
 
 
@@ -116,7 +116,7 @@ def main() -> int:
     dlrover = Dlrover()
     begin = cpu_ticks()
     with job("dispatch", "exec sleep 3600", "--num_workers=1") as master:
-        # Warm, and far enough that the ledger's log is overwritten and no longer grows.
+        # Warm-up, until the ledger's log is overwritten and no longer grows.
         load(master, connections=64, shards=4, seconds=3)
         closed, single, open_loop, disk, floor = [], [], [], [], []
         for number in range(ROUNDS):
@@ -151,7 +151,7 @@ def main() -> int:
     if dlrover.shards_per_s:
         figure("dispatch.dlrover_shards_per_s", median(dlrover.shards_per_s), "shards/s")
     ticks = [after - before for before, after in zip(begin, cpu_ticks())]
-    # CPU time that the hypervisor gave to others: how far to trust the figures above.
+    # CPU time that the hypervisor gave to others. If it is high, the figures above are unreliable.
     figure("dispatch.steal_percent", 100 * ticks[7] / sum(ticks), "%")
     return 0
 

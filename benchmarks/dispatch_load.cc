@@ -1,7 +1,8 @@
-// Loads a running master's ReportAndLease call, for benchmarks/dispatch.py: C connections, each
-// with one call in flight that reports the shards of the last answer and leases up to S more. With
-// --rate, calls start by the clock whether or not earlier ones were answered (open loop), and
-// latency counts from when a call should have started. Prints "shards_per_s p50_ms p99_ms".
+// Load generator for ReportAndLease calls to a running master, for benchmarks/dispatch.py: C
+// connections, each with one call in flight that reports the shards of the last answer and leases
+// up to S more. With --rate, calls start at fixed times whether or not earlier calls were answered
+// (open loop), and latency is measured from the time at which a call should have started. Prints
+// "shards_per_s p50_ms p99_ms".
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,7 +32,7 @@ struct Options {
   int connections = 64;
   int shards = 4;
   double seconds = 5;
-  double rate = 0;  // shards a second over all connections; 0: as fast as answers come
+  double rate = 0;  // shards per second over all connections; 0: as fast as answers arrive
   long size = 100'000'000'000;
 };
 
@@ -44,7 +45,8 @@ void Authorize(grpc::ClientContext& context, const Options& options) {
   std::exit(1);
 }
 
-// One connection: joins, then keeps exchanging. Its calls end on `queue`, with the client as tag.
+// One connection: joins, then reports and leases repeatedly. Its calls complete on `queue`, with
+// the client as tag.
 class Client {
  public:
   Client(const Options& options, int number, grpc::CompletionQueue& queue)
@@ -98,7 +100,7 @@ class Client {
     reader_->Finish(&response_, &status_, this);
   }
 
-  // Called when the call is off the queue; returns how many shards were leased.
+  // Call it when the call has completed. Returns the number of leased shards.
   int Finish() {
     if (!status_.ok()) Die("ReportAndLease", status_);
     return response_.shards_size();
@@ -106,7 +108,7 @@ class Client {
 
   Clock::time_point due() const { return due_; }
 
-  // Lets the master forget this process.
+  // Leaves the job.
   void Leave() {
     grpc::ClientContext context;
     Authorize(context, options_);
@@ -156,8 +158,8 @@ Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Asks again and again: what is measured is the master, not how long this machine takes to wake a
-// sleeping client, and a queue's deadline is exact to a millisecond only.
+// Polls the queue without sleeping, because the benchmark measures the master, not the time to wake
+// a client, and deadlines of a queue have a resolution of only one millisecond.
 Client* Poll(grpc::CompletionQueue& queue) {
   void* tag = nullptr;
   bool ok = false;
@@ -165,7 +167,7 @@ Client* Poll(grpc::CompletionQueue& queue) {
   if (queue.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) {
     return static_cast<Client*>(tag);
   }
-  std::this_thread::yield();  // the master, or the disk's threads, may have no other CPU
+  std::this_thread::yield();  // the master or the disk threads may need this CPU
   return nullptr;
 }
 
@@ -216,12 +218,12 @@ void OpenLoop(const Options& options, Clients& clients, grpc::CompletionQueue& q
   tally.Print(begin);
 }
 
-// Leases so many shards and keeps them: for the size of a master with many open leases.
+// Leases this number of shards and keeps them, to measure a master with many open leases.
 void Hold(Client& client, grpc::CompletionQueue& queue) {
   client.ReportAndLease(Clock::now());
   std::printf("%d 0 0\n", Next(queue)->Finish());
   std::fflush(stdout);
-  std::getchar();  // until the caller has looked
+  std::getchar();  // waits until the caller has measured
 }
 
 }  // namespace
@@ -248,7 +250,7 @@ int main(int argc, char** argv) {
   take("shards", [&](const std::string& v) { options.shards = std::stoi(v); });
   take("seconds", [&](const std::string& v) { options.seconds = std::stod(v); });
   take("rate", [&](const std::string& v) { options.rate = std::stod(v); });
-  // Debian builds abseil with its search for deadlocks on, which takes a tenth of all time here.
+  // Debian's abseil has deadlock detection on, which takes a tenth of the time here.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   grpc::CompletionQueue queue;
   Clients clients;

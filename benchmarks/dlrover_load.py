@@ -1,9 +1,11 @@
-"""Loads DLRover's local master, for benchmarks/dispatch.py: starts one, lets clients fetch and
-report one shard a call (its wire offers no more) through DLRover's own MasterClient, stops it.
+"""Load generator for DLRover's local master, for benchmarks/dispatch.py. Starts a master, lets
+clients fetch and report one shard per call with DLRover's own MasterClient (its API has no larger
+calls), and stops it.
 
-Runs in the environment of requirements/dlrover.txt. Prints "shards_per_s master_cpus clients_cpus":
-the last two say who was the limit, for a Python process serves with hardly more than one CPU. The
-master listens on every interface, unsecured, while this runs: DLRover has no option against that.
+Runs in the environment of requirements/dlrover.txt. Prints "shards_per_s master_cpus clients_cpus".
+The last two show which side was the limit, because a Python process uses hardly more than one CPU.
+While this runs, the master listens on every interface without authentication, which DLRover cannot
+turn off.
 """
 
 import argparse
@@ -16,8 +18,8 @@ import sys
 import threading
 import time
 
-# To DLRover's advantage: it would log a line for each shard, and keep files of events in /tmp. It
-# reads these when it is imported.
+# In favour of DLRover: otherwise it would log a line for each shard, and write event files to /tmp.
+# It reads these variables when it is imported.
 os.environ.update(DLROVER_LOG_LEVEL="ERROR", DLROVER_EVENT_ENABLE="false",
                   DLROVER_EVENT_EVENT_EXPORTER="CONSOLE")
 
@@ -25,7 +27,7 @@ import psutil  # noqa: E402
 from dlrover.proto import elastic_training_pb2  # noqa: E402
 from dlrover.python.elastic_agent.master_client import GrpcMasterClient  # noqa: E402
 
-# Like dispatch_load's, so that both masters cut the same shards.
+# The same as in dispatch_load.cc, so both masters have the same shards.
 DATASET = dict(dataset_name="bench", dataset_size=100_000_000_000, batch_size=64,
                num_minibatches_per_shard=1, num_epochs=1, storage_type="table",
                task_type=elastic_training_pb2.TRAINING)
@@ -64,7 +66,7 @@ def client(port: int, number: int, begin: float, end: float, counts: list) -> No
 
 
 def clients(port: int, numbers: range, begin: float, end: float, out) -> None:
-    """One process: a client a thread. A client that failed leaves no count."""
+    """One process with one client per thread. A client that fails reports no count."""
     counts = []
     threads = [threading.Thread(target=client, args=(port, number, begin, end, counts))
                for number in numbers]
@@ -80,7 +82,8 @@ def cpu_seconds(pids: list) -> float:
 
 
 def measure(port: int, master_pid: int, options: argparse.Namespace) -> None:
-    # Forked, so that DLRover is imported once; no channel is open yet, which a fork would break.
+    # Forked, so that DLRover is imported once. No channel is open yet, because a fork would break
+    # it.
     fork = multiprocessing.get_context("fork")
     begin = time.monotonic() + WARM_SECONDS
     end = begin + options.seconds
@@ -94,7 +97,7 @@ def measure(port: int, master_pid: int, options: argparse.Namespace) -> None:
     sides = [[master_pid], [load.pid for load in loads]]
     time.sleep(max(0, begin - time.monotonic()))
     before = [cpu_seconds(pids) for pids in sides]
-    time.sleep(max(0, end - time.monotonic() - 0.05))  # the clients' processes end at `end`
+    time.sleep(max(0, end - time.monotonic() - 0.05))  # the client processes exit at `end`
     after = [cpu_seconds(pids) for pids in sides]
     counts = sum((out.get() for _ in loads), [])
     if len(counts) != options.processes * threads:
@@ -109,7 +112,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=3)
     options = parser.parse_args()
-    # DLRover's client tries a failed call again for minutes.
+    # DLRover's client retries a failed call for minutes.
     signal.signal(signal.SIGALRM, lambda *_: sys.exit("dlrover_load: no end in sight, given up"))
     signal.alarm(int(options.seconds) + 30)
     port = free_port()

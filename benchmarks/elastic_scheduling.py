@@ -1,11 +1,11 @@
-"""Two jobs of 13 workers on a cluster with room for 24, all or none and elastically.
+"""Two jobs with 13 workers on a cluster with capacity for 24, with gang scheduling and elastically.
 
-All or none: the second job comes shortly after the first, and waits until 13 places are free, as a
-gang scheduler has it; the benchmark submits it at that moment. Elastically: it is submitted when it
-comes, trains with the 11 workers that find a place, and the other two follow when the first ends.
+Gang scheduling: the second job arrives shortly after the first, and the benchmark submits it when
+13 workers fit. Elastic: the second job is submitted when it arrives, trains with the 11 workers
+that fit, and gets the other two when the first job ends.
 
-A worker holds each shard for a while and does nothing, so that places are what the jobs compete
-for, and not this machine's processors.
+A worker sleeps while it holds a shard, so the jobs compete for capacity, and not for the processors
+of this machine.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def milli(cpu: str) -> int:
 
 
 def cpu_of_a_place(cluster: Cluster) -> int:
-    """A worker's request in thousandths, so that each of the nodes has room for 12 and no more."""
+    """The CPU request of a worker, in thousandths, with which exactly 12 workers fit on a node."""
     names = [f"n{number + 1}" for number in range(NODES)]
     offered = {milli(cluster("kubectl", "get", "node", name, "-o",
                              "jsonpath={.status.allocatable.cpu}")) for name in names}
@@ -46,24 +46,24 @@ def cpu_of_a_place(cluster: Cluster) -> int:
     (cpu,) = offered
     taken = cluster("kubectl", "get", "pods", "-A", "-o", "jsonpath={..nodeName}",
                     "--field-selector=status.phase!=Succeeded,status.phase!=Failed")
-    assert not taken, "other pods run in this cluster and take room"
+    assert not taken, "other pods run in this cluster and use capacity"
     each = PLACES // NODES
     place = (cpu - 2 * MASTER_CPU_M) // each
-    assert place * (each + 1) > cpu, "a master's room would do for a worker"
+    assert place * (each + 1) > cpu, "a worker would fit in the capacity of a master"
     return place
 
 
 class Run(NamedTuple):
     makespan_s: float
-    wait_s: float        # second job: from its coming to its first worker that runs
-    to_lease_s: float    # and to its first shard
-    use: float           # share of the places that had a running worker
-    training: float      # share of the places that held a shard
+    wait_s: float        # second job: from its arrival to its first running worker
+    to_lease_s: float    # second job: from its arrival to its first shard
+    use: float           # fraction of the capacity with a running worker
+    training: float      # fraction of the capacity with a worker that held a shard
     job_s: Tuple[float, float]
 
 
 def occupied(there: Dict[str, PodEvent]) -> int:
-    """Places that are taken: a worker holds its own from being bound to its end."""
+    """The used capacity: a worker uses it from the time when it is bound to its end."""
     return sum(event.role == "worker" and "nodeName" in event.pod["spec"]
                and event.phase not in ("Succeeded", "Failed") for event in there.values())
 
@@ -74,7 +74,7 @@ def unplaced(there: Dict[str, PodEvent]) -> int:
 
 
 def running_seconds(events: List[PodEvent], end: float) -> float:
-    """Seconds of running workers until `end`, added up."""
+    """The sum of the running times of workers until `end`, in seconds."""
     since: Dict[str, float] = {}
     total = 0.0
     for event in events:
@@ -144,23 +144,23 @@ def both(cluster: Cluster, place: int, shards: int, elastic: bool) -> Run:
 
 
 def ended(watch: PodWatch, job: Job) -> float:
-    """When the job's master, the last of it, was seen to have ended."""
+    """When the job's master, its last pod, ended."""
     return watch.first(f"job {job.name} to end",
                        lambda event: event.name == f"elasticdl-{job.name}-master"
                        and event.phase in ("Succeeded", "Failed"), 0, 600).moment
 
 
 def best_ratio(work_s: float, comes_after_s: float) -> float:
-    """What the ratio is where nothing costs anything but the work.
+    """The ratio if only the work took time.
 
-    The second has 11 places while the first has its 13, and 13 from then on."""
+    The second job has 11 workers while the first has 13, and 13 from then on."""
     left = WORKERS * work_s - (PLACES - WORKERS) * (work_s - comes_after_s)
     return (work_s + left / WORKERS) / (2 * work_s)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work-s", type=int, default=60, help="a job's work for 13 workers")
+    parser.add_argument("--work-s", type=int, default=60, help="seconds of work for 13 workers")
     arguments = parser.parse_args()
     shards = arguments.work_s * 1000 // HOLD_MS * WORKERS
     with cluster_with_image() as cluster:

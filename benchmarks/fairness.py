@@ -1,9 +1,9 @@
 """How evenly one lane of a parameter server shares its time among its clients.
 
-Eight clients pull the same kind of batch from one lane: the slowest 1 % of their pulls beside the
-median one. Then one client pulls 512 MB at a time and another 256 rows: the slowest 1 % of the
-small pulls. Clients are benchmarks/ps_load.cc. They share the machine's cores with the server, so
-figures of a machine with fewer than ten cores tell of its scheduler too.
+Eight clients pull the same kind of batch from one lane; the figure is the 99th percentile of their
+pulls divided by the median. Then one client pulls 512 MB at a time and another one 256 rows; the
+figure is the 99th percentile of the small pulls. Clients are benchmarks/ps_load.cc. They share the
+cores with the server, so with fewer than ten cores the figures also depend on the scheduler.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def eight_clients(running: List[Server], what: str, millis: int) -> Dict[str, fl
 def small_beside_large(running: List[Server], millis: int) -> Dict[str, float]:
     before = running[0].cpu_seconds()
     large = start_load(running, what="pull", depth=1, millis=millis + 2000, **LARGE)
-    while running[0].cpu_seconds() < before + 0.2:  # it draws its ids first
+    while running[0].cpu_seconds() < before + 0.2:  # the client first generates its ids
         time.sleep(0.05)
     small = result_of(start_load(running, what="pull", depth=1, millis=millis, seed=2, **SMALL))
     result_of(large)

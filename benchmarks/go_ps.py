@@ -1,14 +1,14 @@
-"""The original's parameter server: what its Go program, as published, pulls, pushes and creates.
+"""Measures the parameter server of the original ElasticDL, a published Go program.
 
-`measure` is for benchmarks/ps.py, which sets it beside ours in one run; `make bench-go_ps` runs it
-alone. Requests are serialised before the clock starts and replies are not parsed, so that as
-little as possible of what is measured is Python. The table starts from zeros, to its advantage:
-rows of "uniform", its only other initializer, take it ten times as long to make, and Adagrad's
-accumulators would be drawn from there as well.
+benchmarks/ps.py calls `measure`, to compare it with our server in one run; `make bench-go_ps` runs
+it alone. Requests are serialised before the measurement and replies are not parsed, so that little
+Python code is measured. The table is initialised with zeros, in favour of the program: "uniform",
+its only other initializer, takes ten times as long, and would also initialise Adagrad's
+accumulators.
 
-The program needs a master to dial, before it listens, and a Kubernetes to ask after that master.
-It gets a gRPC server without a method, a port that refuses, and a service account's token that
-only it sees. All of it is on the loopback interface.
+Before the program listens, it connects to a master, and it queries Kubernetes about that master. It
+gets a gRPC server without methods, a port that refuses connections, and a service account token
+that only it can read, all on the loopback interface.
 """
 
 import argparse
@@ -33,11 +33,11 @@ from common import figure, median, wait_for
 TOP = Path(__file__).resolve().parents[1]
 TABLE, UNIFORM_TABLE = "rows", "uniform_rows"
 LEARNING_RATE = 0.1
-CALL_SECONDS = 60  # no call takes that long, unless something is broken
-CLIENT_REQUESTS = 32  # of either kind, which a client repeats: more rows than a cache holds
+CALL_SECONDS = 60  # the timeout of a call
+CLIENT_REQUESTS = 32  # of each kind, repeated by a client; more rows than fit in a cache
 UNIFORM_BATCHES = 4
-# Its namespace's own /run, for the client library knows one place for a token. The signal, so that
-# nothing is left of it when the benchmark is killed.
+# Mounts a separate /run, because the client library reads the token from a fixed path. The signal
+# ends the program when the benchmark is killed.
 IN_POD = """mount -t tmpfs none /run
 account=/run/secrets/kubernetes.io/serviceaccount
 mkdir -p $account && echo none >$account/token && exec setpriv --pdeathsig KILL "$@"
@@ -45,12 +45,12 @@ mkdir -p $account && echo none >$account/token && exec setpriv --pdeathsig KILL 
 
 
 class LeftOut(RuntimeError):
-    """It cannot be run here; the message says why, in a line."""
+    """The program cannot be run here. The message says why, in one line."""
 
 
 class Setting(NamedTuple):
-    clients: int  # processes, each with a connection
-    depth: int    # calls that each has in flight
+    clients: int  # processes, with one connection each
+    depth: int    # calls in flight per client
 
     def __str__(self) -> str:
         return f"{self.clients}x{self.depth}"
@@ -60,7 +60,8 @@ ALONE = Setting(1, 1)
 SETTINGS = [ALONE, Setting(1, 2), Setting(2, 1), Setting(2, 2)]
 
 
-# The messages, by their numbers: the protobuf wire is small, and generated code is not committed.
+# The messages are encoded by hand: the protobuf encoding is simple, and generated code is not
+# committed.
 def varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7f:
@@ -78,7 +79,7 @@ def field(number: int, content: bytes) -> bytes:
 
 
 def packed(ids: np.ndarray) -> bytes:
-    """A repeated int64: varints, one after the other."""
+    """A repeated int64, as consecutive varints."""
     septets = ids.astype(np.uint64)[:, None] >> np.arange(0, 70, 7, dtype=np.uint64)
     used = septets != 0
     used[:, 0] = True
@@ -88,13 +89,13 @@ def packed(ids: np.ndarray) -> bytes:
 
 
 def tensor(values: np.ndarray) -> bytes:
-    """A TensorProto of float32: dtype, shape, and the values as they lie in memory."""
+    """A TensorProto of float32: dtype, shape, and the bytes of the values."""
     dims = b"".join(field(2, number_field(1, size)) for size in values.shape)
     return number_field(1, 1) + field(2, dims) + field(4, values.astype("<f4").tobytes())
 
 
 def table_info(table: str, dim: int, initializer: str) -> bytes:
-    """A Model that says what a table is."""
+    """A Model with the declaration of a table."""
     return field(2, field(1, table.encode()) + number_field(2, dim)
                  + field(3, initializer.encode()) + number_field(4, 1))
 
@@ -104,13 +105,13 @@ def pull_request(table: str, ids: np.ndarray) -> bytes:
 
 
 def push_request(table: str, ids: np.ndarray, gradients: bytes) -> bytes:
-    """The gradients, a tensor, at the server's own learning rate."""
+    """A tensor of gradients. The server determines the learning rate."""
     slices = field(1, gradients) + field(2, packed(ids))
     return field(1, field(4, field(1, table.encode()) + field(2, slices)))
 
 
 class Ps(NamedTuple):
-    """A running one."""
+    """A running program."""
     address: str
     pid: int
 
@@ -120,7 +121,7 @@ class Ps(NamedTuple):
 
 
 def installed() -> Path:
-    """The program, in an environment that only this makes."""
+    """The path of the program, in its own environment."""
     made = subprocess.run([TOP / "tools" / "setup", "go_ps"], text=True, stderr=subprocess.PIPE)
     if made.returncode != 0:
         raise LeftOut(f"its environment could not be installed: {last_line(made.stderr)}")
@@ -135,8 +136,8 @@ def last_line(output: str) -> str:
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """A port that is nobody else's and refuses, until one binds it with SO_REUSEADDR and listens,
-    as Go's servers do."""
+    """A reserved port that refuses connections. A program that binds it with SO_REUSEADDR, as
+    servers in Go do, can listen on it."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
@@ -145,7 +146,7 @@ def held_port() -> Iterator[int]:
 
 @contextmanager
 def running_master() -> Iterator[int]:
-    """The port of one that can be dialled, and does nothing."""
+    """The port of a server without methods."""
     with ThreadPoolExecutor(1) as pool:
         master = grpc.server(pool)
         port = master.add_insecure_port("127.0.0.1:0")
@@ -187,7 +188,7 @@ def running_ps() -> Iterator[Ps]:
 
 
 class Calls:
-    """A connection to it, and the calls that are measured: bytes in, bytes out."""
+    """A connection to the program, and the measured calls, with serialised messages."""
 
     def __init__(self, address: str) -> None:
         self._channel = grpc.insecure_channel(address, [
@@ -210,14 +211,14 @@ class Calls:
 
 
 class Load(NamedTuple):
-    """What came of some seconds of calls."""
+    """The result of some seconds of calls."""
     rows_per_s: float
     latencies: List[float]  # of each call, in ms
 
 
 def repeat(call: Callable[[bytes], bytes], requests: Iterator[bytes], rows: int,
            whole: Callable[[bytes], bool], end: float) -> Load:
-    """One call after the other until then, with so many rows each."""
+    """Makes calls with this number of rows, one after the other, until `end`."""
     latencies: List[float] = []
     begin = now = time.monotonic()
     while now < end:
@@ -229,14 +230,14 @@ def repeat(call: Callable[[bytes], bytes], requests: Iterator[bytes], rows: int,
 
 
 def together(loads: Iterable[Load]) -> Load:
-    """The sum of those that ran side by side."""
+    """The sum of results that ran in parallel."""
     loads = list(loads)
     return Load(sum(load.rows_per_s for load in loads),
                 [latency for load in loads for latency in load.latencies])
 
 
 def reply_size(rows: int, dim: int) -> int:
-    """Of a pull."""
+    """The expected size of the reply to a pull."""
     return len(tensor(np.zeros((rows, dim))))
 
 
@@ -245,7 +246,7 @@ def accepted(reply: bytes) -> bool:
 
 
 def client(seed: int, address: str, dim: int, known: int, batch: int, orders) -> None:
-    """A process: loads the server as it is ordered to, until the other end is closed."""
+    """A process that executes loads from a pipe, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     random = np.random.default_rng(seed)
     ids = [random.choice(known, batch, replace=False) for _ in range(CLIENT_REQUESTS)]
@@ -270,7 +271,8 @@ def client(seed: int, address: str, dim: int, known: int, batch: int, orders) ->
 
 @contextmanager
 def running_clients(count: int, *arguments) -> Iterator[list]:
-    """Their pipes. They are spawned: a fork of a process with gRPC in it does not go well."""
+    """Starts clients and returns their pipes. They are spawned, because a process that uses gRPC
+    cannot be forked safely."""
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as ended:
         pipes = []
@@ -303,7 +305,7 @@ def load(pipes: list, setting: Setting, kind: str, seconds: float) -> Load:
 
 def create(calls: Calls, table: str, initializer: str, dim: int, ids: np.ndarray,
            batch: int) -> float:
-    """Makes these rows, by pulls of which two are in flight: rows/s."""
+    """Creates these rows by pulls, with two in flight. Returns rows/s."""
     calls.describe(table_info(table, dim, initializer))
     parts = np.split(ids, range(batch, len(ids), batch))
     requests = [pull_request(table, part) for part in parts]
@@ -316,8 +318,8 @@ def create(calls: Calls, table: str, initializer: str, dim: int, ids: np.ndarray
 
 
 def push_once(calls: Calls, dim: int, ids: np.ndarray, batch: int) -> None:
-    """Pushes ones to all of these rows of zeros, which then have accumulators, and pulls some to
-    see that it has done what it should."""
+    """Pushes ones to all of these rows of zeros, so that they have accumulators, and pulls some to
+    check the result."""
     for part in np.split(ids, range(batch, len(ids), batch)):
         gradients = tensor(np.ones((len(part), dim)))
         assert accepted(calls.push(push_request(TABLE, part, gradients)))
@@ -347,11 +349,11 @@ def run_rounds(ps: Ps, dim: int, known: int, batch: int, rounds: int,
 
 def measure(dim: int = 16, known: int = 4_194_304, batch: int = 53_248, rounds: int = 5,
             seconds: float = 2) -> Dict[str, float]:
-    """Of one table with that many rows, in a server that is started for it. Rates are medians of
-    the rounds at the setting that was fastest: `clients`, and the `depth` of each, its calls in
-    flight, for pulls; `push_clients` and `push_depth` for pushes. Percentiles are of all calls at
-    that setting, those of `alone` with one call in flight. Raises LeftOut where the server cannot
-    be run."""
+    """Starts a server and measures one table with this number of rows. Rates are medians of the
+    rounds with the fastest setting: `clients` and the `depth` of each (its calls in flight) for
+    pulls, `push_clients` and `push_depth` for pushes. Percentiles are those of all calls with that
+    setting; those of `alone` have one call in flight. Raises LeftOut if the server cannot be
+    run."""
     assert known >= batch
     ids = np.random.default_rng(0).permutation(known)
     with running_ps() as ps, Calls(ps.address) as calls:

@@ -1,7 +1,7 @@
-"""From the loss of a node to its workers' shards being others'.
+"""The time from the loss of a node until other workers hold the shards of its workers.
 
-The cable of the second node is pulled under two workers with shards: nobody says that they are
-gone. The workers' own notes tell who got which shard when.
+The second node, with two workers that hold shards, is disconnected from the network. The logs of
+the workers show which worker got which shard when.
 """
 
 import json
@@ -23,7 +23,7 @@ WORKERS, HOLD_MS, ROUNDS = 4, 200, 3
 
 
 def shards_elsewhere_s(cluster) -> list:
-    """Seconds of each shard that the lost node's workers held."""
+    """The seconds for each shard that the workers of the lost node held."""
     with namespace_for(cluster, "nodeloss") as namespace, PodWatch(namespace) as watch, \
             job_in(namespace, "nodeloss") as job:
         # Two workers fit on a node, and the master stays on the first.
@@ -41,7 +41,7 @@ def shards_elsewhere_s(cluster) -> list:
         pulled = time.time()
         cluster("node-down", "2")
         try:
-            # What they note from now on, they note without the master's knowledge.
+            # The disconnected workers continue to log, which the master does not see.
             time.sleep(1)
             held = {replica: [e.ordinal for e in entries(job.out) if e.event == "leased"
                               and e.replica == replica][-1] for replica in lost}

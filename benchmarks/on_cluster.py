@@ -1,4 +1,4 @@
-"""What the benchmarks share that run jobs in the cluster of tools/cluster, as root."""
+"""Common code of the benchmarks with jobs in the cluster of tools/cluster. Needs root."""
 
 import base64
 import contextlib
@@ -38,7 +38,7 @@ def namespace_for(cluster: Cluster, name: str) -> Iterator[Namespace]:
 
 @contextlib.contextmanager
 def job_in(namespace: Namespace, name: str) -> Iterator[Job]:
-    """A job that is not submitted yet. It is stopped at the end."""
+    """A job that is not submitted yet, and is stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as folder:
         job = Job(namespace, name, Path(folder) / "out")
         job.out.mkdir()
@@ -49,12 +49,12 @@ def job_in(namespace: Namespace, name: str) -> Iterator[Job]:
 
 
 def holding(hold_ms: int, shards: int) -> str:
-    """The command of a job whose workers hold one shard after the other for so long."""
+    """The command of a job whose workers hold each shard for this time."""
     return (f"exec python3 {LEASE_LOGGER} --log-dir=/out --hold-ms={hold_ms} --size={shards}")
 
 
 class Api:
-    """The API server, asked without kubectl: over one connection that stays open. Confined."""
+    """A client of the API server over one connection, without kubectl. Confined."""
 
     def __init__(self, cluster: Cluster) -> None:
         config = json.loads(cluster("kubectl", "config", "view", "--raw", "-o", "json"))
@@ -83,9 +83,9 @@ class Api:
 
 
 def create_ms(api: Api, namespace: Namespace, place: Dict, rounds: int) -> List[float]:
-    """Milliseconds of each of so many creations of a pod, by a client that does nothing else.
+    """The milliseconds of each of `count` creations of a pod by an otherwise idle client.
 
-    `place`: what its spec says about nodes."""
+    `place`: the part of the pod spec about nodes."""
     pods = f"/api/v1/namespaces/{namespace.name}/pods"
     times = []
     for number in range(rounds):
@@ -100,7 +100,7 @@ def create_ms(api: Api, namespace: Namespace, place: Dict, rounds: int) -> List[
 
 
 class PodEvent(NamedTuple):
-    moment: float  # when it came, by the monotonic clock
+    moment: float  # when it arrived, by the monotonic clock
     kind: str      # ADDED, MODIFIED or DELETED
     pod: Dict
 
@@ -122,7 +122,7 @@ class PodEvent(NamedTuple):
 
 
 class PodWatch:
-    """What happens to a namespace's pods, seen by a watch of our own from now on. Thread-safe."""
+    """Watches the pods of a namespace. Thread-safe."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.api = Api(namespace.cluster)
@@ -130,7 +130,7 @@ class PodWatch:
                      + urlencode({"watch": "true", "timeoutSeconds": 3600}))
         self.changed = threading.Condition()
         self.events: List[PodEvent] = []
-        self.there: Dict[str, PodEvent] = {}  # each pod's last
+        self.there: Dict[str, PodEvent] = {}  # the last event of each existing pod
         self.trouble: Optional[BaseException] = None
         self.ending = False
         self.thread = threading.Thread(target=self.follow)
@@ -141,7 +141,7 @@ class PodWatch:
 
     def __exit__(self, *_: object) -> None:
         self.ending = True
-        # The thread reads: only the socket's end wakes it.
+        # Only closing the socket wakes the thread, which reads from it.
         with contextlib.suppress(OSError):
             self.api.connection.sock.shutdown(2)
         self.thread.join()
@@ -168,13 +168,13 @@ class PodWatch:
             self.changed.notify_all()
 
     def place(self) -> int:
-        """Where the next event will be."""
+        """The position of the next event."""
         with self.changed:
             return len(self.events)
 
     def first(self, what: str, matches: Callable[[PodEvent], bool], after: int = 0,
               seconds: float = 60) -> PodEvent:
-        """The first event from that place on that matches; one that is to come is awaited."""
+        """Waits for the first event from that position on that matches."""
         end = time.monotonic() + seconds
         with self.changed:
             while True:
@@ -187,8 +187,8 @@ class PodWatch:
 
     def wait_until(self, what: str, check: Callable[[Dict[str, PodEvent]], bool],
                    seconds: float = 60) -> float:
-        """Waits until `check` is true of the pods there are, by name. The moment of the event that
-        made it so, or of the call."""
+        """Waits until `check` is true for the existing pods, by name. Returns the time of the event
+        that made it true, or of the call."""
         moment = time.monotonic()
         end = moment + seconds
         with self.changed:
@@ -205,13 +205,13 @@ def running_workers(there: Dict[str, PodEvent]) -> Set[str]:
 
 
 class Succession(NamedTuple):
-    """Milliseconds from a worker's end to its successor's pod, which our watch sees."""
-    from_event: float  # our watch, or the answer to the deletion, tells that the pod is to go
-    from_asking: float  # the deletion was sent: no late reader makes this shorter
+    """Milliseconds from the end of a worker to the creation of its replacement, by our watch."""
+    from_event: float  # from the event, or the answer, that the pod is being deleted
+    from_asking: float  # from the request to delete, independent of when events are read
 
 
 def delete_worker(api: Api, job: Job, watch: PodWatch, pod: str) -> Succession:
-    """Deletes a worker's pod and returns when its successor runs."""
+    """Deletes the pod of a worker, and returns when its replacement runs."""
     place = watch.place()
     asked = time.monotonic()
     api("DELETE", f"/api/v1/namespaces/{job.namespace.name}/pods/{pod}")

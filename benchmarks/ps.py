@@ -1,9 +1,10 @@
-"""Our parameter server beside the original's: rows a second over TCP and shared memory.
+"""Compares our parameter server with that of the original: rows per second over TCP and shared
+memory.
 
 Servers are `elasticdl ps` processes with two lanes, clients are benchmarks/ps_load.cc: batches of
-53,248 unique ids, deduplicated and routed before the clock starts, some of them in flight at a
-time. Adagrad. Client and server share the machine's cores. Named figures are medians of rounds.
-The rest of the grid is one round each: `make bench-ps ARGS=--grid`.
+53,248 unique ids, deduplicated and routed before the measurement, with several in flight. Adagrad.
+Client and server share the cores. Named figures are medians of rounds. `make bench-ps ARGS=--grid`
+runs one round of each other combination.
 """
 
 import argparse
@@ -49,7 +50,7 @@ class Server(NamedTuple):
 
 
 def small_pages() -> None:
-    """Of a process that is about to be a server: it keeps this."""
+    """Runs in the process of a server before exec."""
     ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
@@ -83,7 +84,7 @@ def result_of(process: subprocess.Popen) -> Dict[str, float]:
 
 
 def load(running: List[Server], clients: int = 1, **flags) -> Dict[str, float]:
-    """What the clients did together; latencies are those of the slower."""
+    """The sum of the clients. Latencies are those of the slower client."""
     before = sum(server.cpu_seconds() for server in running)
     flags.setdefault("depth", DEPTH)
     flags.setdefault("batch", BATCH)
@@ -114,7 +115,7 @@ def rounds(count: int, running: List[Server], **flags) -> Dict[str, float]:
 
 
 def named(count: int) -> None:
-    """The figures that have a name."""
+    """The named figures."""
     creates, bytes_per_row = [], 0.0
     for _ in range(max(count // 2, 1)):
         with servers() as fresh:
@@ -122,7 +123,7 @@ def named(count: int) -> None:
     with servers() as running:
         empty = running[0].resident_bytes()
         creates.append(create(running)["rows_per_s"])
-        print(f"depth {DEPTH}, batch {BATCH}, {KNOWN} rows known, 1 server with 2 lanes, 1 client")
+        print(f"depth {DEPTH}, batch {BATCH}, {KNOWN} rows, 1 server with 2 lanes, 1 client")
         for transport in ("tcp", "shm"):
             for what in ("pull", "push"):
                 measured = rounds(count, running, what=what, transport=transport)
@@ -168,7 +169,7 @@ def growth(count: int) -> None:
 
 
 def disk_speed(folder: Path, size: int) -> float:
-    """Bytes a second that the disk takes from one writer, durably."""
+    """Bytes per second that one writer writes durably."""
     block = os.urandom(1 << 20)
     begin = time.monotonic()
     with open(folder / "speed", "wb", buffering=0) as file:
@@ -185,11 +186,11 @@ class DuringSave(NamedTuple):
     pull_ratio: float  # of p99
     push_ratio: float
     disk_ratio: float
-    rate_ratio: float  # of pulls, after it over before
+    rate_ratio: float  # of pulls, after the save divided by before
 
 
 def during_save(running: List[Server], folder: Path, size: int, name: str) -> DuringSave:
-    """A save under load; the same load before and after it."""
+    """Measures a save under load, and the same load before and after it."""
     known = size // ROW_BYTES
     speed = median([disk_speed(folder, size) for _ in range(3)])
 
@@ -202,7 +203,7 @@ def during_save(running: List[Server], folder: Path, size: int, name: str) -> Du
         return [result_of(process) for process in loads], saved
 
     before, _ = both(4000)
-    # As long as a save takes at the least, and some more; what is measured includes quiet seconds.
+    # Longer than the shortest save, so the measurement includes some time without a save.
     meanwhile, saved = both(int(size / speed * 1000 * 1.2), folder / name)
     after, _ = both(4000)
     print(f"{name}: {saved['bytes'] / GIB:.2f} GiB in {saved['seconds']:.2f} s, disk "

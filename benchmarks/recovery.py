@@ -1,4 +1,4 @@
-"""How long a shard is nobody's: after a worker's SIGKILL, after the master's."""
+"""How long no worker holds a shard after the SIGKILL of a worker or of the master."""
 
 import os
 import signal
@@ -11,8 +11,8 @@ from common import entries, figure, job, median, show, wait_for
 from harness import PROGRAMS
 
 ROUNDS = 12
-# The agent starts a master again at once only three times in a row within seconds, so each job
-# has no more than that.
+# The agent restarts a master without delay only three times within seconds, so each job has at most
+# three kills.
 MASTER_JOBS, MASTER_KILLS = 4, 3
 
 
@@ -22,7 +22,7 @@ def command(log_dir: Path, hold_ms: int, size: int) -> str:
 
 
 def kill_a_holder(run, log_dir: Path) -> float:
-    """Milliseconds from the death of a worker with a shard to that shard being another's."""
+    """Milliseconds from the kill of a worker until another worker holds its shard."""
     def holder():
         for replica in run.running("worker"):
             name = replica["name"].rsplit("-", 1)[1]
@@ -40,13 +40,13 @@ def kill_a_holder(run, log_dir: Path) -> float:
 
 
 def worker_killed_beside_an_idle_one() -> list:
-    """A job a round: two shards that are held for ever, three workers, one of them waits."""
+    """One job per round, with three workers: two hold a shard for ever, and one waits."""
     times = []
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as folder:
             log_dir = Path(folder)
             with job("recovery", command(log_dir, 600_000, 2), "--num_workers=3") as run:
-                # A second after it started the third worker has asked, and waits.
+                # A second after its start, the third worker has requested a shard and waits.
                 wait_for("two leases and an idle worker", lambda d=log_dir: sorted(
                     e[1] for e in entries(d)) == ["leased"] * 2 + ["started"] * 3
                     and time.time() > entries(d)[-1][0] + 1)
@@ -67,7 +67,7 @@ def worker_killed_beside_busy_ones() -> list:
 
 
 def master_killed() -> list:
-    """Milliseconds from the master's death to the next lease that a worker gets."""
+    """Milliseconds from the kill of the master to the next lease of a worker."""
     times = []
     with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as folder:
         log_dir = Path(folder)

@@ -1,7 +1,8 @@
-"""From a worker's pod being on its way out to its successor's pod, both as the API server tells.
+"""The time from the deletion of a worker's pod to the creation of its replacement.
 
-The benchmark's own watch sees what the master's sees; the time between the two events is the
-master's decision, its commit and its call. Beside it stands the time of such a call alone.
+The benchmark's own watch gets the same events as the master. The time between the two events is
+that of the master's decision, its commit and its call. The time of such a call alone is printed
+too.
 """
 
 import sys
@@ -30,7 +31,7 @@ def main() -> int:
         api = Api(cluster)
         ends = [delete_worker(api, job, watch, min(running_workers(watch.there)))
                 for _ in range(ROUNDS)]
-        # No node has such a label, so that nothing runs.
+        # No node has this label, so the pods do not run.
         floor = create_ms(api, namespace, {"nodeSelector": {"none": "none"}}, ROUNDS)
     times = [end.from_event for end in ends]
     asked = [end.from_asking for end in ends]

@@ -1,8 +1,8 @@
-"""One master, thousands of workers: what it takes, how long its loop is busy, and how fast it gets
-over the loss of a tenth of them and comes to the end of the data.
+"""One master with thousands of workers: its memory, its longest round, how fast it recovers from
+the loss of a tenth of the workers, and how fast all of them get the end of the data.
 
-The workers are connections of benchmarks/scale_load.cc, which speaks the job's API: Join, Watch,
-heartbeats, ReportAndLease. Each holds ten shards.
+The workers are connections of benchmarks/scale_load.cc, which uses the API of the job: Join, Watch,
+heartbeats, ReportAndLease. Each worker holds ten shards.
 """
 
 import os
@@ -20,11 +20,11 @@ LOAD = Path(os.environ["ELASTICDL_BUILD"]) / "benchmarks" / "scale_load"
 LEASES_EACH = 10
 SIZES = [int(word) for word in os.environ.get("ELASTICDL_SCALE_CLIENTS", "1000 10000").split()]
 RATE, RATE_S = 10_000, 5
-BEATS_S = 10
+HEARTBEATS_S = 10
 
 
 class Workers:
-    """A process with many of them."""
+    """A process with many workers."""
 
     def __init__(self, master, connections: int, first_id: int, held_shards: int) -> None:
         address = (master.folder / "master.addr").read_text().strip()
@@ -38,9 +38,9 @@ class Workers:
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
 
-    def hear(self, word: str) -> List[str]:
+    def expect(self, word: str) -> List[str]:
         line = self._process.stdout.readline().split()
-        assert line and line[0] == word, f"scale_load said {line}, not {word}"
+        assert line and line[0] == word, f"scale_load printed {line}, expected {word}"
         return line[1:]
 
     def kill(self) -> None:
@@ -53,7 +53,7 @@ class Workers:
 
 
 def of_process(pid: int, name: str) -> float:
-    """A size of /proc/PID/status, in MB."""
+    """A size in /proc/PID/status, in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(rf"{name}:\s+(\d+) kB", status).group(1)) / 1024
 
@@ -65,7 +65,7 @@ def cpu_s(pid: int) -> float:
 
 def longest_round_ms(log: Path) -> float:
     found = re.findall(r"longest round of the loop so far took (\d+) ms", log.read_text())
-    return float(found[-1]) if found else 20.0  # shorter ones are not noted
+    return float(found[-1]) if found else 20.0  # shorter rounds are not logged
 
 
 def measure(clients: int, leases_each: int = LEASES_EACH) -> Dict[str, float]:
@@ -82,10 +82,10 @@ def measure(clients: int, leases_each: int = LEASES_EACH) -> Dict[str, float]:
         result["join_s"] = time.monotonic() - began
         for workers, count in ((stay, clients - lost), (go, lost)):
             workers.tell(f"hold {leases_each}")
-            assert workers.hear("held") == [str(count * leases_each)]
-        time.sleep(1)  # all that asked has been answered; from here on only heartbeats come
+            assert workers.expect("held") == [str(count * leases_each)]
+        time.sleep(1)  # then all calls are answered, and only heartbeats arrive
         before, began = cpu_s(pid), time.monotonic()
-        time.sleep(BEATS_S)
+        time.sleep(HEARTBEATS_S)
         result["heartbeat_cpu_percent"] = (
             (cpu_s(pid) - before) / (time.monotonic() - began) * 100)
         stay.tell(f"rate {RATE} {RATE_S}")

@@ -1,11 +1,18 @@
 // Many workers in one process, for benchmarks/scale.py: C connections to a running master, each
-// with an open Watch stream, heartbeats as often as the master asks for, and leases. Reads
-// commands:
-//   hold S            each leases S shards of dataset "held"       -> "held N"
-//   rate R SECONDS    R leases of "flow" a second, over all        -> "rate SHARDS_PER_S P50 P99"
-//   (ms) wait N            each waits for more of "held"; N are to come -> "waiting", then
-//   "recovered" end               each reports all and asks until the end      -> "ended" quit
-// Prints "joined" first. Whatever the master refuses ends the process.
+// with an open Watch stream, heartbeats at the interval that the master sets, and leases. Prints
+// "joined", then reads commands and prints their results:
+//
+//   hold S            each worker leases S shards of dataset "held"
+//                       "held N"
+//   rate R SECONDS    R leases of "flow" per second, over all workers
+//                       "rate SHARDS_PER_S P50 P99", in ms
+//   wait N            each worker waits for more of "held", N in all
+//                       "waiting", then "recovered"
+//   end               each worker reports all shards and leases until the end
+//                       "ended"
+//   quit
+//
+// An error of the master ends the process.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -52,7 +59,7 @@ struct Options {
   std::exit(1);
 }
 
-// What a tag on the queue is.
+// A tag on the completion queue.
 class Event {
  public:
   virtual ~Event() = default;
@@ -86,7 +93,7 @@ class Call final : public Event {
   grpc::Status status_;
 };
 
-// The Watch stream of a client, read for ever.
+// The Watch stream of a client, which is read until the process ends.
 class Stream final : public Event {
  public:
   Stream(const Options& options, pb::Master::Stub& stub, grpc::CompletionQueue& queue,
@@ -239,7 +246,7 @@ class Load {
       }
     }
     std::fflush(stdout);
-    _exit(0);  // taking 10,000 channels down in order takes longer than the whole measurement
+    _exit(0);  // closing 10,000 channels would take longer than the measurement
   }
 
  private:
@@ -254,7 +261,7 @@ class Load {
     std::fflush(stdout);
   }
 
-  // Takes events and sends heartbeats.
+  // Handles events and sends heartbeats.
   void Drive(std::chrono::milliseconds wait) {
     SendHeartbeats();
     void* tag = nullptr;
@@ -380,7 +387,7 @@ class Load {
     Say(text);
   }
 
-  // Asks for what others lose, until that has come.
+  // Waits for the shards that lost workers held.
   void AskForLost(Client& client, long count) {
     client.ReportAndLease(kHeld, 2, 600'000, {},
                           [this, count](Client& answered, const auto& response) {
@@ -393,7 +400,7 @@ class Load {
 
   void WaitFor(long count) {
     for (auto& client : clients_) AskForLost(*client, count);
-    // The answers to heartbeats that were sent after them say that the master has them.
+    // When later heartbeats are answered, the master has received the calls before them.
     size_t answered = 0;
     for (auto& client : clients_) client->Heartbeat([&] { ++answered; });
     DriveUntil([&] { return answered == clients_.size(); });

@@ -1,4 +1,4 @@
-"""From typing `elasticdl train` to the first line of a command that does nothing else."""
+"""The time from the start of `elasticdl train` to the first line of a trivial command."""
 
 import subprocess
 import sys

@@ -1,8 +1,7 @@
-"""A master with 1,000 workers: what it costs at rest, and how soon it answers an event.
+"""A master with 1,000 workers: its CPU time and memory at rest, and how fast it reacts to an event.
 
-The workers are pods of nodes that kwok pretends, so that only the API server, the scheduler and the
-master work. Beside the master's reaction stands the floor: the time of one pod's creation by a
-client that does nothing else.
+The workers are pods on fake nodes of kwok, so only the API server, the scheduler and the master use
+the processors. A lower bound is measured too: the creation of one pod by an otherwise idle client.
 """
 
 import argparse
@@ -29,7 +28,7 @@ from on_cluster import (
 )
 
 ROUNDS = 30
-PODS_A_NODE = 100  # of 110, so that those on their way out leave room
+PODS_A_NODE = 100  # of 110, so that there is capacity beside pods that are being deleted
 
 
 def on_fake_nodes() -> dict:
@@ -40,7 +39,8 @@ def on_fake_nodes() -> dict:
 
 
 def many_at_once_s(api: Api, job: Job, watch: PodWatch, first: int, count: int) -> float:
-    """From the first of many ends, which one call asks for, to the last of their successors."""
+    """The time from the first of many deletions, requested with one call, to the last
+    replacement."""
     known = {event.name for event in watch.events}
     place = watch.place()
     ids = ",".join(str(number) for number in range(first, first + count))
@@ -70,7 +70,7 @@ def master_of(job: Job) -> int:
 
 
 def at_rest(pid: int, seconds: float) -> float:
-    """Processor percent while nothing happens."""
+    """The percentage of a processor that the master uses without events."""
     begin, used = time.monotonic(), cpu_seconds(pid)
     time.sleep(seconds)
     return 100 * (cpu_seconds(pid) - used) / (time.monotonic() - begin)

@@ -1,8 +1,8 @@
-"""A model is changed, its image built again and pushed: how long, and how much is sent.
+"""The time to build and push an image after a change of a model, and the amount of data sent.
 
-Beside it the same with the layers in the original's order, which copied the models before it
-installed what they require. Both use one builder, one store and one registry, on this machine; the
-models require TensorFlow. Needs root.
+The same is measured with the layers of the original, which copied the models before it installed
+their requirements. Both use one builder, one image store and one registry, on this machine. The
+models need TensorFlow. Needs root.
 """
 
 import os
@@ -37,11 +37,11 @@ def change(zoo: Zoo, text: str) -> None:
 
 
 def measure(zoo: Zoo, image: str, folder: Path, rounds: int):
-    """Seconds and megabytes of each change, after a first build."""
+    """The seconds and megabytes of each change, after a first build."""
     began = time.monotonic()
     zoo("zoo", "build", f"--image={image}", ".")
     zoo("zoo", "push", image)
-    print(f"{image}: the first time took {time.monotonic() - began:.1f} s", flush=True)
+    print(f"{image}: the first build and push took {time.monotonic() - began:.1f} s", flush=True)
     builds, pushes, sizes = [], [], []
     for number in range(rounds):
         change(zoo, f"change {number} of {os.getpid()}")

@@ -18,7 +18,7 @@ def test_hundreds_of_clients_finish_although_a_tenth_is_killed():
     sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
     import scale
 
-    scale.RATE, scale.RATE_S, scale.BEATS_S = 1000, 1, 1
+    scale.RATE, scale.RATE_S, scale.HEARTBEATS_S = 1000, 1, 1
     result = scale.measure(300)
 
     assert result["leases_per_s"] > 100
