@@ -108,6 +108,11 @@ class LintChanged(unittest.TestCase):
         self.commit({'src/a/newer.cc': CLEAN})
         self.assert_passes('need 2 translation units')
 
+    def test_a_changed_file_that_is_not_part_of_the_build_is_counted(self):
+        self.commit({'src/a/x.cc': ''})
+        self.write({'src/a/unused.h': WRONG})
+        self.assert_passes('1 changed files are not part of this build, such as src/a/unused.h')
+
     def test_a_unit_that_has_passed_is_not_checked_again(self):
         self.commit({'src/a/x.cc': ''})
         self.write({'src/a/x.cc': CLEAN})
