@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "ps/lane.h"
+#include "ps/lane_checkpoint_reader.h"
+#include "ps/lane_checkpoint_writer.h"
 #include "wire/frame.h"
 
 namespace edl::ps {
@@ -52,21 +54,21 @@ class Lanes {
   }
 
   void Declare(const Consistency& consistency = {}) {
-    names_.clear();
+    declared_.clear();
     Declaration declaration = *ParseDeclaration(kParameters);
     declaration.consistency = consistency;
     for (const auto& lane : lanes_) {
       auto names = lane->Declare(declaration);
       ASSERT_TRUE(names.ok()) << names.status();
-      names_.push_back(*std::move(names));
+      declared_.push_back(*std::move(names));
     }
   }
 
   void PutTensor(float value) {
     for (size_t i = 0; i < lanes_.size(); ++i) {
       std::vector<std::byte> tensors;
-      Append(tensors, Values(names_[i].tensors[0]->values(), value));
-      ASSERT_TRUE(lanes_[i]->Put(names_[i], {.tensors = {0}}, tensors).ok());
+      Append(tensors, Values(declared_[i].tensors[0]->values(), value));
+      ASSERT_TRUE(lanes_[i]->Put(declared_[i], {.tensors = {0}}, tensors).ok());
     }
   }
 
@@ -86,9 +88,9 @@ class Lanes {
       std::vector<std::byte> tensors;
       Append(tensors, own);
       Append(tensors, gradients);
-      Append(tensors, Values(names_[i].tensors[0]->values(), static_cast<float>(batch) + 1));
+      Append(tensors, Values(declared_[i].tensors[0]->values(), static_cast<float>(batch) + 1));
       const auto pushed = lanes_[i]->Push(
-          names_[i],
+          declared_[i],
           {.lease = lease,
            .shard = kShard,
            .batch = batch,
@@ -118,11 +120,11 @@ class Lanes {
       for (int64_t id = 0; id < kIds; ++id) {
         if (placement_.LaneOf(wire::BucketOf(id)) != i) continue;
         Values row(kDim);
-        names_[i].tables[0]->Pull({&id, 1}, Table::Unknown::kTell, row.data());
+        declared_[i].tables[0]->Pull({&id, 1}, Table::Unknown::kTell, row.data());
         content[id] = row;
       }
-      Values tensor(names_[i].tensors[0]->values());
-      if (names_[i].tensors[0]->has_value()) names_[i].tensors[0]->Pull(tensor.data());
+      Values tensor(declared_[i].tensors[0]->values());
+      if (declared_[i].tensors[0]->has_value()) declared_[i].tensors[0]->Pull(tensor.data());
       // All blocks change alike.
       if (!tensor.empty()) content[-1] = {tensor.front(), tensor.back()};
     }
@@ -131,21 +133,23 @@ class Lanes {
 
   size_t rows() const {
     size_t sum = 0;
-    for (const auto& lane : lanes_) sum += lane->rows();
+    for (const auto& lane : lanes_) sum += lane->state().parameters.rows();
     return sum;
   }
 
   Lane& operator[](size_t i) { return *lanes_[i]; }
-  Lane::Names& names(size_t i) { return names_[i]; }
+  DeclaredParameters& declared(size_t i) { return declared_[i]; }
   size_t size() const { return lanes_.size(); }
 
   Status Restore(const std::vector<fs::path>& parts) {
     for (const auto& lane : lanes_) {
-      for (const fs::path& part : parts) {
-        EDL_ASSIGN_OR_RETURN(const auto reader, checkpoint::PartReader::Open(part));
-        EDL_RETURN_IF_ERROR(lane->Restore(*reader));
+      LaneCheckpointReader reader(lane->state().buckets, RestoreMode::kResume);
+      for (const fs::path& path : parts) {
+        EDL_ASSIGN_OR_RETURN(const auto part, checkpoint::PartReader::Open(path));
+        EDL_RETURN_IF_ERROR(reader.Read(*part));
       }
-      EDL_RETURN_IF_ERROR(lane->EndRestore());
+      EDL_ASSIGN_OR_RETURN(LaneState restored, std::move(reader).Finish());
+      lane->Adopt(std::move(restored));
     }
     return Ok();
   }
@@ -153,7 +157,7 @@ class Lanes {
  private:
   const wire::Placement placement_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<Lane::Names> names_;
+  std::vector<DeclaredParameters> declared_;
 };
 
 std::vector<int64_t> Some(std::mt19937_64& random) {
@@ -174,15 +178,21 @@ class LaneCheckpointTest : public testing::Test {
   // Begins a save of one lane; chunks go to its part.
   void Begin(Lanes& lanes, size_t lane) {
     fs::remove(PartOf(lane));
-    writers_[lane] = *checkpoint::PartWriter::Create(PartOf(lane));
-    lanes[lane].BeginSave([this, lane](const checkpoint::Chunk& chunk) {
-      ASSERT_EQ(writers_[lane]->Write(chunk), Ok());
-    });
+    files_[lane] = *checkpoint::PartWriter::Create(PartOf(lane));
+    saves_[lane] = std::make_unique<LaneCheckpointWriter>(
+        lanes[lane].state(), [this, lane](const checkpoint::Chunk& chunk) {
+          ASSERT_EQ(files_[lane]->Write(chunk), Ok());
+        });
   }
-  void Finish(Lanes& lanes, size_t lane) {
-    while (lanes[lane].SaveSome([] { return false; })) {
+  // Saves a few records. False: the save is complete.
+  bool SaveSome(size_t lane) {
+    return saves_[lane]->SaveSome([] { return true; });
+  }
+  void Finish(size_t lane) {
+    while (saves_[lane]->SaveSome([] { return false; })) {
     }
-    ASSERT_TRUE(writers_[lane]->Finish().ok());
+    saves_[lane].reset();
+    ASSERT_TRUE(files_[lane]->Finish().ok());
   }
   std::vector<fs::path> Parts(const Lanes& lanes) const {
     std::vector<fs::path> parts;
@@ -191,7 +201,8 @@ class LaneCheckpointTest : public testing::Test {
   }
 
   const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("ckpt-{}", getpid());
-  std::map<size_t, std::unique_ptr<checkpoint::PartWriter>> writers_;
+  std::map<size_t, std::unique_ptr<checkpoint::PartWriter>> files_;  // by lane
+  std::map<size_t, std::unique_ptr<LaneCheckpointWriter>> saves_;    // by lane
   std::mt19937_64 random_{7};
 };
 
@@ -208,17 +219,17 @@ TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
   for (size_t i = 0; i < 2; ++i) Begin(lanes, i);
   for (int slice = 0; slice < 12; ++slice) {
     for (size_t i = 0; i < 2; ++i) {
-      if (lanes[i].saving()) lanes[i].SaveSome([] { return true; });
+      if (saves_[i] != nullptr && !SaveSome(i)) Finish(i);
     }
     lanes.Push(kLease, batch++, Some(random_));
     // Rows are also removed and made anew.
     for (int64_t id = 0; id < 20; ++id) {
       const auto gone = static_cast<int64_t>(random_() % kIds);
-      for (size_t i = 0; i < 2; ++i) lanes.names(i).tables[0]->Remove(gone);
+      for (size_t i = 0; i < 2; ++i) lanes.declared(i).tables[0]->Remove(gone);
     }
   }
   for (size_t i = 0; i < 2; ++i) {
-    if (lanes[i].saving()) Finish(lanes, i);
+    if (saves_[i] != nullptr) Finish(i);
   }
   ASSERT_NE(lanes.Content(), at_cut);
 
@@ -237,7 +248,7 @@ TEST_F(LaneCheckpointTest, LeavesTheConsistencyOpenWhenADeclarationIsRefused) {
   lanes.Declare();
   lanes.PutTensor(1);
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
   Lanes restored(1);
   ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
   Declaration wrong = *ParseDeclaration(kParameters);
@@ -260,10 +271,10 @@ TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
   for (auto& batch : batches) batch = Some(random_);
   for (uint64_t batch = 0; batch < 5; ++batch) lanes.Push(kLease, batch, batches[batch]);
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
   lanes.Push(kLease, 5, batches[5]);
   Begin(lanes, 1);
-  Finish(lanes, 1);
+  Finish(1);
   for (uint64_t batch = 6; batch < 9; ++batch) lanes.Push(kLease, batch, batches[batch]);
 
   for (const size_t count : {1, 2, 3}) {
@@ -284,10 +295,10 @@ TEST_F(LaneCheckpointTest, GoesOnAsIfNothingHadHappened) {
   for (uint64_t batch = 0; batch < 5; ++batch) lanes.Push(kLease, batch, Some(random_));
   // The lanes are cut at different batches.
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
   lanes.Push(kLease, 5, Some(random_));
   Begin(lanes, 1);
-  Finish(lanes, 1);
+  Finish(1);
   // What is repeated is what was: the last batch is known again.
   Lanes restored(3);
   ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
@@ -320,12 +331,12 @@ TEST_F(LaneCheckpointTest, OfASaveThatWasGivenUpSpoilsTheNextOneNot) {
   lanes.Push(kLease, 0, Some(random_));
   for (int i = 0; i < 255; ++i) {  // the next number is that of the rows again
     Begin(lanes, 0);
-    lanes[0].SaveSome([] { return true; });
-    lanes[0].EndSave();
+    SaveSome(0);
+    saves_[0].reset();
   }
   const auto at_cut = lanes.Content();
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
 
   Lanes restored(1);
   ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
@@ -336,9 +347,9 @@ TEST_F(LaneCheckpointTest, OfASaveThatWasGivenUpSpoilsTheNextOneNot) {
 TEST_F(LaneCheckpointTest, KeepsTheFloor) {
   Lanes lanes(1);
   lanes.Declare();
-  lanes[0].watermarks().RaiseFloor(100);
+  lanes[0].state().watermarks.RaiseFloor(100);
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
   Lanes restored(1);
   ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
   EXPECT_EQ(restored[0].Open({.lease = 99, .shard = kShard}).status().code(), Code::kAborted);
@@ -351,7 +362,7 @@ TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {
   lanes.Open(kLease);
   lanes.Push(kLease, 0, {1, 2, 3});
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
   std::ifstream file(PartOf(0), std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(file)), {});
   const auto restore = [&](const std::string& bytes) {
@@ -378,7 +389,7 @@ TEST_F(LaneCheckpointTest, IsRefusedWhenAPartIsMissingOrThereTwice) {
   lanes.PutTensor(1);
   for (size_t i = 0; i < 2; ++i) {
     Begin(lanes, i);
-    Finish(lanes, i);
+    Finish(i);
   }
   for (const size_t count : {1, 2, 3}) {
     Lanes restored(count);
@@ -398,17 +409,16 @@ TEST_F(LaneCheckpointTest, ReadsOnlyTheHeadsOfPartsOfOtherLanes) {
   lanes.Push(kLease, 0, Some(random_));
   for (size_t i = 0; i < 4; ++i) {
     Begin(lanes, i);
-    Finish(lanes, i);
+    Finish(i);
   }
-  const wire::Placement placement(4);
-  Lane lane(placement, 2);
+  LaneCheckpointReader reader(BucketRange::OfLane(wire::Placement(4), 2), RestoreMode::kResume);
   for (size_t i = 0; i < 4; ++i) {
     std::atomic<uint64_t> read = 0;
-    const auto reader = checkpoint::PartReader::Open(PartOf(i), &read);
-    ASSERT_EQ(lane.Restore(**reader), Ok());
+    const auto part = checkpoint::PartReader::Open(PartOf(i), &read);
+    ASSERT_EQ(reader.Read(**part), Ok());
     EXPECT_EQ(read == fs::file_size(PartOf(i)), i == 2) << i;
   }
-  EXPECT_EQ(lane.EndRestore(), Ok());
+  EXPECT_EQ(std::move(reader).Finish().status(), Ok());
 }
 
 TEST_F(LaneCheckpointTest, ReplacesWhatALaneHasAtOnce) {
@@ -418,21 +428,22 @@ TEST_F(LaneCheckpointTest, ReplacesWhatALaneHasAtOnce) {
   lanes.Open(kLease);
   lanes.Push(kLease, 0, {1, 2, 3});
   Begin(lanes, 0);
-  Finish(lanes, 0);
+  Finish(0);
 
   Lanes other(1);
   other.Declare();
   std::vector<float> row(kDim);
   const std::vector<int64_t> ids = {77};
-  other.names(0).tables[0]->Pull(ids, Table::Unknown::kMake, row.data());
+  other.declared(0).tables[0]->Pull(ids, Table::Unknown::kMake, row.data());
   EXPECT_FALSE(other[0].trained()) << "a pull trains nothing";
   const uint64_t generation = other[0].generation();
-  const auto fresh = other[0].MakeEmpty();
-  const auto reader = checkpoint::PartReader::Open(PartOf(0));
-  ASSERT_EQ(fresh->Restore(**reader), Ok());
-  ASSERT_EQ(fresh->EndRestore(), Ok());
+  LaneCheckpointReader reader(other[0].state().buckets, RestoreMode::kResume);
+  const auto part = checkpoint::PartReader::Open(PartOf(0));
+  ASSERT_EQ(reader.Read(**part), Ok());
+  Result<LaneState> restored = std::move(reader).Finish();
+  ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_EQ(other.rows(), 1U) << "nothing has changed yet";
-  other[0].Adopt(std::move(*fresh));
+  other[0].Adopt(*std::move(restored));
   EXPECT_GT(other[0].generation(), generation);
   EXPECT_EQ(other.rows(), 3U);
   EXPECT_FALSE(other[0].trained());
@@ -449,9 +460,9 @@ TEST_F(LaneCheckpointTest, SavesBlocksBeforeRows) {
   lanes.Open(kLease);
   lanes.Push(kLease, 0, Some(random_));
   Begin(lanes, 0);
-  EXPECT_EQ(lanes[0].BlockBytesToSave(), size_t{40'000} * 2 * sizeof(float));
-  while (lanes[0].BlockBytesToSave() > 0) ASSERT_TRUE(lanes[0].SaveSome([] { return true; }));
-  Finish(lanes, 0);
+  EXPECT_EQ(saves_[0]->BlockBytesToSave(), size_t{40'000} * 2 * sizeof(float));
+  while (saves_[0]->BlockBytesToSave() > 0) ASSERT_TRUE(SaveSome(0));
+  Finish(0);
 }
 
 TEST_F(LaneCheckpointTest, ToAFullDiskIsAnError) {

@@ -6,18 +6,16 @@
 namespace edl::ps {
 namespace {
 
-// Chunks that were read and that the lane has not taken yet.
+// Limit of chunks that were read and that the lane has not taken yet.
 constexpr size_t kMostWaiting = 4;
-// Restores that were given up while their storage does not answer.
+// Limit of threads, most of them of cancelled restores whose storage does not answer.
 constexpr size_t kMostThreads = 8;
 
 }  // namespace
 
 struct LaneRestorer::Run {
   std::vector<std::string> paths;
-  wire::Bucket first = 0;
-  size_t end = 0;
-  bool with_marks = true;
+  BucketRange buckets;
   std::atomic<bool> exited = false;
 
   Mutex mutex;
@@ -25,11 +23,11 @@ struct LaneRestorer::Run {
   size_t waiting GUARDED_BY(mutex) = 0;
   bool cancelled GUARDED_BY(mutex) = false;
 
-  // Whether the part of that head has buckets of the lane. A head that cannot be read is left to
-  // the lane, which refuses it.
-  bool Meets(const checkpoint::Chunk& head) const {
-    const Result<Lane::BucketRange> range = Lane::RangeOf(head);
-    return !range.ok() || (range->first < end && range->end > first);
+  // Whether the part with that head has buckets of the lane. True for an invalid head, which the
+  // LaneCheckpointReader then rejects.
+  bool Needs(const checkpoint::Chunk& head) const {
+    const Result<BucketRange> range = LaneCheckpointReader::BucketsOf(head);
+    return !range.ok() || range->Overlaps(buckets);
   }
   void Cancel() {
     const MutexLock lock(mutex);
@@ -41,7 +39,7 @@ struct LaneRestorer::Run {
     --waiting;
     changed.NotifyAll();
   }
-  // Until the lane can take one more chunk. False: the restore was given up.
+  // Waits until the lane can take one more chunk. False: the restore was cancelled.
   bool WaitForRoom() {
     const MutexLock lock(mutex);
     while (waiting >= kMostWaiting && !cancelled) changed.Wait(mutex);
@@ -68,23 +66,22 @@ void LaneRestorer::JoinFinished() {
   });
 }
 
-Status LaneRestorer::Begin(std::unique_ptr<Lane> fresh, std::vector<std::string> paths,
-                           bool with_marks, OnDone on_done) {
+Status LaneRestorer::Begin(const BucketRange& buckets, std::vector<std::string> paths,
+                           RestoreMode mode, OnDone on_done) {
   JoinFinished();
   if (threads_.size() >= kMostThreads) {
-    return ResourceExhausted("{} restores of this lane still wait for their storage",
-                             threads_.size());
+    return ResourceExhausted(
+        "{} cancelled restores of this lane still wait for their storage: try again later",
+        threads_.size());
   }
   if (running()) {
     run_->Cancel();
-    End(Aborted("another restore of this lane began"));
+    End(Aborted("another restore of this lane started"));
   }
   run_ = std::make_shared<Run>();
   run_->paths = std::move(paths);
-  run_->first = fresh->first();
-  run_->end = fresh->end();
-  run_->with_marks = with_marks;
-  fresh_ = std::move(fresh);
+  run_->buckets = buckets;
+  reader_.emplace(buckets, mode);
   on_done_ = std::move(on_done);
   threads_.emplace_back(run_, [this, run = run_] {
     Read(run);
@@ -97,11 +94,11 @@ void LaneRestorer::Cancel() {
   if (!running()) return;
   run_->Cancel();
   run_.reset();
-  fresh_.reset();
+  reader_.reset();
   on_done_ = nullptr;
 }
 
-// On the thread that reads.
+// Runs on the reading thread.
 void LaneRestorer::Read(const std::shared_ptr<Run>& run) {
   const auto post = [&](std::function<void()> work) {
     loop_.Post([this, run, alive = alive_, work = std::move(work)] {
@@ -115,9 +112,9 @@ void LaneRestorer::Read(const std::shared_ptr<Run>& run) {
       while (true) {
         EDL_ASSIGN_OR_RETURN(std::optional<checkpoint::Chunk> chunk, part->Next());
         if (!chunk.has_value()) break;
-        if (chunk->kind == checkpoint::ChunkKind::kHead && !run->Meets(*chunk)) break;
+        if (chunk->kind == checkpoint::ChunkKind::kHead && !run->Needs(*chunk)) break;
         if (!run->WaitForRoom()) return Ok();
-        // A function that is posted can be copied, and a chunk cannot.
+        // A posted function must be copyable, and a chunk is not.
         const auto shared = std::make_shared<checkpoint::Chunk>(std::move(*chunk));
         post([this, run, shared, path] { Take(run, *shared, path); });
       }
@@ -130,23 +127,20 @@ void LaneRestorer::Read(const std::shared_ptr<Run>& run) {
 void LaneRestorer::Take(const std::shared_ptr<Run>& run, const checkpoint::Chunk& chunk,
                         const std::string& path) {
   run->TakenOne();
-  if (chunk.kind == checkpoint::ChunkKind::kHead) part_ = {.with_marks = run->with_marks};
-  if (const Status status = fresh_->Take(chunk, part_, path); !status.ok()) {
+  if (chunk.kind == checkpoint::ChunkKind::kHead) reader_->BeginPart();
+  if (const Status status = reader_->Take(chunk, path); !status.ok()) {
     run->Cancel();
     End(status);
   }
 }
 
 void LaneRestorer::End(const Status& status) {
-  const bool had_parts = !std::exchange(run_, nullptr)->paths.empty();
-  const Status ended = status.ok() ? fresh_->EndRestore(had_parts) : status;
-  std::unique_ptr<Lane> fresh = std::move(fresh_);
-  const OnDone on_done = std::exchange(on_done_, nullptr);
-  if (ended.ok()) {
-    on_done(std::move(fresh));
-  } else {
-    on_done(ended);
-  }
+  using Coverage = LaneCheckpointReader::Coverage;
+  const auto coverage = std::exchange(run_, nullptr)->paths.empty() ? Coverage::kEmptyCheckpoint
+                                                                    : Coverage::kComplete;
+  Result<LaneState> restored = status.ok() ? std::move(*reader_).Finish(coverage) : status;
+  reader_.reset();
+  std::exchange(on_done_, nullptr)(std::move(restored));
 }
 
 }  // namespace edl::ps

@@ -8,7 +8,7 @@
 namespace edl::ps {
 namespace {
 
-// What the lane saves between two requests.
+// How long the lane makes chunks between two requests.
 constexpr Duration kSlice = std::chrono::microseconds(200);
 
 }  // namespace
@@ -17,7 +17,7 @@ struct LaneSaver::Disk {
   std::filesystem::path path;
   checkpoint::CheckpointFiles files;
   std::unique_ptr<checkpoint::PartWriter> writer;
-  bool created = false;  // the file is this save's, which removes no other
+  bool created = false;  // by this save, which therefore may remove it
   Status status;
 
   void Create() {
@@ -40,56 +40,53 @@ struct LaneSaver::Disk {
   }
   void Remove() {
     writer.reset();
-    if (status.ok()) status = Cancelled("the save was given up");
+    if (status.ok()) status = Cancelled("the save to {} was cancelled", path.string());
     if (std::exchange(created, false)) files.Remove(path);
   }
 };
 
-LaneSaver::LaneSaver(Lane& lane, EventLoop& lane_loop, EventLoop& disk_loop, const Clock& clock,
-                     size_t buffer_bytes, std::function<void()> on_room,
-                     std::atomic<uint64_t>* saved_bytes, checkpoint::CheckpointFiles files)
-    : files_(std::move(files)),
-      lane_(lane),
+LaneSaver::LaneSaver(LaneState& state, EventLoop& lane_loop, EventLoop& disk_loop,
+                     const Clock& clock, std::function<void()> on_room, Options options)
+    : options_(std::move(options)),
+      state_(state),
       lane_loop_(lane_loop),
       disk_loop_(disk_loop),
       clock_(clock),
-      buffer_bytes_(buffer_bytes),
-      on_room_(std::move(on_room)),
-      saved_bytes_(saved_bytes) {
+      on_room_(std::move(on_room)) {
   lane_loop_.SetWork([this] { return DoSlice(); });
 }
 
 LaneSaver::~LaneSaver() {
   *alive_ = false;
   lane_loop_.SetWork(nullptr);
-  lane_.EndSave();
   if (disk_ != nullptr) disk_loop_.Post([disk = disk_] { disk->Remove(); });
 }
 
 void LaneSaver::Cancel() {
   if (disk_ == nullptr) return;
-  lane_.EndSave();
+  const Status cancelled = Cancelled("the save to {} was cancelled", disk_->path.string());
   disk_loop_.Post([disk = disk_] { disk->Remove(); });
-  End(Cancelled("the save was given up"));
+  End(cancelled);
 }
 
 Status LaneSaver::Begin(const std::filesystem::path& path, OnDone on_done) {
   if (disk_ != nullptr) {
-    return FailedPrecondition("a save of this lane is under way, to {}", disk_->path.string());
+    return FailedPrecondition("a save of this lane to {} is running", disk_->path.string());
   }
   disk_ = std::make_shared<Disk>();
   disk_->path = path;
-  disk_->files = files_;
+  disk_->files = options_.files;
   on_done_ = std::move(on_done);
   began_ = clock_.Now();
   longest_pause_ = {};
-  lane_.BeginSave([this](checkpoint::Chunk chunk) { Give(std::move(chunk)); },
-                  [this] { return Spare(); });
+  writer_ = std::make_unique<LaneCheckpointWriter>(
+      state_, [this](checkpoint::Chunk chunk) { Give(std::move(chunk)); },
+      [this] { return TakeSpare(); });
   longest_pause_ = clock_.Now() - began_;
   return Ok();
 }
 
-wire::Buffer LaneSaver::Spare() {
+wire::Buffer LaneSaver::TakeSpare() {
   if (spares_.empty()) return {};
   wire::Buffer spare = std::move(spares_.back());
   spares_.pop_back();
@@ -99,7 +96,7 @@ wire::Buffer LaneSaver::Spare() {
 void LaneSaver::Give(checkpoint::Chunk chunk) {
   const size_t bytes = chunk.content.size();
   waiting_bytes_ += bytes;
-  // A function that is posted can be copied, and a chunk cannot.
+  // A posted function must be copyable, and a chunk is not.
   const auto shared = std::make_shared<checkpoint::Chunk>(std::move(chunk));
   disk_loop_.Post([this, shared, bytes, disk = disk_, alive = alive_, &loop = lane_loop_] {
     disk->Write(*shared);
@@ -113,12 +110,15 @@ void LaneSaver::Give(checkpoint::Chunk chunk) {
 }
 
 bool LaneSaver::DoSlice() {
-  if (!lane_.saving() || waiting_bytes_ > buffer_bytes_ / 2) return false;
+  if (writer_ == nullptr || waiting_bytes_ > options_.buffer_bytes / 2) return false;
   const Time begin = clock_.Now();
   const bool was_full = IsFull();
-  const bool more = lane_.SaveSome([&] { return clock_.Now() - begin >= kSlice; });
+  const bool more = writer_->SaveSome([&] { return clock_.Now() - begin >= kSlice; });
   longest_pause_ = std::max<Duration>(longest_pause_, clock_.Now() - begin);
-  if (!more) Finish();
+  if (!more) {
+    writer_.reset();
+    Finish();
+  }
   if (was_full && !IsFull()) on_room_();
   return more;
 }
@@ -126,9 +126,8 @@ bool LaneSaver::DoSlice() {
 void LaneSaver::OnWritten(size_t bytes, const Status& status) {
   const bool was_full = IsFull();
   waiting_bytes_ -= bytes;
-  if (saved_bytes_ != nullptr && status.ok()) saved_bytes_->fetch_add(bytes);
+  if (options_.saved_bytes != nullptr && status.ok()) options_.saved_bytes->fetch_add(bytes);
   if (!status.ok()) {
-    lane_.EndSave();
     disk_loop_.Post([disk = disk_] { disk->Remove(); });
     End(status);
     return;
@@ -144,13 +143,14 @@ void LaneSaver::Finish() {
     loop.Post([this, finished, disk, alive] {
       if (!*alive || disk != disk_) return;
       if (!finished.ok()) return End(finished.status());
-      End(Saved{
+      End(SaveReport{
           .bytes = *finished, .took = clock_.Now() - began_, .longest_pause = longest_pause_});
     });
   });
 }
 
-void LaneSaver::End(const Result<Saved>& result) {
+void LaneSaver::End(const Result<SaveReport>& result) {
+  writer_.reset();
   disk_.reset();
   waiting_bytes_ = 0;
   spares_.clear();

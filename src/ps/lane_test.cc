@@ -52,12 +52,12 @@ class LaneTest : public testing::Test {
     ASSERT_TRUE(declaration.ok()) << declaration.status();
     auto names = lane_->Declare(*declaration);
     ASSERT_TRUE(names.ok()) << names.status();
-    names_ = *std::move(names);
+    declared_ = *std::move(names);
   }
 
   void PutAll() {
     ASSERT_EQ(
-        lane_->Put(names_, {.tensors = {0, 1}}, Tensors().Add<float>({1, 2, 3}).Add<float>({10}))
+        lane_->Put(declared_, {.tensors = {0, 1}}, Tensors().Add<float>({1, 2, 3}).Add<float>({10}))
             ->taken,
         2U);
   }
@@ -67,7 +67,7 @@ class LaneTest : public testing::Test {
     const Tensors request = Tensors().Add(ids);
     const auto count = static_cast<uint32_t>(ids.size());
     const auto plan =
-        lane_->Plan(names_, {.unknown = unknown, .tables = {{.ids = count}}}, request);
+        lane_->Plan(declared_, {.unknown = unknown, .tables = {{.ids = count}}}, request);
     wire::Buffer out(plan->bytes);
     lane_->Pull(*plan, out.data());
     const auto* const rows = reinterpret_cast<const float*>(out.data());
@@ -75,18 +75,18 @@ class LaneTest : public testing::Test {
   }
 
   std::vector<float> PullTensor(uint32_t tensor) {
-    const auto plan = lane_->Plan(names_, {.tensors = {tensor}}, {});
+    const auto plan = lane_->Plan(declared_, {.tensors = {tensor}}, {});
     wire::Buffer out(plan->bytes);
     lane_->Pull(*plan, out.data());
     const auto* const values = reinterpret_cast<const float*>(out.data());
-    return {values, values + names_.tensors[tensor]->values()};
+    return {values, values + declared_.tensors[tensor]->values()};
   }
 
   // A gradient of -1 for each value of the rows, with learning rate 1.
   Result<wire::PushAnswer> Push(uint64_t batch, const std::vector<int64_t>& ids,
                                 bool refused = false, uint64_t version = wire::Push::kNoVersion) {
     const auto count = static_cast<uint32_t>(ids.size());
-    return lane_->Push(names_,
+    return lane_->Push(declared_,
                        {.lease = kLease,
                         .shard = kShard,
                         .batch = batch,
@@ -99,7 +99,7 @@ class LaneTest : public testing::Test {
   void OpenShard() { ASSERT_TRUE(lane_->Open({.lease = kLease, .shard = kShard}).ok()); }
 
   std::unique_ptr<Lane> lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
-  Lane::Names names_;
+  DeclaredParameters declared_;
 };
 
 TEST_F(LaneTest, AppliesABatchOnceHoweverOftenItComes) {
@@ -115,14 +115,14 @@ TEST_F(LaneTest, AppliesABatchOnceHoweverOftenItComes) {
 
 TEST_F(LaneTest, RefusesABatchOfAShardThatIsNotOpen) {
   EXPECT_EQ(Push(0, {7})->outcome, Outcome::kNotOpen);
-  EXPECT_EQ(lane_->rows(), 0U);
+  EXPECT_EQ(lane_->state().parameters.rows(), 0U);
 }
 
 TEST_F(LaneTest, CountsARefusedBatchAsDoneAndChangesNothing) {
   OpenShard();
   EXPECT_EQ(Push(0, {7}, true)->outcome, Outcome::kApplied);
   EXPECT_EQ(Push(0, {7})->outcome, Outcome::kAlready);
-  EXPECT_EQ(lane_->rows(), 0U);
+  EXPECT_EQ(lane_->state().parameters.rows(), 0U);
   EXPECT_EQ(lane_->refused(), 1U);
   EXPECT_EQ(lane_->version(), 0U);
 }
@@ -131,9 +131,9 @@ TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
   // A bucket of id 1 that has seen batch 0, and others that have not.
   const wire::Bucket ahead = wire::BucketOf(1);
   ASSERT_NE(wire::BucketOf(2), ahead);
-  lane_->watermarks().Restore(
+  lane_->state().watermarks.Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
-  lane_->watermarks().Settle();
+  lane_->state().watermarks.Settle();
   OpenShard();
 
   EXPECT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);
@@ -146,9 +146,9 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "Adam"})");
   const wire::Bucket ahead = wire::BucketOf(1);
-  lane_->watermarks().Restore(
+  lane_->state().watermarks.Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
-  lane_->watermarks().Settle();
+  lane_->state().watermarks.Settle();
   OpenShard();
   ASSERT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);  // of 2 alone
   ASSERT_EQ(Push(1, {1, 2})->outcome, Outcome::kApplied);
@@ -160,10 +160,10 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
 }
 
 TEST_F(LaneTest, HoldsTensorsFromTheirFirstValueOn) {
-  EXPECT_EQ(lane_->Plan(names_, {.tensors = {0}}, {}).status().code(), Code::kNotFound);
+  EXPECT_EQ(lane_->Plan(declared_, {.tensors = {0}}, {}).status().code(), Code::kNotFound);
   PutAll();
   EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
-  EXPECT_EQ(lane_->Put(names_, {.tensors = {0}}, Tensors().Add<float>({7, 7, 7}))->taken, 0U);
+  EXPECT_EQ(lane_->Put(declared_, {.tensors = {0}}, Tensors().Add<float>({7, 7, 7}))->taken, 0U);
   EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
 }
 
@@ -174,21 +174,21 @@ TEST_F(LaneTest, TrainsTensorsAndAddsToThoseThatAreNotTrained) {
                         .shard = kShard,
                         .tensors = {{.tensor = 0, .learning_rate = 0.5F}, {.tensor = 1}}};
   const Tensors gradients = Tensors().Add<float>({2, 4, 6}).Add<float>({-3});
-  ASSERT_EQ(lane_->Push(names_, push, gradients)->outcome, Outcome::kApplied);
-  ASSERT_EQ(lane_->Push(names_, push, gradients)->outcome, Outcome::kAlready);
+  ASSERT_EQ(lane_->Push(declared_, push, gradients)->outcome, Outcome::kApplied);
+  ASSERT_EQ(lane_->Push(declared_, push, gradients)->outcome, Outcome::kAlready);
   EXPECT_THAT(PullTensor(0), Each(0.0F));
   EXPECT_THAT(PullTensor(1), ElementsAre(7));
 }
 
 TEST_F(LaneTest, MakesNoRowsForOnesWhoOnlyLook) {
   EXPECT_THAT(Pull({1, 2}, wire::Pull::Unknown::kTell), Each(0.0F));
-  EXPECT_EQ(lane_->rows(), 0U);
+  EXPECT_EQ(lane_->state().parameters.rows(), 0U);
 }
 
 TEST_F(LaneTest, RefusesMessagesThatAreNotSoundAndChangesNothing) {
   OpenShard();
   const auto refused = [&](const wire::Push& push, std::span<const std::byte> tensors) {
-    return lane_->Push(names_, push, tensors).status();
+    return lane_->Push(declared_, push, tensors).status();
   };
   wire::Push push{.lease = kLease, .shard = kShard, .tables = {{.table = 9, .ids = 1}}};
   EXPECT_THAT(refused(push, {}).message(), HasSubstr("table 9 was not declared"));
@@ -223,11 +223,11 @@ TEST_F(LaneTest, ADeclarationThatIsRefusedChangesNothing) {
       declare(*lane_, R"({"tables": [{"name": "u", "dim": 1}, {"name": "t", "dim": 3}]})").ok());
   EXPECT_EQ(declare(*lane_, R"({"tables": [{"name": "u", "dim": 5}]})"), Ok());
   // Its consistency does not count.
-  const auto fresh = lane_->MakeEmpty();
-  EXPECT_FALSE(declare(*fresh, R"({"consistency": {"gradients": 3},
+  Lane fresh(wire::Placement(1), 0);
+  EXPECT_FALSE(declare(fresh, R"({"consistency": {"gradients": 3},
       "tables": [{"name": "t", "dim": 2}, {"name": "u", "dim": 1, "most_bytes": 1}]})")
                    .ok());
-  EXPECT_EQ(declare(*fresh, R"({"tables": [{"name": "t", "dim": 2}]})"), Ok());
+  EXPECT_EQ(declare(fresh, R"({"tables": [{"name": "t", "dim": 2}]})"), Ok());
 }
 
 TEST_F(LaneTest, RefusesABoundThatItCannotKeepAndTellsTheLeast) {
@@ -262,10 +262,10 @@ TEST_F(LaneTest, RefusesLearningRatesThatAreNoNumbers) {
     const wire::Push push{
         .lease = kLease, .shard = kShard, .tables = {{.ids = 1, .learning_rate = rate}}};
     const auto tensors = Tensors().Add<int64_t>({1}).Add<float>({1, 1});
-    EXPECT_EQ(lane_->Push(names_, push, tensors).status().code(), Code::kInvalidArgument);
+    EXPECT_EQ(lane_->Push(declared_, push, tensors).status().code(), Code::kInvalidArgument);
     const wire::Push dense{
         .lease = kLease, .shard = kShard, .tensors = {{.tensor = 0, .learning_rate = rate}}};
-    EXPECT_EQ(lane_->Push(names_, dense, Tensors().Add<float>({1, 1, 1})).status().code(),
+    EXPECT_EQ(lane_->Push(declared_, dense, Tensors().Add<float>({1, 1, 1})).status().code(),
               Code::kInvalidArgument);
   }
   EXPECT_EQ(Push(0, {1})->outcome, Outcome::kApplied) << "a refused push was counted";
@@ -277,7 +277,8 @@ TEST_F(LaneTest, RefusesARateOfZeroForFtrl) {
   OpenShard();
   const wire::Push push{.lease = kLease, .shard = kShard, .tables = {{.ids = 1}}};
   const auto tensors = Tensors().Add<int64_t>({1}).Add<float>({1, 1});
-  EXPECT_THAT(lane_->Push(names_, push, tensors).status().message(), HasSubstr("above 0 for Ftrl"));
+  EXPECT_THAT(lane_->Push(declared_, push, tensors).status().message(),
+              HasSubstr("above 0 for Ftrl"));
 }
 
 // Buckets that come from other lanes may differ in the batches that they have of an open shard.
@@ -286,24 +287,25 @@ TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
   const auto declaration = ParseDeclaration(
       R"({"tables": [{"name": "t", "dim": 2, "evict_after": 10,
                       "initializer": {"name": "zeros"}, "optimizer": {"name": "Adagrad"}}]})");
-  names_ = *lane_->Declare(*declaration);
+  declared_ = *lane_->Declare(*declaration);
   OpenShard();
   for (uint64_t batch = 0; batch < 50; ++batch) ASSERT_TRUE(Push(batch, {1, 2}).ok());
   const wire::ShardKey differs{.ledger = 1, .dataset = 9};
   const wire::Bucket ahead = wire::BucketOf(1);
-  lane_->watermarks().Restore(
+  lane_->state().watermarks.Restore(
       {.first = ahead, .end = ahead + 1U, .shard = differs, .lease = kLease, .mark = 1});
-  lane_->watermarks().Settle();
+  lane_->state().watermarks.Settle();
   const wire::Push again{
       .lease = kLease, .shard = differs, .batch = 0, .tables = {{.ids = 2, .learning_rate = 1}}};
   ASSERT_EQ(
-      lane_->Push(names_, again, Tensors().Add<int64_t>({1, 2}).Add(std::vector<float>(4, -1)))
+      lane_->Push(declared_, again, Tensors().Add<int64_t>({1, 2}).Add(std::vector<float>(4, -1)))
           ->outcome,
       Outcome::kApplied);
   for (uint64_t batch = 50; batch < 55; ++batch) ASSERT_TRUE(Push(batch, {3}).ok());
-  EXPECT_EQ(lane_->evicted(), 0U) << "rows that were trained a moment ago are forgotten";
+  EXPECT_EQ(lane_->state().parameters.evicted(), 0U)
+      << "rows that were trained a moment ago are forgotten";
   for (uint64_t batch = 55; batch < 90; ++batch) ASSERT_TRUE(Push(batch, {3, 4, 5}).ok());
-  EXPECT_EQ(lane_->evicted(), 2U);
+  EXPECT_EQ(lane_->state().parameters.evicted(), 2U);
 }
 
 TEST_F(LaneTest, HasItsOwnBlocksOfATensorOnly) {
@@ -327,7 +329,7 @@ class RoundTest : public LaneTest {
   }
   Outcome PushTensor(uint64_t batch, float gradient) {
     return lane_
-        ->Push(names_,
+        ->Push(declared_,
                {.lease = kLease,
                 .shard = kShard,
                 .batch = batch,
@@ -380,7 +382,7 @@ TEST_F(RoundTest, ClosesWithWhatItHasWhenNobodyWillFillIt) {
   EXPECT_THAT(PullTensor(0), ElementsAre(0, 1, 2)) << "the average of one";
   lane_->Flush();
   EXPECT_EQ(lane_->version(), 1U) << "an empty round is no step";
-  EXPECT_EQ(lane_->Contributed(), (std::pair<uint64_t, uint64_t>(1, 1)));
+  EXPECT_EQ(lane_->state().rounds.ContributedBounds(), (std::pair<uint64_t, uint64_t>(1, 1)));
 }
 
 TEST_F(RoundTest, IsNotFilledByABatchThatWasRefused) {
@@ -396,9 +398,9 @@ TEST_F(RoundTest, IsEachBucketsOwn) {
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
-  lane_->watermarks().Restore(
+  lane_->state().watermarks.Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
-  lane_->watermarks().Settle();
+  lane_->state().watermarks.Settle();
   OpenShard();
 
   ASSERT_TRUE(Push(0, {1, 2}).ok());  // of 2 alone

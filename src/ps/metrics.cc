@@ -13,40 +13,40 @@ struct Metric {
   std::string_view name;
   std::string_view kind;
   std::string_view help;
-  uint64_t LaneState::*value;
+  uint64_t LaneStats::*value;
 };
 
 constexpr std::array kMetrics = {
-    Metric{"rows", "gauge", "Rows of all tables.", &LaneState::rows},
-    Metric{"bytes", "gauge", "Memory of rows, their index and dense blocks.", &LaneState::bytes},
+    Metric{"rows", "gauge", "Rows of all tables.", &LaneStats::rows},
+    Metric{"bytes", "gauge", "Memory of rows, their index and dense blocks.", &LaneStats::bytes},
     Metric{"evicted_rows_total", "counter", "Rows that bounds of tables made it forget.",
-           &LaneState::evicted},
-    Metric{"connections", "gauge", "Workers that are connected.", &LaneState::connections},
+           &LaneStats::evicted},
+    Metric{"connections", "gauge", "Workers that are connected.", &LaneStats::connections},
     Metric{"requests_waiting", "gauge",
            "Workers whose request waits: for the master's word, or a save's buffer.",
-           &LaneState::requests_waiting},
+           &LaneStats::requests_waiting},
     Metric{"answer_bytes_waiting", "gauge", "Answers that workers have not taken yet.",
-           &LaneState::answer_bytes_waiting},
-    Metric{"version", "counter", "Pushes that were applied.", &LaneState::version},
+           &LaneStats::answer_bytes_waiting},
+    Metric{"version", "counter", "Pushes that were applied.", &LaneStats::version},
     Metric{"least_gradients_total", "counter",
            "Gradients that synchronous rounds had, of the bucket with the fewest.",
-           &LaneState::least_contributed},
+           &LaneStats::least_contributed},
     Metric{"most_gradients_total", "counter", "The same, of the bucket with the most.",
-           &LaneState::most_contributed},
-    Metric{"pulls_total", "counter", "Pulls that were answered.", &LaneState::pulls},
-    Metric{"pushes_total", "counter", "Pushes that were answered.", &LaneState::pushes},
-    Metric{"rows_pulled_total", "counter", "Rows in them.", &LaneState::rows_pulled},
-    Metric{"rows_pushed_total", "counter", "Rows in them.", &LaneState::rows_pushed},
-    Metric{"refusals_total", "counter", "Requests that were refused.", &LaneState::refusals},
+           &LaneStats::most_contributed},
+    Metric{"pulls_total", "counter", "Pulls that were answered.", &LaneStats::pulls},
+    Metric{"pushes_total", "counter", "Pushes that were answered.", &LaneStats::pushes},
+    Metric{"rows_pulled_total", "counter", "Rows in them.", &LaneStats::rows_pulled},
+    Metric{"rows_pushed_total", "counter", "Rows in them.", &LaneStats::rows_pushed},
+    Metric{"refusals_total", "counter", "Requests that were refused.", &LaneStats::refusals},
     Metric{"refused_batches_total", "counter",
            "Batches that changed nothing, as their gradients were no numbers.",
-           &LaneState::refused_batches},
+           &LaneStats::refused_batches},
     Metric{"waits_for_saves_total", "counter", "Pushes that waited for a save's buffer.",
-           &LaneState::waits_for_saves},
+           &LaneStats::waits_for_saves},
 };
 
-void AddHistogram(std::string_view name, std::string_view help, const std::vector<LaneState>& lanes,
-                  Histogram::Reading LaneState::*reading, std::string& text) {
+void AddHistogram(std::string_view name, std::string_view help, const std::vector<LaneStats>& lanes,
+                  Histogram::Reading LaneStats::*reading, std::string& text) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "# HELP elasticdl_ps_{0} {1}\n# TYPE elasticdl_ps_{0} histogram\n", name,
                  help);
@@ -68,7 +68,7 @@ void AddHistogram(std::string_view name, std::string_view help, const std::vecto
 
 }  // namespace
 
-std::string MetricsText(const std::vector<LaneState>& lanes) {
+std::string MetricsText(const std::vector<LaneStats>& lanes) {
   std::string text;
   const auto out = std::back_inserter(text);
   for (const Metric& metric : kMetrics) {
@@ -79,9 +79,9 @@ std::string MetricsText(const std::vector<LaneState>& lanes) {
                      lanes[lane].*metric.value);
     }
   }
-  AddHistogram("pull_seconds", "Time that a lane spent on a pull.", lanes, &LaneState::pull_times,
+  AddHistogram("pull_seconds", "Time that a lane spent on a pull.", lanes, &LaneStats::pull_times,
                text);
-  AddHistogram("push_seconds", "Time that a lane spent on a push.", lanes, &LaneState::push_times,
+  AddHistogram("push_seconds", "Time that a lane spent on a push.", lanes, &LaneStats::push_times,
                text);
   return text;
 }

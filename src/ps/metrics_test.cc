@@ -10,7 +10,7 @@ using std::chrono::microseconds;
 using ::testing::HasSubstr;
 
 TEST(Metrics, AreOneLineForEachLane) {
-  std::vector<LaneState> lanes(2);
+  std::vector<LaneStats> lanes(2);
   lanes[0].rows = 7;
   lanes[1].pushes = 3;
   const std::string text = MetricsText(lanes);
@@ -24,7 +24,7 @@ TEST(Metrics, TellTimesAsAHistogram) {
   Histogram times;
   for (const int micros : {0, 1, 2, 3, 4, 1000}) times.Add(microseconds(micros));
   times.Add(std::chrono::hours(1));
-  std::vector<LaneState> lanes(1);
+  std::vector<LaneStats> lanes(1);
   lanes[0].pull_times = times.Read();
   const std::string text = MetricsText(lanes);
   // Each bound counts all that is not above it.

@@ -21,7 +21,7 @@ PullPieces::PullPieces(const Lane& lane, Lane::PullPlan plan)
     }
   }
   for (size_t i = 0; i < plan_.tensors.size(); ++i) {
-    const TensorShare& tensor = *plan_.tensors[i];
+    const TensorBlocks& tensor = *plan_.tensors[i];
     const size_t padded = wire::AlignedUp(tensor.values() * sizeof(float));
     size_t done = 0;
     for (size_t block = 0; block < tensor.blocks().size(); ++block) {
@@ -56,8 +56,8 @@ bool PullPieces::WriteNext(std::byte* out) {
 size_t PullPieces::Write(const Part& part, std::byte* out) const {
   auto* const values = reinterpret_cast<float*>(out);
   if (part.source >= plan_.tables.size()) {
-    const TensorShare& tensor = *plan_.tensors[part.source - plan_.tables.size()];
-    const TensorShare::Block& block = tensor.blocks()[part.first];
+    const TensorBlocks& tensor = *plan_.tensors[part.source - plan_.tables.size()];
+    const TensorBlocks::Block& block = tensor.blocks()[part.first];
     std::memcpy(out, block.weights(), block.values * sizeof(float));
     return block.values * sizeof(float);
   }

@@ -53,8 +53,9 @@ struct Server::Worker {
     const size_t buffer_bytes = std::max<size_t>(options.save_buffer_bytes / options.lanes, 1);
     thread.Run([&] {
       saver = std::make_unique<LaneSaver>(
-          lane, thread.loop(), disk, clock, buffer_bytes, [this] { ResumeAll(); },
-          &counters.saved_bytes, files);
+          lane.state(), thread.loop(), disk, clock, [this] { ResumeAll(); },
+          LaneSaver::Options{
+              .buffer_bytes = buffer_bytes, .files = files, .saved_bytes = &counters.saved_bytes});
       restorer = std::make_unique<LaneRestorer>(thread.loop(), files, &counters.restored_bytes);
     });
   }
@@ -99,26 +100,35 @@ struct Server::Worker {
       if (!why.ok()) LOG_INFO("a worker's connection ended: {}", why.message());
       thread.loop().Post([this, number] { sessions.erase(number); });
     };
+    const SessionContext context{.loop = thread.loop(),
+                                 .lane = lane,
+                                 .saver = *saver,
+                                 .restorer = *restorer,
+                                 .service = service,
+                                 .counters = counters,
+                                 .clock = clock,
+                                 .limits = limits};
     sessions[number] =
-        std::make_unique<Session>(thread.loop(), std::move(stream), limits, lane, *saver, *restorer,
-                                  service, counters, hello, welcome, clock, on_end);
+        std::make_unique<Session>(context, std::move(stream), hello, welcome, on_end);
   }
 
-  LaneState State() const {
+  LaneStats Stats() const {
     uint64_t requests = 0;
     uint64_t answer_bytes = 0;
     for (const auto& [number, session] : sessions) {
       requests += session->has_request_waiting() ? 1 : 0;
       answer_bytes += session->answer_bytes_waiting();
     }
-    return {.rows = lane.rows(),
-            .bytes = lane.bytes(),
-            .evicted = lane.evicted(),
+    const LaneState& state = lane.state();
+    const auto [least_contributed, most_contributed] = state.rounds.ContributedBounds();
+    return {.rows = state.parameters.rows(),
+            .bytes = state.parameters.bytes(),
+            .evicted = state.parameters.evicted(),
             .version = lane.version(),
             .requests_waiting = requests,
             .answer_bytes_waiting = answer_bytes,
-            .least_contributed = lane.Contributed().first,
-            .most_contributed = lane.Contributed().second,
+            .least_contributed = least_contributed,
+            .most_contributed = most_contributed,
             .pulls = counters.pulls,
             .pushes = counters.pushes,
             .rows_pulled = counters.rows_pulled,
@@ -407,12 +417,12 @@ bool Server::IsReleased() {
   return released;
 }
 
-std::vector<LaneState> Server::State() {
-  std::vector<LaneState> states;
+std::vector<LaneStats> Server::State() {
+  std::vector<LaneStats> stats;
   for (const auto& worker : workers_) {
-    worker->thread.Run([&] { states.push_back(worker->State()); });
+    worker->thread.Run([&] { stats.push_back(worker->Stats()); });
   }
-  return states;
+  return stats;
 }
 
 }  // namespace edl::ps

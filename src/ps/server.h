@@ -46,7 +46,7 @@ struct ServerOptions {
 };
 
 // What one lane has and did.
-struct LaneState {
+struct LaneStats {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   uint64_t evicted = 0;
@@ -81,7 +81,7 @@ class Server {
 
   uint16_t port() const { return port_; }
   // Asks every lane. REQUIRES: not called on a lane's thread.
-  std::vector<LaneState> State();
+  std::vector<LaneStats> State();
 
   // A managed server's end: pushes wait from now on, for its successor, so that what is saved next
   // is all that it ever had.

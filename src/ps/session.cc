@@ -23,19 +23,17 @@ Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.ten
 
 }  // namespace
 
-Session::Session(EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
-                 Lane& lane, LaneSaver& saver, LaneRestorer& restorer, LaneService& service,
-                 LaneCounters& counters, const wire::FrameHeader& hello,
-                 const wire::Welcome& welcome, const Clock& clock, OnEnd on_end)
-    : limits_(limits),
-      lane_(lane),
-      saver_(saver),
-      restorer_(restorer),
-      service_(service),
-      counters_(counters),
-      clock_(clock),
+Session::Session(const SessionContext& context, std::unique_ptr<wire::Stream> stream,
+                 const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end)
+    : limits_(context.limits),
+      lane_(context.lane),
+      saver_(context.saver),
+      restorer_(context.restorer),
+      service_(context.service),
+      counters_(context.counters),
+      clock_(context.clock),
       connection_(
-          loop, std::move(stream), limits,
+          context.loop, std::move(stream), context.limits,
           [this](const wire::Frame& frame) { return Handle(frame); }, std::move(on_end)) {
   connection_.Answer(hello, wire::Encode(welcome));
 }
@@ -74,9 +72,9 @@ bool Session::WaitsForSave(wire::MessageType type) const {
   return (type == wire::MessageType::kPush || type == wire::MessageType::kPut) && saver_.IsFull();
 }
 
-Status Session::RefreshNames() {
+Status Session::RefreshDeclared() {
   if (generation_ == 0 || generation_ == lane_.generation()) return Ok();
-  EDL_ASSIGN_OR_RETURN(names_, lane_.Declare(declaration_));
+  EDL_ASSIGN_OR_RETURN(declared_, lane_.Declare(declaration_));
   generation_ = lane_.generation();
   return Ok();
 }
@@ -114,7 +112,7 @@ Status Session::Dispatch(const wire::Frame& frame) {
   if (saves_ || restores_) {
     return FailedPrecondition("a save or a restore is under way on this connection: use another");
   }
-  EDL_RETURN_IF_ERROR(RefreshNames());
+  EDL_RETURN_IF_ERROR(RefreshDeclared());
   switch (static_cast<wire::MessageType>(frame.header.type)) {
     case wire::MessageType::kDeclare:
       return HandleDeclare(frame);
@@ -150,7 +148,7 @@ Status Session::HandleDeclare(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto declare, Read<wire::Declare>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   EDL_ASSIGN_OR_RETURN(Declaration declaration, ParseDeclaration(declare.text));
-  EDL_ASSIGN_OR_RETURN(names_, lane_.Declare(declaration));
+  EDL_ASSIGN_OR_RETURN(declared_, lane_.Declare(declaration));
   declaration_ = std::move(declaration);
   generation_ = lane_.generation();
   connection_.Answer(frame.header, {});
@@ -159,7 +157,7 @@ Status Session::HandleDeclare(const wire::Frame& frame) {
 
 Status Session::HandlePut(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto put, Read<wire::Put>(frame));
-  EDL_ASSIGN_OR_RETURN(const wire::PutAnswer answer, lane_.Put(names_, put, frame.tensors()));
+  EDL_ASSIGN_OR_RETURN(const wire::PutAnswer answer, lane_.Put(declared_, put, frame.tensors()));
   connection_.Answer(frame.header, wire::Encode(answer));
   return Ok();
 }
@@ -167,7 +165,7 @@ Status Session::HandlePut(const wire::Frame& frame) {
 Status Session::HandlePull(const wire::Frame& frame) {
   const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto pull, Read<wire::Pull>(frame));
-  EDL_ASSIGN_OR_RETURN(Lane::PullPlan plan, lane_.Plan(names_, pull, frame.tensors()));
+  EDL_ASSIGN_OR_RETURN(Lane::PullPlan plan, lane_.Plan(declared_, pull, frame.tensors()));
   if (plan.bytes > limits_.body_bytes) {
     return ResourceExhausted("a pull of {} bytes, and a frame takes {}: ask for less at once",
                              plan.bytes, limits_.body_bytes);
@@ -201,7 +199,7 @@ Status Session::HandleOpen(const wire::Frame& frame) {
 Status Session::HandlePush(const wire::Frame& frame) {
   const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto push, Read<wire::Push>(frame));
-  EDL_ASSIGN_OR_RETURN(const wire::PushAnswer answer, lane_.Push(names_, push, frame.tensors()));
+  EDL_ASSIGN_OR_RETURN(const wire::PushAnswer answer, lane_.Push(declared_, push, frame.tensors()));
   connection_.Answer(frame.header, wire::Encode(answer));
   counters_.pushes.fetch_add(1, std::memory_order_relaxed);
   for (const wire::TableShare& share : push.tables) {
@@ -217,14 +215,14 @@ Status Session::HandleSave(const wire::Frame& frame) {
   if (!service_.serves) return FailedPrecondition("this server has not been restored yet");
   if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
   EDL_RETURN_IF_ERROR(saver_.Begin(
-      save.path, [this, alive = alive_, header = frame.header](const Result<Saved>& saved) {
+      save.path, [this, alive = alive_, header = frame.header](const Result<SaveReport>& saved) {
         if (*alive) OnSaved(header, saved);
       }));
   saves_ = true;
   return Ok();
 }
 
-void Session::OnSaved(const wire::FrameHeader& header, const Result<Saved>& saved) {
+void Session::OnSaved(const wire::FrameHeader& header, const Result<SaveReport>& saved) {
   saves_ = false;
   if (saved.ok()) {
     const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
@@ -252,11 +250,12 @@ Status Session::HandleRestore(const wire::Frame& frame) {
   }
   EDL_RETURN_IF_ERROR(CheckRestorable());
   service_.restore_epoch = restore.ps_epoch;
-  EDL_RETURN_IF_ERROR(restorer_.Begin(
-      lane_.MakeEmpty(), std::move(restore.paths), restore.with_marks,
-      [this, alive = alive_, header = frame.header](Result<std::unique_ptr<Lane>> restored) {
-        if (*alive) OnRestored(header, std::move(restored));
-      }));
+  EDL_RETURN_IF_ERROR(
+      restorer_.Begin(lane_.state().buckets, std::move(restore.paths),
+                      restore.with_marks ? RestoreMode::kResume : RestoreMode::kParametersOnly,
+                      [this, alive = alive_, header = frame.header](Result<LaneState> restored) {
+                        if (*alive) OnRestored(header, std::move(restored));
+                      }));
   restores_ = true;
   return Ok();
 }
@@ -268,13 +267,14 @@ Status Session::CheckRestorable() const {
       "this lane was trained since it started or was restored: restart its server to restore it");
 }
 
-void Session::OnRestored(const wire::FrameHeader& header, Result<std::unique_ptr<Lane>> restored) {
+void Session::OnRestored(const wire::FrameHeader& header, Result<LaneState> restored) {
   restores_ = false;
   // It may have been trained meanwhile.
   const Status status = restored.ok() ? CheckRestorable() : restored.status();
   if (status.ok()) {
-    lane_.Adopt(std::move(**restored));
-    connection_.Answer(header, wire::Encode(wire::RestoreAnswer{.rows = lane_.rows()}));
+    lane_.Adopt(*std::move(restored));
+    connection_.Answer(header,
+                       wire::Encode(wire::RestoreAnswer{.rows = lane_.state().parameters.rows()}));
   } else {
     counters_.refusals.fetch_add(1, std::memory_order_relaxed);
     connection_.Refuse(header, status);
@@ -297,8 +297,8 @@ Status Session::HandleServe(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const checkpoint::ShardSet covered,
                        checkpoint::ShardSet::FromJson(serve.covered));
   Unfence();
-  lane_.watermarks().RaiseFloor(serve.floor);
-  lane_.watermarks().Drop(covered);
+  lane_.state().watermarks.RaiseFloor(serve.floor);
+  lane_.state().watermarks.Drop(covered);
   service_.ps_epoch = std::max(service_.ps_epoch, serve.ps_epoch);
   service_.serves = true;
   service_.may_push = service_.may_push || serve.may_push;
@@ -318,12 +318,13 @@ void Session::Unfence() {
 Status Session::HandleState(const wire::Frame& frame) {
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   Unfence();
-  const auto [least, most] = lane_.Contributed();
+  const LaneState& state = lane_.state();
+  const auto [least, most] = state.rounds.ContributedBounds();
   connection_.Answer(frame.header,
                      wire::Encode(wire::StateAnswer{.ps_epoch = service_.ps_epoch,
-                                                    .rows = lane_.rows(),
-                                                    .bytes = lane_.bytes(),
-                                                    .evicted = lane_.evicted(),
+                                                    .rows = state.parameters.rows(),
+                                                    .bytes = state.parameters.bytes(),
+                                                    .evicted = state.parameters.evicted(),
                                                     .rows_pulled = counters_.rows_pulled,
                                                     .rows_pushed = counters_.rows_pushed,
                                                     .opens_waiting = service_.opens_waiting,

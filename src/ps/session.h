@@ -47,16 +47,26 @@ struct LaneService {
   std::function<void()> on_change;  // those who wait are to be looked at again
 };
 
+// What all sessions of a lane share. Outlives them.
+struct SessionContext {
+  EventLoop& loop;
+  Lane& lane;
+  LaneSaver& saver;
+  LaneRestorer& restorer;
+  LaneService& service;
+  LaneCounters& counters;
+  const Clock& clock;
+  wire::FrameLimits limits;
+};
+
 // One worker's connection to a lane, after it was greeted. Confined to the lane's loop.
 class Session {
  public:
   using OnEnd = wire::Connection::OnEnd;
 
-  // All outlive it. Sends the welcome.
-  Session(EventLoop& loop, std::unique_ptr<wire::Stream> stream, wire::FrameLimits limits,
-          Lane& lane, LaneSaver& saver, LaneRestorer& restorer, LaneService& service,
-          LaneCounters& counters, const wire::FrameHeader& hello, const wire::Welcome& welcome,
-          const Clock& clock, OnEnd on_end);
+  // Answers `hello` with `welcome`, then serves the requests on `stream`.
+  Session(const SessionContext& context, std::unique_ptr<wire::Stream> stream,
+          const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -91,10 +101,10 @@ class Session {
   bool WaitsForSave(wire::MessageType type) const;
   // FailedPrecondition: what the lane has may not be replaced now.
   Status CheckRestorable() const;
-  // What the connection declared, of the lane as it is now.
-  Status RefreshNames();
-  void OnSaved(const wire::FrameHeader& header, const Result<Saved>& saved);
-  void OnRestored(const wire::FrameHeader& header, Result<std::unique_ptr<Lane>> restored);
+  // Declares the parameters of this connection again if the lane was restored meanwhile.
+  Status RefreshDeclared();
+  void OnSaved(const wire::FrameHeader& header, const Result<SaveReport>& saved);
+  void OnRestored(const wire::FrameHeader& header, Result<LaneState> restored);
   // The master asked.
   void Unfence();
 
@@ -105,10 +115,10 @@ class Session {
   LaneService& service_;
   LaneCounters& counters_;
   const Clock& clock_;
-  Lane::Names names_;
-  Declaration declaration_;  // that they are of
-  uint64_t generation_ = 0;  // of the lane that they are of
-  bool is_worker_ = false;   // and no master
+  Declaration declaration_;      // of this connection
+  DeclaredParameters declared_;  // its tables and tensors
+  uint64_t generation_ = 0;      // of the lane when they were declared; 0: nothing is declared
+  bool is_worker_ = false;       // and no master
   bool open_waits_ = false;
   bool saves_ = false;     // a save that was asked for here is under way
   bool restores_ = false;  // a restore that was asked for here is

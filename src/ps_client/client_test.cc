@@ -64,7 +64,7 @@ class Servers {
   uint64_t rows() {
     uint64_t sum = 0;
     for (const auto& server : servers_) {
-      for (const ps::LaneState& lane : server->State()) sum += lane.rows;
+      for (const ps::LaneStats& lane : server->State()) sum += lane.rows;
     }
     return sum;
   }

@@ -132,12 +132,12 @@ class HostileTest : public testing::Test {
   }
   size_t Rows() {
     size_t rows = 0;
-    for (const ps::LaneState& lane : server_->State()) rows += lane.rows;
+    for (const ps::LaneStats& lane : server_->State()) rows += lane.rows;
     return rows;
   }
   size_t Connections() {
     size_t sum = 0;
-    for (const ps::LaneState& lane : server_->State()) sum += lane.connections;
+    for (const ps::LaneStats& lane : server_->State()) sum += lane.connections;
     return sum;
   }
 

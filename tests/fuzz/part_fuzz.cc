@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "base/check.h"
 #include "checkpoint/part_file.h"
 #include "ps/lane.h"
+#include "ps/lane_checkpoint_reader.h"
 
 namespace {
 
@@ -66,17 +68,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::ofstream(path, std::ios::binary) << text;
   }
   edl::ps::Lane lane(edl::wire::Placement(1), 0);
+  edl::ps::LaneCheckpointReader reader(lane.state().buckets, edl::ps::RestoreMode::kResume);
   const auto part = edl::checkpoint::PartReader::Open(path);
-  const edl::Status restored = part.ok() ? lane.Restore(**part, true) : part.status();
+  const edl::Status read = part.ok() ? reader.Read(**part) : part.status();
   unlink(path.c_str());
+  if (!read.ok()) {
+    CHECK(!read.message().empty(), "an error without a message");
+    return 0;
+  }
+  auto restored = std::move(reader).Finish();
   if (!restored.ok()) {
-    CHECK(!restored.message().empty(), "an error without a message");
+    CHECK(!restored.status().message().empty(), "an error without a message");
     return 0;
   }
-  if (const edl::Status ended = lane.EndRestore(); !ended.ok()) {
-    CHECK(!ended.message().empty(), "an error without a message");
-    return 0;
-  }
+  lane.Adopt(*std::move(restored));
   lane.Flush();
   const auto opened = lane.Open({.lease = UINT64_MAX, .shard = {.ledger = 1}});
   CHECK(opened.ok() || !opened.status().message().empty(), "an error without a message");

@@ -30,11 +30,11 @@ struct Served {
   Served() {
     const auto declaration = edl::ps::ParseDeclaration(
         R"({"tables": [{"name": "t", "dim": 2}], "tensors": [{"name": "d", "size": 3}]})");
-    names = *lane.Declare(*declaration);
+    declared = *lane.Declare(*declaration);
     CHECK(lane.Open({.lease = 1}).ok(), "the shard did not open");
   }
   Lane lane{edl::wire::Placement(1), 0};
-  Lane::Names names;
+  edl::ps::DeclaredParameters declared;
 };
 
 void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byte> tensors) {
@@ -58,11 +58,11 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       }
       return;
     case 2:
-      if (DecodesToItself(meta, put)) (void)served.lane.Put(served.names, put, tensors);
+      if (DecodesToItself(meta, put)) (void)served.lane.Put(served.declared, put, tensors);
       return;
     case 3:
       if (DecodesToItself(meta, pull)) {
-        const auto plan = served.lane.Plan(served.names, pull, tensors);
+        const auto plan = served.lane.Plan(served.declared, pull, tensors);
         if (!plan.ok()) return;
         edl::wire::Buffer out(plan->bytes);
         served.lane.Pull(*plan, out.data());
@@ -72,7 +72,7 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       if (DecodesToItself(meta, open)) (void)served.lane.Open(open);
       return;
     case 5:
-      if (DecodesToItself(meta, push)) (void)served.lane.Push(served.names, push, tensors);
+      if (DecodesToItself(meta, push)) (void)served.lane.Push(served.declared, push, tensors);
       return;
     case 7:
       DecodesToItself(meta, restore);
@@ -81,8 +81,8 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       if (DecodesToItself(meta, serve)) {
         const auto covered = edl::checkpoint::ShardSet::FromJson(serve.covered);
         if (!covered.ok()) return;
-        served.lane.watermarks().RaiseFloor(serve.floor);
-        served.lane.watermarks().Drop(*covered);
+        served.lane.state().watermarks.RaiseFloor(serve.floor);
+        served.lane.state().watermarks.Drop(*covered);
       }
       return;
     default:

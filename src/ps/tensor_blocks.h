@@ -17,11 +17,11 @@
 namespace edl::ps {
 
 // The blocks of a dense tensor that belong to one lane, each with its slots. Confined to the lane.
-class TensorShare {
+class TensorBlocks {
  public:
   // For the buckets first..end-1. REQUIRES: MakeOptimizer accepts the optimizer of the spec.
   // `save` is the number of the lane's last save.
-  TensorShare(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save = 0);
+  TensorBlocks(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save = 0);
 
   struct Block {
     size_t number = 0;  // within the tensor

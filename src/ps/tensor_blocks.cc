@@ -1,4 +1,4 @@
-#include "ps/tensor_share.h"
+#include "ps/tensor_blocks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@ std::unique_ptr<Optimizer> OptimizerOf(const TensorSpec& spec) {
 
 }  // namespace
 
-TensorShare::TensorShare(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save)
+TensorBlocks::TensorBlocks(TensorSpec spec, wire::Bucket first, size_t end, SaveNumber save)
     : spec_(std::move(spec)), optimizer_(OptimizerOf(spec_)), save_(save) {
   for (size_t number = 0; number < wire::BlocksOf(spec_.size); ++number) {
     const wire::Bucket bucket = wire::BucketOfBlock(spec_.name, number);
@@ -25,7 +25,7 @@ TensorShare::TensorShare(TensorSpec spec, wire::Bucket first, size_t end, SaveNu
   }
 }
 
-size_t TensorShare::Put(const float* values) {
+size_t TensorBlocks::Put(const float* values) {
   const size_t slots = optimizer_ == nullptr ? 0 : optimizer_->slots();
   size_t taken = 0;
   for (Block& block : blocks_) {
@@ -44,18 +44,18 @@ size_t TensorShare::Put(const float* values) {
   return taken;
 }
 
-bool TensorShare::has_value() const {
+bool TensorBlocks::has_value() const {
   return std::ranges::all_of(blocks_, [](const Block& block) { return block.has_value(); });
 }
 
-void TensorShare::Pull(float* out) const {
+void TensorBlocks::Pull(float* out) const {
   for (const Block& block : blocks_) {
     std::memcpy(out, block.weights(), block.values * sizeof(float));
     out += block.values;
   }
 }
 
-void TensorShare::Change(Block& block, const float* gradient, const Step& step) {
+void TensorBlocks::Change(Block& block, const float* gradient, const Step& step) {
   SaveBefore(block);
   float* const weights = block.weights();
   if (optimizer_ != nullptr) {
@@ -65,19 +65,19 @@ void TensorShare::Change(Block& block, const float* gradient, const Step& step) 
   for (size_t i = 0; i < block.values; ++i) weights[i] += gradient[i];
 }
 
-void TensorShare::SaveBefore(Block& block) {
+void TensorBlocks::SaveBefore(Block& block) {
   if (save_block_ == nullptr || block.save == save_) return;
   if (block.has_value()) save_block_(block);
   block.save = save_;
 }
 
-void TensorShare::BeginSave(SaveNumber number, SaveBlock save_block) {
+void TensorBlocks::BeginSave(SaveNumber number, SaveBlock save_block) {
   save_ = number;
   save_block_ = std::move(save_block);
   scanned_ = 0;
 }
 
-bool TensorShare::SaveSome(const std::function<bool()>& is_enough) {
+bool TensorBlocks::SaveSome(const std::function<bool()>& is_enough) {
   while (scanned_ < blocks_.size()) {
     SaveBefore(blocks_[scanned_++]);
     if (is_enough()) return true;
@@ -85,7 +85,7 @@ bool TensorShare::SaveSome(const std::function<bool()>& is_enough) {
   return false;
 }
 
-size_t TensorShare::BytesToSave() const {
+size_t TensorBlocks::BytesToSave() const {
   size_t sum = 0;
   for (size_t i = scanned_; i < blocks_.size(); ++i) {
     if (blocks_[i].save != save_) sum += blocks_[i].memory.size();
@@ -93,11 +93,11 @@ size_t TensorShare::BytesToSave() const {
   return sum;
 }
 
-void TensorShare::Renumber() {
+void TensorBlocks::Renumber() {
   for (Block& block : blocks_) block.save = save_;
 }
 
-Status TensorShare::Restore(size_t number, std::span<const std::byte> content) {
+Status TensorBlocks::Restore(size_t number, std::span<const std::byte> content) {
   const size_t slots = optimizer_ == nullptr ? 0 : optimizer_->slots();
   for (Block& block : blocks_) {
     if (block.number != number) continue;
@@ -111,7 +111,7 @@ Status TensorShare::Restore(size_t number, std::span<const std::byte> content) {
                          content.size());
 }
 
-size_t TensorShare::bytes() const {
+size_t TensorBlocks::bytes() const {
   size_t sum = 0;
   for (const Block& block : blocks_) sum += block.memory.size();
   return sum;
