@@ -317,7 +317,7 @@ TEST_P(ClientTest, IsToldWhatIsWrongWithItsDeclaration) {
   other.text = R"({"tables": [{"name": "t", "dim": 4}]})";
   const Status declared = client->Declare(other);
   EXPECT_EQ(declared.code(), Code::kFailedPrecondition);
-  EXPECT_THAT(declared.message(), HasSubstr("table 't' is there already"));
+  EXPECT_THAT(declared.message(), HasSubstr("table 't' was already declared"));
 }
 
 class CheckpointTest : public ClientTest {

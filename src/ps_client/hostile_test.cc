@@ -243,7 +243,7 @@ TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
     // The lane is free again, for one who waits.
     const fs::path checkpoint = root_ / ("checkpoint-" + name);
     for (auto saved = client->Save(checkpoint); !saved.ok(); saved = client->Save(checkpoint)) {
-      EXPECT_THAT(saved.status().message(), HasSubstr("under way"));
+      EXPECT_THAT(saved.status().message(), HasSubstr("is running"));
       fs::remove_all(checkpoint);
     }
     return !fs::exists(part);
