@@ -129,8 +129,8 @@ int RunCommandLine(int argc, char** argv) {
                          .variable = [](const char* name) { return std::getenv(name); },
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
                          .cluster =
-                             [&clock](const std::string& name_space, bool force_file) {
-                               return backend::kubernetes::ConnectClusterJobs(clock, name_space,
+                             [&clock](const std::string& ns, bool force_file) {
+                               return backend::kubernetes::ConnectClusterJobs(clock, ns,
                                                                               force_file);
                              },
                          .cluster_context = backend::kubernetes::ClusterContext,

@@ -94,7 +94,7 @@ struct Platform {
   LocalJobs local;
   // The jobs of the cluster that is configured, in this namespace or, for "", in the kubeconfig's;
   // `force_file`: by the kubeconfig even in a pod. NotFound: no cluster is configured.
-  std::function<Result<std::unique_ptr<backend::ClusterJobs>>(const std::string& name_space,
+  std::function<Result<std::unique_ptr<backend::ClusterJobs>>(const std::string& ns,
                                                               bool force_file)>
       cluster;
   // The name of the kubeconfig's current context; empty: there is none.

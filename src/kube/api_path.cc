@@ -4,16 +4,16 @@
 
 namespace edl::kube {
 
-std::string PathOf(const Resource& resource, const std::string& name_space) {
+std::string PathOf(const Resource& resource, const std::string& ns) {
   std::string path = (resource.group.empty() ? "/api/" : "/apis/") + resource.api_version();
-  if (resource.namespaced && !name_space.empty()) path += "/namespaces/" + UrlEncoded(name_space);
+  if (resource.namespaced && !ns.empty()) path += "/namespaces/" + UrlEncoded(ns);
   path += '/';
   path += resource.plural;
   return path;
 }
 
 std::string PathOf(const Resource& resource, const ObjectKey& key, std::string_view subresource) {
-  std::string path = PathOf(resource, key.name_space) + "/" + UrlEncoded(key.name);
+  std::string path = PathOf(resource, key.ns) + "/" + UrlEncoded(key.name);
   if (!subresource.empty()) {
     path += '/';
     path += subresource;

@@ -10,7 +10,7 @@ namespace edl::kube {
 
 // Where the server has a collection ("/api/v1/namespaces/default/pods"), one object of it, or a
 // part of that ("status", "log"). An empty namespace: the collection of all of them.
-std::string PathOf(const Resource& resource, const std::string& name_space);
+std::string PathOf(const Resource& resource, const std::string& ns);
 std::string PathOf(const Resource& resource, const ObjectKey& key, std::string_view subresource);
 
 // What follows a path: "?limit=500&labelSelector=a%3Db".

@@ -68,8 +68,8 @@ struct Access {
   std::string verb;  // "create", "get", "list", "watch", ...
   Resource resource;
   std::string subresource;
-  std::string name_space;  // empty: in all of them
-  std::string name;        // empty: any
+  std::string ns;    // empty: in all of them
+  std::string name;  // empty: any
 };
 
 struct AccessAnswer {

@@ -142,9 +142,9 @@ Status Client::Explain(const Call& call, const Result<Response>& answer) const {
   if (status.ok() || status.code() == Code::kCancelled) return status;
   const ObjectKey& key = call.key;
   std::string where = " " + fmt::format("{}", key);
-  if (key.name.empty()) where = key.name_space.empty() ? "" : " in " + key.name_space;
+  if (key.name.empty()) where = key.ns.empty() ? "" : " in " + key.ns;
   const std::string can_i = fmt::format("{} {}{}", call.verb, call.resource.plural,
-                                        key.name_space.empty() ? "" : " -n " + key.name_space);
+                                        key.ns.empty() ? "" : " -n " + key.ns);
   return Status(status.code(), fmt::format("{} {}{}: {}{}", call.verb, call.resource.plural, where,
                                            status.message(), WayOut(status, config(), can_i)));
 }
@@ -180,29 +180,29 @@ Result<Object> Client::Get(const Resource& resource, const ObjectKey& key,
       stop);
 }
 
-Result<ObjectList> Client::List(const Resource& resource, const std::string& name_space,
+Result<ObjectList> Client::List(const Resource& resource, const std::string& ns,
                                 const Selector& selector, const std::stop_token& stop) {
   // A list in pages is of one moment, which the server forgets when reading takes too long.
   for (int restarts = 0;; ++restarts) {
-    auto list = ListOnce(resource, name_space, selector, stop);
+    auto list = ListOnce(resource, ns, selector, stop);
     if (list.status().code() != Code::kOutOfRange || restarts == kMostListRestarts) return list;
   }
 }
 
-Result<ObjectList> Client::ListOnce(const Resource& resource, const std::string& name_space,
+Result<ObjectList> Client::ListOnce(const Resource& resource, const std::string& ns,
                                     const Selector& selector, const std::stop_token& stop) {
   ObjectList out;
   std::string next;
   do {
     Query query = QueryOf(selector);
     query.Add("limit", fmt::format("{}", options_.page_size)).Add("continue", next);
-    EDL_ASSIGN_OR_RETURN(
-        Object page, SendForObject({.verb = "list",
-                                    .resource = resource,
-                                    .key = {name_space, ""},
-                                    .request = {.path = PathOf(resource, name_space) + query.text(),
-                                                .timeout = options_.timeout}},
-                                   stop));
+    EDL_ASSIGN_OR_RETURN(Object page,
+                         SendForObject({.verb = "list",
+                                        .resource = resource,
+                                        .key = {ns, ""},
+                                        .request = {.path = PathOf(resource, ns) + query.text(),
+                                                    .timeout = options_.timeout}},
+                                       stop));
     out.resource_version = page.resource_version();
     next = TextIn(FieldAt(page.fields(), {"metadata"}), "continue");
     const auto items = page.fields().find("items");
@@ -230,12 +230,12 @@ Result<Object> Client::CreateDryRun(const Resource& resource, const Object& obje
 Result<Object> Client::Post(const Resource& resource, const Object& object,
                             const std::string& query, const std::stop_token& stop) {
   ObjectKey key = object.key();
-  if (resource.namespaced && key.name_space.empty()) key.name_space = config().name_space;
+  if (resource.namespaced && key.ns.empty()) key.ns = config().ns;
   return SendForObject({.verb = "create",
                         .resource = resource,
                         .key = key,
                         .request = {.method = "POST",
-                                    .path = PathOf(resource, key.name_space) + query,
+                                    .path = PathOf(resource, key.ns) + query,
                                     .body = Dump(object.fields()),
                                     .timeout = options_.timeout,
                                     .once = key.name.empty()}},
@@ -296,14 +296,13 @@ Status Client::Delete(const Resource& resource, const ObjectKey& key, const Dele
   return status.code() == Code::kNotFound ? Ok() : status;
 }
 
-Status Client::DeleteMany(const Resource& resource, const std::string& name_space,
-                          const Selector& selector, const DeleteOptions& options,
-                          const std::stop_token& stop) {
+Status Client::DeleteMany(const Resource& resource, const std::string& ns, const Selector& selector,
+                          const DeleteOptions& options, const std::stop_token& stop) {
   return Send({.verb = "deletecollection",
                .resource = resource,
-               .key = {name_space, ""},
+               .key = {ns, ""},
                .request = {.method = "DELETE",
-                           .path = PathOf(resource, name_space) + QueryOf(selector).text(),
+                           .path = PathOf(resource, ns) + QueryOf(selector).text(),
                            .body = BodyOf(options),
                            .timeout = options_.many_timeout}},
               stop)
@@ -315,8 +314,7 @@ Result<std::unique_ptr<ByteStream>> Client::Open(Request request, const std::sto
   return std::make_unique<ByteStream>(connection_, std::move(request), stop);
 }
 
-Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource,
-                                                   const std::string& name_space,
+Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource, const std::string& ns,
                                                    const WatchOptions& options,
                                                    const std::stop_token& stop) {
   // The server ends it by itself; one that does not is as dead as one that is silent.
@@ -326,7 +324,7 @@ Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource,
       .Add("allowWatchBookmarks", "true")
       .Add("resourceVersion", options.resource_version)
       .Add("timeoutSeconds", fmt::format("{}", options.timeout.count()));
-  EDL_ASSIGN_OR_RETURN(auto bytes, Open({.path = PathOf(resource, name_space) + query.text(),
+  EDL_ASSIGN_OR_RETURN(auto bytes, Open({.path = PathOf(resource, ns) + query.text(),
                                          .timeout = options.timeout + kLeeway,
                                          .silence = options.silence},
                                         stop));
@@ -360,25 +358,25 @@ Result<std::string> Client::ServerVersion(const std::stop_token& stop) {
   return TextIn(version.fields(), "gitVersion");
 }
 
-Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& name_space, json spec,
+Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& ns, json spec,
                                  const Access& access, const std::stop_token& stop) {
   Object asked(review, {});
   asked.fields().erase("metadata");
-  if (!name_space.empty()) asked.metadata()["namespace"] = name_space;
+  if (!ns.empty()) asked.metadata()["namespace"] = ns;
   json& attributes = spec["resourceAttributes"];
   attributes = {{"verb", access.verb},
                 {"group", std::string(access.resource.group)},
                 {"resource", std::string(access.resource.plural)}};
   if (!access.subresource.empty()) attributes["subresource"] = access.subresource;
-  if (!access.name_space.empty()) attributes["namespace"] = access.name_space;
+  if (!access.ns.empty()) attributes["namespace"] = access.ns;
   if (!access.name.empty()) attributes["name"] = access.name;
   asked.fields()["spec"] = std::move(spec);
   EDL_ASSIGN_OR_RETURN(const Object answer,
                        SendForObject({.verb = "create",
                                       .resource = review,
-                                      .key = {name_space, ""},
+                                      .key = {ns, ""},
                                       .request = {.method = "POST",
-                                                  .path = PathOf(review, name_space),
+                                                  .path = PathOf(review, ns),
                                                   .body = Dump(asked.fields()),
                                                   .timeout = options_.timeout}},
                                      stop));
@@ -394,11 +392,10 @@ Result<AccessAnswer> Client::CanAccount(const ObjectKey& account, const Access& 
                                         const std::stop_token& stop) {
   // As a service account's token is taken for, by Kubernetes.
   json spec = {
-      {"user", fmt::format("system:serviceaccount:{}:{}", account.name_space, account.name)},
+      {"user", fmt::format("system:serviceaccount:{}:{}", account.ns, account.name)},
       {"groups",
-       {"system:serviceaccounts", "system:serviceaccounts:" + account.name_space,
-        "system:authenticated"}}};
-  return Ask(kLocalSubjectAccessReviews, account.name_space, std::move(spec), access, stop);
+       {"system:serviceaccounts", "system:serviceaccounts:" + account.ns, "system:authenticated"}}};
+  return Ask(kLocalSubjectAccessReviews, account.ns, std::move(spec), access, stop);
 }
 
 }  // namespace edl::kube

@@ -67,9 +67,9 @@ class Client {
 
   Result<Object> Get(const Resource& resource, const ObjectKey& key,
                      const std::stop_token& stop = {});
-  // All pages, of the most recent state. An empty `name_space`: of all of them. Each item says its
+  // All pages, of the most recent state. An empty `ns`: of all of them. Each item says its
   // kind, which the server leaves out.
-  Result<ObjectList> List(const Resource& resource, const std::string& name_space,
+  Result<ObjectList> List(const Resource& resource, const std::string& ns,
                           const Selector& selector = {}, const std::stop_token& stop = {});
   // The object as the server has made it. Its namespace, if it has none, is the kubeconfig's.
   Result<Object> Create(const Resource& resource, const Object& object,
@@ -91,14 +91,12 @@ class Client {
                 const std::stop_token& stop = {});
   // Deletes all that are selected, with one call. The server takes its time for many: what a call
   // that timed out left is deleted by the next.
-  Status DeleteMany(const Resource& resource, const std::string& name_space,
-                    const Selector& selector, const DeleteOptions& options = {},
-                    const std::stop_token& stop = {});
+  Status DeleteMany(const Resource& resource, const std::string& ns, const Selector& selector,
+                    const DeleteOptions& options = {}, const std::stop_token& stop = {});
 
   // Returns before the server has answered: whether it refuses is what the first event says. One
   // try. The stream outlives neither this client nor its connection.
-  Result<std::unique_ptr<WatchStream>> Watch(const Resource& resource,
-                                             const std::string& name_space,
+  Result<std::unique_ptr<WatchStream>> Watch(const Resource& resource, const std::string& ns,
                                              const WatchOptions& options,
                                              const std::stop_token& stop = {});
 
@@ -129,9 +127,9 @@ class Client {
   Result<Object> Put(const Resource& resource, const Object& object, const std::string& subresource,
                      const std::stop_token& stop);
   // Makes a review, which is answered and not kept.
-  Result<AccessAnswer> Ask(const Resource& review, const std::string& name_space,
-                           nlohmann::json spec, const Access& access, const std::stop_token& stop);
-  Result<ObjectList> ListOnce(const Resource& resource, const std::string& name_space,
+  Result<AccessAnswer> Ask(const Resource& review, const std::string& ns, nlohmann::json spec,
+                           const Access& access, const std::stop_token& stop);
+  Result<ObjectList> ListOnce(const Resource& resource, const std::string& ns,
                               const Selector& selector, const std::stop_token& stop);
   Result<std::unique_ptr<ByteStream>> Open(Request request, const std::stop_token& stop);
   // Waits for its turn.

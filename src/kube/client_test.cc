@@ -37,7 +37,7 @@ std::string Refusal(int code, const std::string& reason, const std::string& mess
 }
 
 constexpr const char* kPod = R"({"kind":"Pod","metadata":{"name":"p","namespace":"ns"}})";
-const ObjectKey kKey{.name_space = "ns", .name = "p"};
+const ObjectKey kKey{.ns = "ns", .name = "p"};
 
 // A server that does one act after the other, and keeps what it was asked.
 class ClientTest : public testing::Test {
@@ -74,9 +74,7 @@ class ClientTest : public testing::Test {
     Take(request)(connection);
   }};
   Connection connection_{
-      Config{.server = server_.url(), .name_space = "mine", .source = "the test"},
-      fake_.clock(),
-      {}};
+      Config{.server = server_.url(), .ns = "mine", .source = "the test"}, fake_.clock(), {}};
 };
 
 TEST_F(ClientTest, AsksWhereTheServerHasAnObject) {
@@ -361,11 +359,8 @@ TEST_F(ClientTest, AsksWhetherItMay) {
   Client client = Make();
   Will({Answer(201, R"({"status":{"allowed":true,"reason":"by role"}})"), Answer(201, "{}")});
 
-  const auto may = client.CanI({.verb = "create",
-                                .resource = kLeases,
-                                .subresource = "status",
-                                .name_space = "ns",
-                                .name = "job"});
+  const auto may = client.CanI(
+      {.verb = "create", .resource = kLeases, .subresource = "status", .ns = "ns", .name = "job"});
   ASSERT_TRUE(may.ok()) << may.status();
   EXPECT_TRUE(may->allowed);
   EXPECT_EQ(may->reason, "by role");
@@ -381,7 +376,7 @@ TEST_F(ClientTest, AsksForAServiceAccountInItsNamespace) {
   Client client = Make();
   Will({Answer(201, R"({"status":{"allowed":true}})"),
         Answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})")});
-  const Access access{.verb = "create", .resource = kPods, .name_space = "ns"};
+  const Access access{.verb = "create", .resource = kPods, .ns = "ns"};
 
   EXPECT_TRUE(client.CanAccount({"ns", "trainer"}, access)->allowed);
   EXPECT_EQ(client.CanAccount({"ns", "trainer"}, access).status().code(), Code::kPermissionDenied);

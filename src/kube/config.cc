@@ -106,7 +106,7 @@ Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& a
     out.ca_source = fmt::format("certificate-authority {} of cluster '{}' in {}",
                                 authority.file.string(), cluster->first, files);
   }
-  if (!context->second.name_space.empty()) out.name_space = context->second.name_space;
+  if (!context->second.ns.empty()) out.ns = context->second.ns;
   if (context->second.user.empty()) return out;  // anonymous
   const auto user = kubeconfig.users.find(context->second.user);
   if (user == kubeconfig.users.end()) {
@@ -148,7 +148,7 @@ Result<Config> FromPod(const ConfigSources& sources) {
   EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(sources.service_account / "ca.crt"));
   out.ca_source = (sources.service_account / "ca.crt").string();
   if (const auto name = ReadFile(sources.service_account / "namespace"); name.ok()) {
-    if (const auto trimmed = Trim(*name); !trimmed.empty()) out.name_space = trimmed;
+    if (const auto trimmed = Trim(*name); !trimmed.empty()) out.ns = trimmed;
   }
   return out;
 }

@@ -29,7 +29,7 @@ struct Config {
   std::string tls_server_name;        // empty: the server's
   std::string proxy_url;              // empty: as the environment says
   bool insecure_skip_tls_verify = false;
-  std::string name_space = "default";
+  std::string ns = "default";
   Credentials credentials;
   std::string context;  // the kubeconfig's; empty: there is none
   std::string source;   // for people: "context 'kind' of /home/me/.kube/config"

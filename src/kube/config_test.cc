@@ -53,7 +53,7 @@ TEST_F(ConfigTest, ComesFromTheHomeWhenNothingElseIsSaid) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->server, "https://one:6443");
   EXPECT_EQ(config->credentials.token, "secret");
-  EXPECT_EQ(config->name_space, "default");
+  EXPECT_EQ(config->ns, "default");
   EXPECT_THAT(config->source, HasSubstr("context 'kind' of"));
 }
 
@@ -92,7 +92,7 @@ TEST_F(ConfigTest, IsThePodsWhenThereIsNoFile) {
 
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->server, "https://[fd00::1]:443");
-  EXPECT_EQ(config->name_space, "training");
+  EXPECT_EQ(config->ns, "training");
   EXPECT_EQ(config->credentials.token_file, folder_ / "account" / "token");
 }
 

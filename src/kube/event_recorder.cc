@@ -27,7 +27,7 @@ json ReferenceTo(const Object& object) {
   json out = {{"kind", object.kind()}, {"name", object.name()}, {"uid", object.uid()}};
   const std::string api_version = TextIn(object.fields(), "apiVersion");
   if (!api_version.empty()) out["apiVersion"] = api_version;
-  if (!object.name_space().empty()) out["namespace"] = object.name_space();
+  if (!object.ns().empty()) out["namespace"] = object.ns();
   if (!object.resource_version().empty()) out["resourceVersion"] = object.resource_version();
   return out;
 }
@@ -119,8 +119,8 @@ Status EventRecorder::Repeat(Sent& sent, const Waiting& waiting, const std::stop
 
 Result<EventRecorder::Sent> EventRecorder::Create(const Waiting& waiting,
                                                   const std::stop_token& stop) {
-  const std::string name_space = TextIn(waiting.about, "namespace");
-  const ObjectKey key{name_space.empty() ? "default" : name_space,
+  const std::string ns = TextIn(waiting.about, "namespace");
+  const ObjectKey key{ns.empty() ? "default" : ns,
                       fmt::format("{}.{:x}.{:x}", TextIn(waiting.about, "name"),
                                   timing_.clock.WallNow().time_since_epoch().count(), ++number_)};
   Object event(kEvents, key);

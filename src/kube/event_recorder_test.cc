@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 class EventRecorderTest : public testing::Test {
  protected:
   static Object Pod(const std::string& name) {
-    Object pod(kPods, {.name_space = "ns", .name = name});
+    Object pod(kPods, {.ns = "ns", .name = name});
     pod.metadata()["uid"] = "u-" + name;
     pod.set_resource_version("7");
     return pod;

@@ -26,7 +26,7 @@ using Fault = ApiServer::Fault;
 constexpr const char* kWatches = "watch=1";
 constexpr const char* kLists = "limit=";
 
-ObjectKey Key(const std::string& name) { return {.name_space = "ns", .name = name}; }
+ObjectKey Key(const std::string& name) { return {.ns = "ns", .name = name}; }
 
 Object Pod(const std::string& name, const std::string& color = "blue") {
   Object pod(kPods, Key(name));

@@ -157,8 +157,7 @@ KubeconfigUser ReadUser(Fields& in) {
 }
 
 KubeconfigContext ReadContext(Fields& in) {
-  return {
-      .cluster = in.Text("cluster"), .user = in.Text("user"), .name_space = in.Text("namespace")};
+  return {.cluster = in.Text("cluster"), .user = in.Text("user"), .ns = in.Text("namespace")};
 }
 
 // A list of {name: ..., <kind>: {...}}, as all three lists of a kubeconfig are.

@@ -60,7 +60,7 @@ struct KubeconfigUser {
 struct KubeconfigContext {
   std::string cluster;
   std::string user;
-  std::string name_space;
+  std::string ns;
 };
 
 // What kubectl reads, of one file or of several.

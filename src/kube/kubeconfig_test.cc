@@ -59,7 +59,7 @@ TEST(Kubeconfig, HasWhatTheFileSays) {
   const KubeconfigUser& admin = parsed->users.at("admin");
   EXPECT_EQ(admin.as.user, "somebody");
   EXPECT_EQ(admin.as.groups, (std::vector<std::string>{"one", "two"}));
-  EXPECT_EQ(parsed->contexts.at("kind").name_space, "training");
+  EXPECT_EQ(parsed->contexts.at("kind").ns, "training");
 }
 
 TEST(Kubeconfig, TakesPathsFromItsOwnFolder) {

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const ObjectKey kKey{.name_space = "ns", .name = "job"};
+const ObjectKey kKey{.ns = "ns", .name = "job"};
 
 class LeaseTest : public testing::Test {
  protected:

@@ -35,7 +35,7 @@ Object::Object(json fields) : fields_(std::move(fields)) {
 Object::Object(const Resource& resource, const ObjectKey& key) : Object() {
   fields_ = {{"apiVersion", resource.api_version()}, {"kind", std::string(resource.kind)}};
   metadata()["name"] = key.name;
-  if (!key.name_space.empty()) metadata()["namespace"] = key.name_space;
+  if (!key.ns.empty()) metadata()["namespace"] = key.ns;
 }
 
 Result<Object> Object::Parse(std::string_view text) {
@@ -48,9 +48,7 @@ Result<Object> Object::Parse(std::string_view text) {
 
 std::string Object::kind() const { return TextIn(fields_, "kind"); }
 std::string Object::name() const { return TextIn(FieldAt(fields_, {"metadata"}), "name"); }
-std::string Object::name_space() const {
-  return TextIn(FieldAt(fields_, {"metadata"}), "namespace");
-}
+std::string Object::ns() const { return TextIn(FieldAt(fields_, {"metadata"}), "namespace"); }
 std::string Object::uid() const { return TextIn(FieldAt(fields_, {"metadata"}), "uid"); }
 std::string Object::resource_version() const {
   return TextIn(FieldAt(fields_, {"metadata"}), "resourceVersion");

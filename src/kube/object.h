@@ -18,7 +18,7 @@ namespace edl::kube {
 
 // Which object, among those of its kind.
 struct ObjectKey {
-  std::string name_space;  // empty: of the cluster
+  std::string ns;  // empty: of the cluster
   std::string name;
 
   auto operator<=>(const ObjectKey&) const = default;
@@ -53,9 +53,9 @@ class Object {
   static Result<Object> Parse(std::string_view text);
 
   std::string kind() const;
-  ObjectKey key() const { return {name_space(), name()}; }
+  ObjectKey key() const { return {ns(), name()}; }
   std::string name() const;
-  std::string name_space() const;
+  std::string ns() const;
   std::string uid() const;
   std::string resource_version() const;  // opaque: only equality means something
   Labels labels() const;
@@ -93,7 +93,7 @@ class Object {
 template <>
 struct fmt::formatter<edl::kube::ObjectKey> : fmt::formatter<std::string> {
   auto format(const edl::kube::ObjectKey& key, fmt::format_context& context) const {
-    return fmt::formatter<std::string>::format(
-        key.name_space.empty() ? key.name : key.name_space + "/" + key.name, context);
+    return fmt::formatter<std::string>::format(key.ns.empty() ? key.name : key.ns + "/" + key.name,
+                                               context);
   }
 };

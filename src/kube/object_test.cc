@@ -76,9 +76,9 @@ TEST(Object, IsNotMadeOfAnythingElse) {
 }
 
 TEST(Object, IsMadeToBeCreated) {
-  Object master(kPods, {.name_space = "jobs", .name = "master"});
+  Object master(kPods, {.ns = "jobs", .name = "master"});
   master.metadata()["uid"] = "u-0";
-  Object lease(kLeases, {.name_space = "jobs", .name = "job"});
+  Object lease(kLeases, {.ns = "jobs", .name = "job"});
   lease.set_label("app", "elasticdl");
   lease.set_annotation("note", "a");
   lease.AddOwner(master.AsOwner());

@@ -33,7 +33,7 @@ void Reflector::ReportTrouble(const Status& status) const {
 }
 
 bool Reflector::List(const std::stop_token& stop) {
-  auto list = client_.List(scope_.resource, scope_.name_space, scope_.selector, stop);
+  auto list = client_.List(scope_.resource, scope_.ns, scope_.selector, stop);
   if (!list.ok()) {
     ReportTrouble(list.status());
     return false;
@@ -48,7 +48,7 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
   const Time begun = timing_.clock.Now();
   const auto timeout = std::chrono::duration_cast<std::chrono::seconds>(
       options_.shortest_watch_timeout * (1 + timing_.chance()));
-  auto watch = client_.Watch(scope_.resource, scope_.name_space,
+  auto watch = client_.Watch(scope_.resource, scope_.ns,
                              {.selector = scope_.selector,
                               .resource_version = version_,
                               .timeout = timeout,
@@ -68,7 +68,7 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
       return Next::kWatch;
     } else {
       ReportTrouble(Unavailable("watch {} {}: the server ended it at once", scope_.resource.plural,
-                                scope_.name_space));
+                                scope_.ns));
       return Next::kWatchLater;
     }
   }

@@ -14,7 +14,7 @@ namespace edl::kube {
 // Which objects to follow.
 struct Scope {
   Resource resource;
-  std::string name_space;  // empty: all of them
+  std::string ns;  // empty: all of them
   Selector selector;
 };
 

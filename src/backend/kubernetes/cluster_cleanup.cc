@@ -58,9 +58,8 @@ class Cleanup final : public ClusterCleanup {
                               pod.label(std::string(kJobLabel)).value_or(""), kRoleLabel,
                               job::NameOf(job::Role::kMaster)),
         .fields = "status.phase!=Succeeded,status.phase!=Failed"};
-    const Status deleted = client_.DeleteMany(kube::kPods, pod_.name_space, replicas);
-    EDL_ASSIGN_OR_RETURN(const kube::ObjectList left,
-                         client_.List(kube::kPods, pod_.name_space, replicas));
+    const Status deleted = client_.DeleteMany(kube::kPods, pod_.ns, replicas);
+    EDL_ASSIGN_OR_RETURN(const kube::ObjectList left, client_.List(kube::kPods, pod_.ns, replicas));
     for (const kube::Object& one : left.items) {
       if (one.deleting()) continue;
       EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, one.key(), {.uid = one.uid()}));
@@ -79,7 +78,7 @@ class Cleanup final : public ClusterCleanup {
 
 std::unique_ptr<ClusterCleanup> ClusterCleanup::Make(const Clock& clock) {
   kube::ObjectKey pod{Variable("ELASTICDL_POD_NAMESPACE"), Variable("ELASTICDL_POD_NAME")};
-  if (pod.name.empty() || pod.name_space.empty()) return nullptr;
+  if (pod.name.empty() || pod.ns.empty()) return nullptr;
   Result<kube::Config> config =
       kube::LoadConfig({.kubeconfig = Variable("KUBECONFIG"),
                         .home = Variable("HOME"),

@@ -33,8 +33,8 @@ Result<std::unique_ptr<ClusterMaster>> ClusterMaster::Make(
     const std::map<std::string, std::string>& environment) {
   const std::string name = Find(environment, "ELASTICDL_POD_NAME");
   const std::string uid = Find(environment, "ELASTICDL_POD_UID");
-  const std::string name_space = Find(environment, "ELASTICDL_POD_NAMESPACE");
-  if (name.empty() || uid.empty() || name_space.empty()) {
+  const std::string ns = Find(environment, "ELASTICDL_POD_NAMESPACE");
+  if (name.empty() || uid.empty() || ns.empty()) {
     return FailedPrecondition(
         "with --backend=kubernetes the master runs in a pod that `elasticdl train` made, which "
         "says by ELASTICDL_POD_NAME, _UID and _NAMESPACE which one it is");
@@ -45,8 +45,8 @@ Result<std::unique_ptr<ClusterMaster>> ClusterMaster::Make(
                         .home = Find(environment, "HOME"),
                         .service_host = Find(environment, "KUBERNETES_SERVICE_HOST"),
                         .service_port = Find(environment, "KUBERNETES_SERVICE_PORT")}));
-  config.name_space = name_space;
-  kube::Object pod(kube::kPods, {name_space, name});
+  config.ns = ns;
+  kube::Object pod(kube::kPods, {ns, name});
   pod.metadata()["uid"] = uid;
   return std::unique_ptr<ClusterMaster>(
       new ClusterMaster(job, options, clock, std::move(config), std::move(pod)));
@@ -58,7 +58,7 @@ ClusterMaster::ClusterMaster(const job::JobSpec& job, const ClusterOptions& opti
       shares_ledger_(HasClaim(job)),
       connection_(std::move(config), clock, {}),
       timing_(kube::RealTiming(clock)),
-      maker_(job, options, pod_.name_space()),
+      maker_(job, options, pod_.ns()),
       lease_(connection_, kube::RealTiming(boot_clock_),
              {.key = pod_.key(), .identity = pod_.uid()}),
       recorder_(connection_, timing_, {.component = "elasticdl-master", .instance = pod_.name()}) {

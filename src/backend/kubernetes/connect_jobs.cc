@@ -23,8 +23,7 @@ std::string ClusterContext() {
   return config.ok() ? config->context : "";
 }
 
-Result<std::unique_ptr<ClusterJobs>> ConnectClusterJobs(const Clock& clock,
-                                                        const std::string& name_space,
+Result<std::unique_ptr<ClusterJobs>> ConnectClusterJobs(const Clock& clock, const std::string& ns,
                                                         bool force_file) {
   kube::ConfigSources sources = KubeconfigSources();
   if (!force_file) {
@@ -32,10 +31,10 @@ Result<std::unique_ptr<ClusterJobs>> ConnectClusterJobs(const Clock& clock,
     sources.service_port = Variable("KUBERNETES_SERVICE_PORT");
   }
   EDL_ASSIGN_OR_RETURN(kube::Config config, kube::LoadConfig(sources));
-  if (!name_space.empty()) config.name_space = name_space;
+  if (!ns.empty()) config.ns = ns;
   std::vector<std::string> environment;
   for (const auto& [name, value] : Environment()) environment.push_back(name + "=" + value);
-  const std::string where = config.name_space;
+  const std::string where = config.ns;
   auto connection =
       std::make_unique<kube::Connection>(std::move(config), clock, std::move(environment));
   return std::unique_ptr<ClusterJobs>(

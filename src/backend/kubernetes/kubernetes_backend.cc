@@ -74,8 +74,8 @@ KubernetesBackend::KubernetesBackend(kube::Connection& connection, const kube::T
   };
   informer_ = std::make_unique<kube::Informer>(
       connection,
-      kube::Scope{kube::kPods, maker_.name_space(), {.labels = maker_.Selector(), .fields = {}}},
-      timing_, std::move(calls));
+      kube::Scope{kube::kPods, maker_.ns(), {.labels = maker_.Selector(), .fields = {}}}, timing_,
+      std::move(calls));
   follower_ = std::jthread([this](const std::stop_token& stop) { informer_->Run(stop); });
   retrier_ = std::jthread([this](const std::stop_token& stop) { Retry(stop); });
   cleaner_ = std::jthread([this](const std::stop_token& stop) { Clean(stop); });
@@ -182,8 +182,8 @@ void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
   }
   // Without the right to list them, each is created again: one that is there stays as it is.
   std::set<std::string> there;
-  const Result<kube::ObjectList> listed = client_.List(
-      kube::kServices, maker_.name_space(), {.labels = maker_.Selector(), .fields = {}}, stop);
+  const Result<kube::ObjectList> listed =
+      client_.List(kube::kServices, maker_.ns(), {.labels = maker_.Selector(), .fields = {}}, stop);
   if (!listed.ok() && listed.status().code() != Code::kPermissionDenied) return;
   if (listed.ok()) {
     for (const kube::Object& service : listed->items) there.insert(service.name());
@@ -344,8 +344,8 @@ void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
 }
 
 Status KubernetesBackend::DeleteAllPods(std::chrono::seconds grace, const std::stop_token& stop) {
-  return client_.DeleteMany(kube::kPods, maker_.name_space(), maker_.RunningReplicas(),
-                            {.grace = grace}, stop);
+  return client_.DeleteMany(kube::kPods, maker_.ns(), maker_.RunningReplicas(), {.grace = grace},
+                            stop);
 }
 
 std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds timeout) {

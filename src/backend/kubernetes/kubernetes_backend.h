@@ -125,7 +125,7 @@ class KubernetesBackend final : public Backend {
   void RetryCreates(const std::stop_token& stop);
   // A pod may come and go while nobody watches.
   void LookForUnseen(const std::stop_token& stop);
-  kube::ObjectKey KeyOf(const std::string& name) const { return {maker_.name_space(), name}; }
+  kube::ObjectKey KeyOf(const std::string& name) const { return {maker_.ns(), name}; }
 
   const kube::Timing timing_;
   kube::Client client_;

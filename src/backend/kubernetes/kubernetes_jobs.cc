@@ -59,26 +59,26 @@ ClusterJob JobOf(const kube::Object& map, const kube::Object* pod, const std::st
 }  // namespace
 
 KubernetesJobs::KubernetesJobs(std::unique_ptr<kube::Connection> connection,
-                               const kube::Timing& timing, std::string name_space)
+                               const kube::Timing& timing, std::string ns)
     : connection_(std::move(connection)),
       timing_(timing),
-      name_space_(std::move(name_space)),
+      ns_(std::move(ns)),
       client_(*connection_, timing,
               {.tries = 4, .retry_timeout = std::chrono::milliseconds(10'000)}) {}
 
 std::string KubernetesJobs::Where() const {
   return fmt::format("{} ({}), namespace {}", client_.config().server, client_.config().source,
-                     name_space_);
+                     ns_);
 }
 
 PodMaker KubernetesJobs::MakerOf(const Submission& submission) const {
-  return {submission.job, submission.options, name_space_};
+  return {submission.job, submission.options, ns_};
 }
 
 Submission KubernetesJobs::Settled(Submission submission) {
   std::string& account = submission.options.service_account;
   if (!account.empty()) return submission;
-  const kube::ObjectKey ours{name_space_, std::string(backend::kMasterAccount)};
+  const kube::ObjectKey ours{ns_, std::string(backend::kMasterAccount)};
   // Where it is missing, or may not be looked for, roles that were granted to the default account
   // are what there is.
   if (client_.Get(kube::kServiceAccounts, ours).ok()) account = ours.name;
@@ -86,7 +86,7 @@ Submission KubernetesJobs::Settled(Submission submission) {
 }
 
 kube::ObjectKey KubernetesJobs::MasterKey(const std::string& job) const {
-  return {name_space_, job::MasterName(job)};
+  return {ns_, job::MasterName(job)};
 }
 
 kube::Object KubernetesJobs::StatusMap(const Submission& submission) const {
@@ -111,11 +111,11 @@ std::string KubernetesJobs::Manifests(const Submission& submission) const {
 
 std::vector<Finding> KubernetesJobs::Check(const Submission& submission, Depth depth) {
   const Submission settled = Settled(submission);
-  return Preflight(client_, name_space_, settled).Run(depth);
+  return Preflight(client_, ns_, settled).Run(depth);
 }
 
 Templates KubernetesJobs::MakeTemplates(const Submission& submission) const {
-  return kubernetes::MakeTemplates(submission, name_space_);
+  return kubernetes::MakeTemplates(submission, ns_);
 }
 
 Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {
@@ -159,7 +159,7 @@ Status KubernetesJobs::Submit(const Submission& given) {
   if (submitted.ok()) return Ok();
   Undo(std::move(made));
   if (submitted.code() == Code::kAlreadyExists) {
-    return AlreadyExists("there is a job {} in namespace {}", job, name_space_);
+    return AlreadyExists("there is a job {} in namespace {}", job, ns_);
   }
   return submitted;
 }
@@ -220,8 +220,7 @@ Result<ClusterJob> KubernetesJobs::Find(const std::string& job) {
     const Result<kube::Object> left = client_.Get(kube::kPods, MasterKey(job));
     if (left.ok()) return JobOf(kube::Object(kube::kConfigMaps, MasterKey(job)), &*left, job);
     if (left.status().code() != Code::kNotFound) return left.status();
-    return NotFound("there is no job {} in namespace {} of {}", job, name_space_,
-                    client_.config().server);
+    return NotFound("there is no job {} in namespace {} of {}", job, ns_, client_.config().server);
   }
   if (!map.ok()) return map.status();
   const Result<kube::Object> pod = client_.Get(kube::kPods, MasterKey(job));
@@ -231,10 +230,8 @@ Result<ClusterJob> KubernetesJobs::Find(const std::string& job) {
 
 Result<std::vector<ClusterJob>> KubernetesJobs::List() {
   const kube::Selector masters{.labels = MastersSelector(), .fields = {}};
-  EDL_ASSIGN_OR_RETURN(const kube::ObjectList maps,
-                       client_.List(kube::kConfigMaps, name_space_, masters));
-  EDL_ASSIGN_OR_RETURN(const kube::ObjectList pods,
-                       client_.List(kube::kPods, name_space_, masters));
+  EDL_ASSIGN_OR_RETURN(const kube::ObjectList maps, client_.List(kube::kConfigMaps, ns_, masters));
+  EDL_ASSIGN_OR_RETURN(const kube::ObjectList pods, client_.List(kube::kPods, ns_, masters));
   std::map<std::string, const kube::Object*> by_name;
   for (const kube::Object& pod : pods.items) by_name[pod.name()] = &pod;
   std::vector<ClusterJob> jobs;
@@ -267,10 +264,9 @@ Status KubernetesJobs::DeletePodsOf(const std::string& job, Which which) {
       .labels = fmt::format("{}={},{}={},{}!={}", kAppLabel, kApp, kJobLabel, job, kRoleLabel,
                             job::NameOf(job::Role::kMaster)),
       .fields = which == Which::kRunning ? "status.phase!=Succeeded,status.phase!=Failed" : ""};
-  EDL_ASSIGN_OR_RETURN(const kube::ObjectList pods,
-                       client_.List(kube::kPods, name_space_, selector));
+  EDL_ASSIGN_OR_RETURN(const kube::ObjectList pods, client_.List(kube::kPods, ns_, selector));
   if (pods.items.empty()) return Ok();
-  Status deleted = client_.DeleteMany(kube::kPods, name_space_, selector);
+  Status deleted = client_.DeleteMany(kube::kPods, ns_, selector);
   if (deleted.code() != Code::kPermissionDenied) return deleted;
   for (const kube::Object& pod : pods.items) {
     EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
@@ -281,7 +277,7 @@ Status KubernetesJobs::DeletePodsOf(const std::string& job, Which which) {
 Result<int> KubernetesJobs::CountRunningPods(const std::string& job) {
   EDL_ASSIGN_OR_RETURN(
       const kube::ObjectList pods,
-      client_.List(kube::kPods, name_space_,
+      client_.List(kube::kPods, ns_,
                    {.labels = fmt::format("{}={},{}={},{}!={}", kAppLabel, kApp, kJobLabel, job,
                                           kRoleLabel, job::NameOf(job::Role::kMaster)),
                     .fields = "status.phase!=Succeeded,status.phase!=Failed"}));
@@ -321,7 +317,7 @@ Result<std::vector<std::string>> KubernetesJobs::Pods(const std::string& job) {
   EDL_ASSIGN_OR_RETURN(
       const kube::ObjectList pods,
       client_.List(
-          kube::kPods, name_space_,
+          kube::kPods, ns_,
           {.labels = fmt::format("{}={},{}={}", kAppLabel, kApp, kJobLabel, job), .fields = {}}));
   std::vector<std::string> names;
   for (const kube::Object& pod : pods.items) names.push_back(pod.name());
@@ -332,7 +328,7 @@ Result<std::vector<std::string>> KubernetesJobs::Pods(const std::string& job) {
 }
 
 Status KubernetesJobs::ReadLog(const std::string& pod, bool follow, const OnText& on_text) {
-  const kube::ObjectKey key{name_space_, pod};
+  const kube::ObjectKey key{ns_, pod};
   const kube::LogOptions options{.container = pod};
   if (!follow) {
     EDL_ASSIGN_OR_RETURN(const std::string text, client_.Log(key, options));
@@ -347,7 +343,7 @@ Status KubernetesJobs::ReadLog(const std::string& pod, bool follow, const OnText
 }
 
 Result<std::vector<ClusterEvent>> KubernetesJobs::Events(const std::string& job) {
-  EDL_ASSIGN_OR_RETURN(const kube::ObjectList events, client_.List(kube::kEvents, name_space_));
+  EDL_ASSIGN_OR_RETURN(const kube::ObjectList events, client_.List(kube::kEvents, ns_));
   const std::string master = job::MasterName(job);
   const std::string replicas = job + "-edljob-";
   std::vector<ClusterEvent> out;

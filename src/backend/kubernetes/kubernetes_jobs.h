@@ -27,7 +27,7 @@ inline constexpr std::string_view kStatusKey = "status.json";
 class KubernetesJobs final : public ClusterJobs {
  public:
   KubernetesJobs(std::unique_ptr<kube::Connection> connection, const kube::Timing& timing,
-                 std::string name_space);
+                 std::string ns);
 
   std::string Where() const override;
   std::vector<Finding> Check(const Submission& submission, Depth depth) override;
@@ -72,7 +72,7 @@ class KubernetesJobs final : public ClusterJobs {
 
   const std::unique_ptr<kube::Connection> connection_;
   const kube::Timing timing_;
-  const std::string name_space_;
+  const std::string ns_;
   kube::Client client_;
 };
 

@@ -28,8 +28,8 @@ kube::Object PodOf(const job::JobSpec& job, const PodMaker& maker, Role role, in
 
 }  // namespace
 
-std::vector<PodGroup> GroupPods(const Submission& submission, const std::string& name_space) {
-  const PodMaker maker(submission.job, submission.options, name_space);
+std::vector<PodGroup> GroupPods(const Submission& submission, const std::string& ns) {
+  const PodMaker maker(submission.job, submission.options, ns);
   std::vector<PodGroup> groups = {{Role::kMaster, 1, maker.MasterPod()}};
   for (const Role role : {Role::kPs, Role::kChief, Role::kEvaluator, Role::kWorker}) {
     const int count = submission.job.CountOf(role);
@@ -47,9 +47,9 @@ std::vector<PodGroup> GroupPods(const Submission& submission, const std::string&
   return groups;
 }
 
-Templates MakeTemplates(const Submission& submission, const std::string& name_space) {
+Templates MakeTemplates(const Submission& submission, const std::string& ns) {
   const job::JobSpec& job = submission.job;
-  const PodMaker maker(job, submission.options, name_space);
+  const PodMaker maker(job, submission.options, ns);
   Templates out;
   out.pods[Role::kMaster] = maker.MasterPod().fields();
   for (const Role role : job::kReplicaRoles) {

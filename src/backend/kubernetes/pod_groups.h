@@ -18,9 +18,9 @@ struct PodGroup {
 };
 
 // All that the job has when all of it runs: the master, what workers need, the workers last.
-std::vector<PodGroup> GroupPods(const Submission& submission, const std::string& name_space);
+std::vector<PodGroup> GroupPods(const Submission& submission, const std::string& ns);
 
 // The first pod of each role, whether the job has it now or may get it by scaling, and a service.
-Templates MakeTemplates(const Submission& submission, const std::string& name_space);
+Templates MakeTemplates(const Submission& submission, const std::string& ns);
 
 }  // namespace edl::backend::kubernetes

@@ -134,8 +134,8 @@ bool HasClaim(const job::JobSpec& job) {
                      [](const job::Volume& volume) { return !volume.claim_name.empty(); });
 }
 
-PodMaker::PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string name_space)
-    : job_(std::move(job)), options_(std::move(options)), name_space_(std::move(name_space)) {}
+PodMaker::PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string ns)
+    : job_(std::move(job)), options_(std::move(options)), ns_(std::move(ns)) {}
 
 std::string PodMaker::Selector() const {
   return fmt::format("{}={},{}={}", kAppLabel, kApp, kJobLabel, job_.job_name);
@@ -147,12 +147,12 @@ kube::Selector PodMaker::RunningReplicas() const {
 }
 
 std::string PodMaker::AddressOf(job::Role role, int index) const {
-  return fmt::format("{}.{}.svc:{}", job::ReplicaName(job_.job_name, role, index), name_space_,
+  return fmt::format("{}.{}.svc:{}", job::ReplicaName(job_.job_name, role, index), ns_,
                      role == job::Role::kPs ? kPsPort : kReplicaPort);
 }
 
 std::string PodMaker::MasterAddress() const {
-  return fmt::format("{}.{}.svc:{}", job::MasterName(job_.job_name), name_space_, kMasterPort);
+  return fmt::format("{}.{}.svc:{}", job::MasterName(job_.job_name), ns_, kMasterPort);
 }
 
 bool PodMaker::HasService(job::Role role) const {
@@ -161,7 +161,7 @@ bool PodMaker::HasService(job::Role role) const {
 
 json PodMaker::Metadata(const std::string& name, job::Role role, int index) const {
   return {{"name", name},
-          {"namespace", name_space_},
+          {"namespace", ns_},
           {"labels",
            {{kAppLabel, kApp},
             {kJobLabel, job_.job_name},

@@ -38,9 +38,9 @@ bool HasClaim(const job::JobSpec& job);
 // Makes the objects of one job. Immutable, thread-safe.
 class PodMaker {
  public:
-  PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string name_space);
+  PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string ns);
 
-  const std::string& name_space() const { return name_space_; }
+  const std::string& ns() const { return ns_; }
   // Selects every pod of the job, the master's too.
   std::string Selector() const;
   // Selects every replica's pod that has not ended.
@@ -73,7 +73,7 @@ class PodMaker {
 
   const job::JobSpec job_;
   const backend::ClusterOptions options_;
-  const std::string name_space_;
+  const std::string ns_;
 };
 
 }  // namespace edl::backend::kubernetes

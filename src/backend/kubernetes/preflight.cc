@@ -93,15 +93,13 @@ std::string_view PodSecurityLevelOf(const json& pod) {
 
 std::span<const Act> ActsOfMaster() { return kMaster; }
 
-Preflight::Preflight(kube::Client& client, const std::string& name_space,
-                     const Submission& submission)
+Preflight::Preflight(kube::Client& client, const std::string& ns, const Submission& submission)
     : client_(client),
-      name_space_(name_space),
+      ns_(ns),
       job_secret_(job::MasterName(submission.job.job_name)),
       has_claims_(HasClaim(submission.job)),
-      groups_(GroupPods(submission, name_space)),
-      services_(
-          {PodMaker(submission.job, submission.options, name_space).MasterService(std::nullopt)}),
+      groups_(GroupPods(submission, ns)),
+      services_({PodMaker(submission.job, submission.options, ns).MasterService(std::nullopt)}),
       nodes_(Unavailable("the nodes were not read")) {}
 
 std::vector<Finding> Preflight::Run(Depth depth) {
@@ -164,8 +162,8 @@ bool Preflight::CheckServer() {
 }
 
 bool Preflight::CheckNamespace() {
-  const std::string what = "namespace " + name_space_;
-  const Result<kube::Object> found = client_.Get(kube::kNamespaces, {"", name_space_});
+  const std::string what = "namespace " + ns_;
+  const Result<kube::Object> found = client_.Get(kube::kNamespaces, {"", ns_});
   if (found.ok() && found->deleting()) {
     AddMissing(what, "it is being deleted", "take another one by --namespace").blocks = true;
     return false;
@@ -174,10 +172,9 @@ bool Preflight::CheckNamespace() {
     AddOk(what, "it is there");
     return true;
   }
-  AddUnread(
-      what, found.status(),
-      fmt::format("kubectl create namespace {}, or take another one by --namespace", name_space_),
-      /*blocks=*/true);
+  AddUnread(what, found.status(),
+            fmt::format("kubectl create namespace {}, or take another one by --namespace", ns_),
+            /*blocks=*/true);
   return found.status().code() != Code::kNotFound;
 }
 
@@ -188,7 +185,7 @@ Result<std::vector<std::string>> Preflight::Denied(std::span<const Act> acts,
     const kube::Access access{.verb = std::string(act.verb),
                               .resource = act.resource,
                               .subresource = std::string(act.subresource),
-                              .name_space = name_space_};
+                              .ns = ns_};
     EDL_ASSIGN_OR_RETURN(
         const kube::AccessAnswer answer,
         account == nullptr ? client_.CanI(access) : client_.CanAccount(*account, access));
@@ -207,7 +204,7 @@ void Preflight::CheckCaller(Depth depth) {
     AddMissing(what, fmt::format("you may not {}", fmt::join(*denied, ", ")),
                fmt::format("ask whoever runs the cluster for a role, such as: kubectl -n {} create "
                            "rolebinding elasticdl-user --clusterrole=edit --user=YOU",
-                           name_space_))
+                           ns_))
         .blocks = blocks;
   };
   check("permission to submit jobs", kSubmitting, /*blocks=*/true);
@@ -217,13 +214,13 @@ void Preflight::CheckCaller(Depth depth) {
 void Preflight::CheckAccount(Depth depth) {
   std::string name = TextIn(SpecOf(groups_.front()), "serviceAccountName");
   if (name.empty()) name = "default";
-  const kube::ObjectKey account{name_space_, name};
+  const kube::ObjectKey account{ns_, name};
   const Status found = client_.Get(kube::kServiceAccounts, account).status();
   if (found.ok()) {
     AddOk("service account " + name, "it is there");
   } else {
     AddUnread("service account " + name, found,
-              fmt::format("kubectl -n {} create serviceaccount {}", name_space_, name),
+              fmt::format("kubectl -n {} create serviceaccount {}", ns_, name),
               /*blocks=*/true);
   }
   if (found.code() == Code::kNotFound) return;
@@ -246,13 +243,13 @@ void Preflight::CheckAccount(Depth depth) {
     AddOk(what, fmt::format("service account {} has them", name));
   } else {
     std::string fix =
-        fmt::format("kubectl -n {} apply -f elasticdl/manifests/elasticdl-rbac.yaml", name_space_);
+        fmt::format("kubectl -n {} apply -f elasticdl/manifests/elasticdl-rbac.yaml", ns_);
     // The manifest makes that account and binds the role to it; any other is bound by hand.
     if (name != "default" && name != backend::kMasterAccount) {
       fix += fmt::format(
           " && kubectl -n {0} create rolebinding elasticdl-master-{1} --role=elasticdl-master "
           "--serviceaccount={0}:{1}",
-          name_space_, name);
+          ns_, name);
     }
     AddMissing(what, fmt::format("service account {} may not {}", name, fmt::join(*denied, ", ")),
                fix)
@@ -334,15 +331,14 @@ void Preflight::CheckAdmission(const std::string& what, const kube::Resource& re
         "take an image that does not run as root (USER in its Dockerfile) and no host_path, or ask "
         "for another policy: kubectl label namespace {} "
         "pod-security.kubernetes.io/enforce={} --overwrite",
-        name_space_, PodSecurityLevelOf(asked.fields()));
+        ns_, PodSecurityLevelOf(asked.fields()));
   } else if (why.find("exceeded quota") != std::string::npos) {
-    fix = fmt::format("ask for less, or for a larger quota: kubectl -n {} get resourcequota",
-                      name_space_);
+    fix = fmt::format("ask for less, or for a larger quota: kubectl -n {} get resourcequota", ns_);
   } else if (why.find(" usage per ") != std::string::npos) {
     fix = fmt::format(
         "change --*_resource_request and --*_resource_limit: kubectl -n {} get "
         "limitrange",
-        name_space_);
+        ns_);
   }
   AddMissing(what, why, fix);
 }
@@ -356,12 +352,11 @@ void Preflight::CheckClaims(Depth depth) {
   }
   names.erase("");
   for (const std::string& name : names) {
-    const Result<kube::Object> found =
-        client_.Get(kube::kPersistentVolumeClaims, {name_space_, name});
+    const Result<kube::Object> found = client_.Get(kube::kPersistentVolumeClaims, {ns_, name});
     if (!found.ok()) {
       AddUnread("claim " + name, found.status(),
                 fmt::format("kubectl -n {} apply -f FILE, with a PersistentVolumeClaim {} in it",
-                            name_space_, name),
+                            ns_, name),
                 /*blocks=*/true);
     } else if (depth == Depth::kAll) {
       CheckClaim(*found);
@@ -371,7 +366,7 @@ void Preflight::CheckClaims(Depth depth) {
 
 void Preflight::CheckClaim(const kube::Object& claim) {
   const std::string what = "claim " + claim.name();
-  const std::string look = fmt::format("kubectl -n {} describe pvc {}", name_space_, claim.name());
+  const std::string look = fmt::format("kubectl -n {} describe pvc {}", ns_, claim.name());
   if (claim.deleting()) {
     AddMissing(what, "it is being deleted", look);
     return;
@@ -419,14 +414,14 @@ void Preflight::CheckSecrets() {
 void Preflight::CheckSecret(const std::string& name, const std::set<std::string>& keys,
                             bool pulls) {
   const std::string what = (pulls ? "pull secret " : "secret ") + name;
-  std::string fix = fmt::format("kubectl -n {} create secret ", name_space_);
+  std::string fix = fmt::format("kubectl -n {} create secret ", ns_);
   if (pulls) {
     fix += fmt::format("docker-registry {} --docker-server=... --docker-username=...", name);
   } else {
     fix += fmt::format("generic {}", name);
     for (const std::string& key : keys) fix += fmt::format(" --from-literal={}=...", key);
   }
-  const Result<kube::Object> found = client_.Get(kube::kSecrets, {name_space_, name});
+  const Result<kube::Object> found = client_.Get(kube::kSecrets, {ns_, name});
   if (!found.ok()) return AddUnread(what, found.status(), fix, /*blocks=*/false);
   const std::string type = TextIn(found->fields(), "type");
   if (pulls && !type.starts_with("kubernetes.io/dockerc")) {
@@ -436,7 +431,7 @@ void Preflight::CheckSecret(const std::string& name, const std::set<std::string>
   for (const std::string& key : keys) {
     if (!FieldAt(found->fields(), {"data", key.c_str()}).is_null()) continue;
     AddMissing(what, fmt::format("it has no key {}", key),
-               fmt::format("kubectl -n {} edit secret {}, and add {}", name_space_, name, key));
+               fmt::format("kubectl -n {} edit secret {}, and add {}", ns_, name, key));
     return;
   }
   AddOk(what, "it is there");
@@ -475,7 +470,7 @@ void Preflight::CheckImages() {
 }
 
 void Preflight::CheckQuotas() {
-  const Result<kube::ObjectList> quotas = client_.List(kube::kResourceQuotas, name_space_);
+  const Result<kube::ObjectList> quotas = client_.List(kube::kResourceQuotas, ns_);
   if (!quotas.ok()) return AddUnknown("quota", quotas.status().message());
   for (const kube::Object& quota : quotas->items) {
     findings_.push_back(CheckQuota(quota, groups_));

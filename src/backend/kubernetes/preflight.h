@@ -33,7 +33,7 @@ std::span<const Act> ActsOfMaster();
 class Preflight {
  public:
   // All outlive this.
-  Preflight(kube::Client& client, const std::string& name_space, const Submission& submission);
+  Preflight(kube::Client& client, const std::string& ns, const Submission& submission);
 
   // One finding a thing, in the order in which they matter. Ends early where the rest would be
   // about nothing: the cluster does not answer, or has no such namespace.
@@ -73,7 +73,7 @@ class Preflight {
   void AddUnread(const std::string& what, const Status& why, const std::string& fix, bool blocks);
 
   kube::Client& client_;
-  const std::string& name_space_;
+  const std::string& ns_;
   const std::string job_secret_;  // that the job brings along
   const bool has_claims_;
   const std::vector<PodGroup> groups_;

@@ -38,7 +38,7 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
       !FieldAt(quota.fields(), {"spec", "scopeSelector"}).is_null()) {
     finding.verdict = Verdict::kCannotTell;
     finding.detail = "it holds for some pods only";
-    finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.name_space(), quota.name());
+    finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.ns(), quota.name());
     return finding;
   }
   ResourceList others;  // all but workers
@@ -66,9 +66,8 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
       finding.detail = fmt::format("it leaves {}, and the job {} asks for {}", Show({{name, free}}),
                                    least == 0 ? "without its workers" : "with one worker",
                                    Show({{name, AmountOf(others, name) + each * least}}));
-      finding.fix =
-          fmt::format("ask for less by --*_resource_request, or for more quota in namespace {}",
-                      quota.name_space());
+      finding.fix = fmt::format(
+          "ask for less by --*_resource_request, or for more quota in namespace {}", quota.ns());
       return finding;
     }
     if (each > 0) fit = std::min(fit, left / each);

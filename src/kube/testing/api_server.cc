@@ -88,7 +88,7 @@ ApiServer::~ApiServer() {
 }
 
 Config ApiServer::config() const {
-  return {.server = server_.url(), .name_space = "default", .source = "a server of this process"};
+  return {.server = server_.url(), .ns = "default", .source = "a server of this process"};
 }
 
 ApiServer::Target ApiServer::Parse(const std::string& text) {
@@ -108,7 +108,7 @@ ApiServer::Target ApiServer::Parse(const std::string& text) {
   for (size_t i = 0; i < head && i < parts.size(); ++i) out.collection += "/" + parts[i];
   size_t at = head;
   if (at + 2 < parts.size() && parts[at] == "namespaces") {
-    out.key.name_space = parts[at + 1];
+    out.key.ns = parts[at + 1];
     at += 2;
   }
   if (at < parts.size()) out.collection += "/" + parts[at++];
@@ -260,12 +260,12 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
   if (request.target == "/version") return {200, {{"gitVersion", "v1.30.0"}}};
   if (request.method == "GET" && target.key.name.empty()) {
     const std::string limit = target.option("limit");
-    return store_.List(target.collection, target.key.name_space, target.selector(),
+    return store_.List(target.collection, target.key.ns, target.selector(),
                        limit.empty() ? 0 : std::stoi(limit), target.option("continue"));
   }
   if (request.method == "GET") return store_.Get(target.collection, target.key);
   if (request.method == "DELETE" && target.key.name.empty()) {
-    return store_.DeleteMany(target.collection, target.key.name_space, target.selector(), body);
+    return store_.DeleteMany(target.collection, target.key.ns, target.selector(), body);
   }
   if (request.method == "DELETE") return store_.Delete(target.collection, target.key, body);
   if (request.method == "PATCH") {
@@ -274,7 +274,7 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
                         PatchTypeOf(type == request.headers.end() ? "" : type->second), body,
                         target.subresource);
   }
-  if (!target.key.name_space.empty()) body["metadata"]["namespace"] = target.key.name_space;
+  if (!target.key.ns.empty()) body["metadata"]["namespace"] = target.key.ns;
   if (request.method == "PUT") {
     return store_.Replace(target.collection, target.key, std::move(body), target.subresource);
   }
@@ -339,8 +339,8 @@ bool ApiServer::NextFrames(Watching& watching, std::string& frames) {
   for (const ObjectStore::Change& change : store_.changes()) {
     const Target& target = watching.target;
     if (change.version <= watching.version || change.collection != target.collection) continue;
-    const std::string& name_space = target.key.name_space;
-    if (!name_space.empty() && Object(change.now).name_space() != name_space) continue;
+    const std::string& ns = target.key.ns;
+    if (!ns.empty() && Object(change.now).ns() != ns) continue;
     const bool was = !change.before.is_null() && Selects(watching.selector, change.before);
     const bool is = !change.deleted && Selects(watching.selector, change.now);
     // One that leaves the selection is told as deleted, in its last state that was selected.

@@ -13,7 +13,7 @@ namespace {
 class InThisProcess final : public ConformanceServer {
  public:
   Config config() override { return server_.config(); }
-  std::string name_space() override { return "suite"; }
+  std::string ns() override { return "suite"; }
 
  private:
   ApiServer server_;

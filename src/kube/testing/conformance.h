@@ -32,7 +32,7 @@ class ConformanceServer {
  public:
   virtual ~ConformanceServer() = default;
   virtual Config config() = 0;
-  virtual std::string name_space() = 0;
+  virtual std::string ns() = 0;
 };
 
 using MakeServer = std::function<std::unique_ptr<ConformanceServer>()>;
@@ -67,8 +67,7 @@ class KubeConformance : public testing::TestWithParam<MakeServer> {
       : server_(GetParam()()), prefix_(fmt::format("t{:08x}-", std::random_device{}())) {}
   ~KubeConformance() override {
     for (const Resource& resource : {kConfigMaps, kPods, kLeases}) {
-      const auto left =
-          client_.List(resource, server_->name_space(), {.labels = "suite=" + suite()});
+      const auto left = client_.List(resource, server_->ns(), {.labels = "suite=" + suite()});
       for (const Object& object : left.ok() ? left->items : std::vector<Object>()) {
         EXPECT_TRUE(
             client_.Delete(resource, object.key(), {.grace = std::chrono::seconds(0)}).ok());
@@ -77,7 +76,7 @@ class KubeConformance : public testing::TestWithParam<MakeServer> {
   }
 
   std::string suite() const { return prefix_.substr(0, prefix_.size() - 1); }
-  ObjectKey Key(const std::string& name) const { return {server_->name_space(), prefix_ + name}; }
+  ObjectKey Key(const std::string& name) const { return {server_->ns(), prefix_ + name}; }
   Selector Mine() const { return {.labels = "suite=" + suite()}; }
 
   Object ConfigMap(const std::string& name, const std::string& value = "one") const {
@@ -259,8 +258,7 @@ TEST_P(KubeConformance, ListsInPagesWhatIsSelected) {
     Created(kConfigMaps, one);
   }
   const auto names = [&](const std::string& labels, const std::string& fields = "") {
-    const auto list =
-        small.List(kConfigMaps, server_->name_space(), {Mine().labels + labels, fields});
+    const auto list = small.List(kConfigMaps, server_->ns(), {Mine().labels + labels, fields});
     EXPECT_TRUE(list.ok()) << list.status();
     std::string out;
     for (const Object& one : list->items) {
@@ -282,13 +280,13 @@ TEST_P(KubeConformance, ListsInPagesWhatIsSelected) {
 
 TEST_P(KubeConformance, TellsAWatchWhatChangedSinceAList) {
   Created(kConfigMaps, ConfigMap("a"));
-  const auto list = client_.List(kConfigMaps, server_->name_space(), Mine());
+  const auto list = client_.List(kConfigMaps, server_->ns(), Mine());
   ASSERT_TRUE(list.ok()) << list.status();
   Created(kConfigMaps, ConfigMap("b"));
   ASSERT_TRUE(client_.Patch(kConfigMaps, Key("a"), {{"data", {{"value", "two"}}}}).ok());
   ASSERT_TRUE(client_.Delete(kConfigMaps, Key("a")).ok());
 
-  auto watch = client_.Watch(kConfigMaps, server_->name_space(),
+  auto watch = client_.Watch(kConfigMaps, server_->ns(),
                              {.selector = Mine(),
                               .resource_version = list->resource_version,
                               .timeout = std::chrono::seconds(20)});
@@ -304,9 +302,9 @@ TEST_P(KubeConformance, TellsAWatchWhatChangedSinceAList) {
 }
 
 TEST_P(KubeConformance, EndsAWatchAfterItsTime) {
-  const auto list = client_.List(kConfigMaps, server_->name_space(), Mine());
+  const auto list = client_.List(kConfigMaps, server_->ns(), Mine());
   ASSERT_TRUE(list.ok()) << list.status();
-  auto watch = client_.Watch(kConfigMaps, server_->name_space(),
+  auto watch = client_.Watch(kConfigMaps, server_->ns(),
                              {.selector = Mine(),
                               .resource_version = list->resource_version,
                               .timeout = std::chrono::seconds(1)});
@@ -327,7 +325,7 @@ TEST_P(KubeConformance, LetsAnInformerFollow) {
     };
   };
   Created(kConfigMaps, ConfigMap("a"));
-  Informer informer(connection_, {kConfigMaps, server_->name_space(), Mine()}, RealTiming(clock_),
+  Informer informer(connection_, {kConfigMaps, server_->ns(), Mine()}, RealTiming(clock_),
                     {.on_added = tell("added"),
                      .on_updated = [&](const Object&, const Object& now) { tell("updated")(now); },
                      .on_deleted = tell("deleted"),
@@ -383,17 +381,15 @@ TEST_P(KubeConformance, TakesADeadHoldersLease) {
 }
 
 TEST_P(KubeConformance, SaysWhetherWeMay) {
-  const auto may = client_.CanI(
-      {.verb = "create", .resource = kConfigMaps, .name_space = server_->name_space()});
+  const auto may = client_.CanI({.verb = "create", .resource = kConfigMaps, .ns = server_->ns()});
   ASSERT_TRUE(may.ok()) << may.status();
   EXPECT_TRUE(may->allowed);
 }
 
 TEST_P(KubeConformance, SaysWhetherAnAccountMay) {
-  const std::string& name_space = server_->name_space();
+  const std::string& ns = server_->ns();
   const auto may = client_.CanAccount(
-      {name_space, "default"},
-      {.verb = "get", .resource = kSecrets, .name_space = name_space, .name = "none"});
+      {ns, "default"}, {.verb = "get", .resource = kSecrets, .ns = ns, .name = "none"});
   ASSERT_TRUE(may.ok()) << may.status();
 }
 

@@ -19,7 +19,7 @@ Config* found = nullptr;  // before the first test runs
 class FromKubeconfig final : public ConformanceServer {
  public:
   Config config() override { return *found; }
-  std::string name_space() override { return found->name_space; }
+  std::string ns() override { return found->ns; }
 };
 
 INSTANTIATE_TEST_SUITE_P(Real, KubeConformance, testing::Values(MakeServer([] {
@@ -38,8 +38,8 @@ int Main(int argc, char** argv) {
     std::cerr << config.status().message() << "\n";
     return 2;
   }
-  if (const std::string name_space = Environment("EDL_NAMESPACE"); !name_space.empty()) {
-    config->name_space = name_space;
+  if (const std::string ns = Environment("EDL_NAMESPACE"); !ns.empty()) {
+    config->ns = ns;
   }
   found = &*config;
   return RUN_ALL_TESTS();

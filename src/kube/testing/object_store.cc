@@ -234,17 +234,17 @@ StoreReply ObjectStore::Delete(const Collection& collection, const ObjectKey& ke
   return Keep(collection, std::move(object), 200);
 }
 
-StoreReply ObjectStore::DeleteMany(const Collection& collection, const std::string& name_space,
+StoreReply ObjectStore::DeleteMany(const Collection& collection, const std::string& ns,
                                    const Selector& selector, const json& options) {
   std::vector<ObjectKey> selected;
   for (const auto& [key, object] : objects_[collection]) {
-    if (key.name_space == name_space && Selects(selector, object)) selected.push_back(key);
+    if (key.ns == ns && Selects(selector, object)) selected.push_back(key);
   }
   for (const ObjectKey& key : selected) Delete(collection, key, options);
   return {200, {{"kind", "Status"}, {"status", "Success"}}};
 }
 
-StoreReply ObjectStore::List(const Collection& collection, const std::string& name_space,
+StoreReply ObjectStore::List(const Collection& collection, const std::string& ns,
                              const Selector& selector, int limit, const std::string& next) const {
   // "VERSION/NAMESPACE/NAME": the moment that is listed, and the last object of the page before.
   const size_t first = next.find('/');
@@ -256,13 +256,13 @@ StoreReply ObjectStore::List(const Collection& collection, const std::string& na
   std::string more;
   const auto objects = objects_.find(collection);
   for (const auto& [key, object] : objects == objects_.end() ? Objects() : objects->second) {
-    const std::string place = fmt::format("/{}/{}", key.name_space, key.name);
+    const std::string place = fmt::format("/{}/{}", key.ns, key.name);
     if (!next.empty() && place <= next.substr(first)) continue;
-    if (!name_space.empty() && key.name_space != name_space) continue;
+    if (!ns.empty() && key.ns != ns) continue;
     if (!Selects(selector, object)) continue;
     if (limit > 0 && items.size() == static_cast<size_t>(limit)) {
       const ObjectKey last = KeyOf(items.back());
-      more = fmt::format("{}/{}/{}", version, last.name_space, last.name);
+      more = fmt::format("{}/{}/{}", version, last.ns, last.name);
       break;
     }
     items.push_back(object);

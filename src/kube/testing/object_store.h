@@ -53,11 +53,11 @@ class ObjectStore {
                    const nlohmann::json& patch, std::string_view subresource);
   StoreReply Delete(const Collection& collection, const ObjectKey& key,
                     const nlohmann::json& options);
-  StoreReply DeleteMany(const Collection& collection, const std::string& name_space,
+  StoreReply DeleteMany(const Collection& collection, const std::string& ns,
                         const Selector& selector, const nlohmann::json& options);
   // `next`: the continue token of the page before, or empty. `limit` 0: all.
-  StoreReply List(const Collection& collection, const std::string& name_space,
-                  const Selector& selector, int limit, const std::string& next) const;
+  StoreReply List(const Collection& collection, const std::string& ns, const Selector& selector,
+                  int limit, const std::string& next) const;
 
   // What happens behind a client's back: the object is so from now on, or is no more.
   nlohmann::json Put(const Collection& collection, nlohmann::json object);

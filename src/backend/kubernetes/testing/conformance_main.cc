@@ -37,7 +37,7 @@ PodMaker MakeMaker() {
                                           {"worker_resource_request", "cpu=10m,memory=32Mi"}}) {
     CHECK(flags.Set(flag, value, FlagSource::kCommandLine).ok(), "--{}={}", flag, value);
   }
-  return {*job::MakeJobSpec(flags), *backend::MakeClusterOptions(flags), found->name_space};
+  return {*job::MakeJobSpec(flags), *backend::MakeClusterOptions(flags), found->ns};
 }
 
 std::vector<std::string> Shell(const std::string& command) { return {"sh", "-c", command}; }
@@ -51,7 +51,7 @@ class ClusterSubject final : public ConformanceSubject {
         client_(connection_, timing_) {
     kube::Object secret = MakeMaker().JobSecret("{}", "token");
     (void)client_.Create(kube::kSecrets, secret);
-    kube::Object master(kube::kPods, {found->name_space, "elasticdl-suite-master"});
+    kube::Object master(kube::kPods, {found->ns, "elasticdl-suite-master"});
     master.fields()["spec"] = {
         {"containers", {{{"name", "master"}, {"image", "busybox:1"}, {"command", {"true"}}}}},
         {"restartPolicy", "Never"}};
@@ -63,7 +63,7 @@ class ClusterSubject final : public ConformanceSubject {
   }
   ~ClusterSubject() override {
     backend_.reset();
-    const auto pods = client_.List(kube::kPods, found->name_space);
+    const auto pods = client_.List(kube::kPods, found->ns);
     for (const kube::Object& pod : pods.ok() ? pods->items : std::vector<kube::Object>{}) {
       EXPECT_EQ(client_.Delete(kube::kPods, pod.key(), {.grace = std::chrono::seconds(0)}), Ok());
     }
@@ -90,7 +90,7 @@ class ClusterSubject final : public ConformanceSubject {
   std::vector<std::string> ThatCannotStart() override { return {"/no/such/program"}; }
 
   void KillFromOutside(const job::ReplicaEvent& running, int signal) override {
-    const auto pod = client_.Get(kube::kPods, {found->name_space, running.name});
+    const auto pod = client_.Get(kube::kPods, {found->ns, running.name});
     ASSERT_TRUE(pod.ok()) << pod.status();
     int killed = 0;
     for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
@@ -133,8 +133,8 @@ int Main(int argc, char** argv) {
     std::cerr << config.status().message() << "\n";
     return 2;
   }
-  if (const std::string name_space = Environment("EDL_NAMESPACE"); !name_space.empty()) {
-    config->name_space = name_space;
+  if (const std::string ns = Environment("EDL_NAMESPACE"); !ns.empty()) {
+    config->ns = ns;
   }
   found = &*config;
   return RUN_ALL_TESTS();
