@@ -1,6 +1,6 @@
-"""The cluster of tools/cluster, for tests: one a session, a namespace a test.
+"""The cluster of tools/cluster, for tests: one per session, with a namespace per test.
 
-A conftest.py gets the fixtures with `from cluster import cluster, namespace`; benchmarks take the
+A conftest.py imports the fixtures with `from cluster import cluster, namespace`; benchmarks use the
 context managers.
 """
 
@@ -17,13 +17,13 @@ from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "cluster"
-# For what tells little more than the tests beside it, and takes long.
+# For slow tests that add little to the other tests.
 nightly = pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ, reason="left to make nightly")
-NEEDS_ROOT = 77  # the tool's exit code where this machine cannot have a cluster
+NEEDS_ROOT = 77  # exit code of the tool if this machine cannot run a cluster
 
 
 class Cluster:
-    """What a test may do to a cluster. `name` is for a second one beside the checkout's own."""
+    """A cluster under test. `name` selects a second one beside the default of the checkout."""
 
     def __init__(self, name: Optional[str] = None) -> None:
         self.env = dict(os.environ)
@@ -32,12 +32,12 @@ class Cluster:
 
     def run(self, *arguments: str, timeout: float = 120,
             stdin: Optional[str] = None) -> subprocess.CompletedProcess:
-        """tools/cluster with these arguments, whatever comes of it."""
+        """Runs tools/cluster; any exit code is allowed."""
         return subprocess.run([str(TOOL), *arguments], env=self.env, text=True, timeout=timeout,
                               input=stdin, capture_output=True, check=False)
 
     def __call__(self, *arguments: str, timeout: float = 120, stdin: Optional[str] = None) -> str:
-        """tools/cluster with these arguments, which succeeds: its output."""
+        """Runs tools/cluster, which must succeed, and returns its output."""
         done = self.run(*arguments, timeout=timeout, stdin=stdin)
         assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout.strip()
@@ -47,12 +47,12 @@ class Cluster:
 
 
 class Namespace:
-    """A place in a cluster that is a test's own; every kubectl is told to work there."""
+    """A namespace for one test; every kubectl of it works there."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.name = cluster, name
         cluster("kubectl", "create", "namespace", name)
-        # A pod that comes before these is refused, or waits for its token.
+        # A pod that is created before these exist is rejected, or waits for its token.
         wait_for("the namespace's service account", lambda: cluster.run(
             "kubectl", "-n", name, "get", "sa/default", "cm/kube-root-ca.crt").returncode == 0)
 
@@ -83,7 +83,7 @@ class Namespace:
 
 
 def kubelet_of(node: str) -> int:
-    """The process of a node's kubelet, by its id on this machine."""
+    """The process id of the kubelet of a node."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -99,7 +99,7 @@ def kubelet_of(node: str) -> int:
 
 def pod(name: str, command: Union[str, List[str], None] = None, image: str = "busybox:1",
         node: Optional[str] = None, cpu: str = "10m", **spec: object) -> Dict:
-    """A pod that runs once. `command` is a shell's, or a list."""
+    """A pod that runs once. `command` is a shell command, or a list."""
     container: Dict = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent",
                        "resources": {"requests": {"cpu": cpu}}}
     if command:
@@ -113,15 +113,15 @@ def pod(name: str, command: Union[str, List[str], None] = None, image: str = "bu
 
 
 class NoCluster(Exception):
-    """This machine cannot have one; the message says why."""
+    """This machine cannot run a cluster; the message says why."""
 
 
 @contextlib.contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """The checkout's cluster. One that is up already is used, and left; else it ends with us."""
+    """The cluster of the checkout. A running one is used and kept; otherwise it ends at exit."""
     made = Cluster()
     was_up = made.run("status").returncode == 0
-    # Compiling it takes a quarter of an hour, where nobody has done it yet.
+    # If Kubernetes was not compiled yet, that takes a quarter of an hour.
     done = made.run("up", timeout=3600)
     if done.returncode == NEEDS_ROOT:
         raise NoCluster(done.stderr.strip())
@@ -130,13 +130,13 @@ def running_cluster() -> Iterator[Cluster]:
         yield made
     finally:
         if not was_up:
-            # A pulled image with TensorFlow in it is 60,000 files, and some disks take their time.
+            # A pulled image with TensorFlow has 60,000 files, which some disks delete slowly.
             made("down", timeout=600)
 
 
 @contextlib.contextmanager
 def fresh_namespace(cluster: Cluster, name: str) -> Iterator[Namespace]:
-    """A namespace of that name and a number, as long as it is used."""
+    """A namespace with that name and a number, deleted at the end."""
     made = Namespace(cluster, f"{name}-{int(time.time() * 1000) % 100000}")
     try:
         yield made

@@ -11,13 +11,13 @@ from jobs import Job, prepare_cluster, prepare_namespace  # noqa: E402
 
 @pytest.fixture(scope="session")
 def images(cluster, tmp_path_factory):  # noqa: F811
-    """What jobs need once in a cluster; returns what brings images there."""
+    """Prepares the cluster for jobs; returns the helper that brings images there."""
     return prepare_cluster(cluster, tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture
 def job(images, namespace, tmp_path):  # noqa: F811
-    """A job to be submitted, in a namespace where masters have their permissions."""
+    """A job to submit, in a namespace where masters have their permissions."""
     prepare_namespace(namespace)
     made = Job(namespace, "test", tmp_path / "out")
     made.out.mkdir()

@@ -11,20 +11,20 @@ RECIPES = Path(__file__).parent / "images"
 
 MASTER = "elasticdl:1.0.0"
 ESTIMATOR = "elasticdl:iris_estimator"
-# Those that nodes pull.
+# Images that nodes pull.
 PUSHED_MASTER = "elasticdl/elasticdl:1.0.0"
 DEEPCTR = "elasticdl:deepctr_estimator"
-BAKED = "gcr.io/elasticdl-test/elasticdl:baked"  # with TensorFlow in it
+BAKED = "gcr.io/elasticdl-test/elasticdl:baked"  # includes TensorFlow
 
 
 class Images:
-    """Builds them and brings them to a cluster."""
+    """Builds images and brings them to a cluster."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster, self.folder, self.builder = cluster, folder, Builder()
 
     def load_all(self) -> None:
-        """The master's image and those of the tutorials."""
+        """Builds and loads the image of the master and those of the tutorials."""
         with self.builder.locked():
             self.builder.build_ours("base", "master")
             self.load("elasticdl:master", MASTER)
@@ -35,7 +35,7 @@ class Images:
             self.push(DEEPCTR, DEEPCTR)
 
     def push_baked(self) -> None:
-        """An image with all in it, through the registry: nothing is mounted."""
+        """Builds and pushes an image with all packages, so that nothing is mounted."""
         with self.builder.locked():
             self.builder.build_ours("base=elasticdl:base-tensorflow",
                                     TENSORFLOW="tensorflow-cpu==2.15.1")
@@ -43,7 +43,7 @@ class Images:
             self.push(BAKED, BAKED)
 
     def load(self, image: str, name: Optional[str] = None) -> None:
-        """Onto every node, for pods that never pull."""
+        """Copies an image to every node, for pods that never pull."""
         archive = self.folder / "image.tar"
         self.builder.run("buildah", "push", "--quiet", image,
                          f"docker-archive:{archive}:docker.io/library/{name or image}")
@@ -51,7 +51,7 @@ class Images:
         archive.unlink()
 
     def push(self, image: str, name: str) -> None:
-        """To the registry, where nodes find what `name` says."""
+        """Pushes an image to the registry, where nodes find it under `name`."""
         host, _, rest = name.partition("/")
         path = rest if rest and "." in host else name
         path = path if "/" in path else f"library/{path}"

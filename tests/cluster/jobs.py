@@ -1,4 +1,4 @@
-"""Jobs of ours in the test cluster: submitted, watched and judged as a user does it."""
+"""Jobs in the test cluster, submitted and observed through the command line."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from typing import Dict, List, Optional, Set
 from cluster import ROOT, Cluster, Namespace, wait_for
 from images import BINARY, ESTIMATOR, MASTER, Images
 
-# A ps has nothing to do but to be there. Told to go, all go at once, and half of them politely: an
-# exit code of 0 is then not the end of the data.
+# A ps only sleeps. All roles exit immediately on SIGTERM, half of the workers with code 0, which
+# then does not mean the end of the data.
 COMMAND = ('if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wait; fi; '
            "python3 /repo/tests/e2e/programs/record_logger.py --size {size} --log-dir /out "
            "--record-us {record_us} --fast-file /out/fast & child=$!; "
@@ -20,7 +20,7 @@ COMMAND = ('if [ "$WORKER_TYPE" = ps ]; then trap "exit 0" TERM; sleep 1000 & wa
 
 
 def prepare_cluster(cluster: Cluster, folder: Path) -> Images:
-    """What jobs need once in a cluster: images, priority classes. `folder` is for scratch."""
+    """Prepares a cluster for jobs: images, priority classes. `folder` is for temporary files."""
     cluster("kubectl", "apply", "-f", str(ROOT / "elasticdl/manifests/priority-classes.yaml"))
     images = Images(cluster, folder)
     images.load_all()
@@ -53,8 +53,8 @@ class Job:
         return done
 
     def packages(self) -> str:
-        """A volume with TensorFlow, which the daily images do without, where Debian's Python looks
-        after it has looked where pip installs."""
+        """A volume with TensorFlow, which the images of daily tests lack. Debian's Python searches
+        its mount path after the folder of pip."""
         return (f"host_path={sysconfig.get_path('purelib')},"
                 "mount_path=/usr/lib/python3.11/dist-packages")
 
@@ -79,7 +79,7 @@ class Job:
         return {item["metadata"]["name"]: item for item in listed["items"]}
 
     def shown(self) -> Dict[str, str]:
-        """Short names, and what `kubectl get pods` has under STATUS."""
+        """The STATUS column of `kubectl get pods`, by short pod name."""
         states = {}
         for name, pod in self.pods().items():
             short = name.replace(f"{self.name}-edljob-", "").replace(f"elasticdl-{self.name}-", "")
@@ -113,7 +113,7 @@ class Job:
         return wait_for(f"job {self.name} to end", ended, seconds)
 
     def assert_all_done(self, size: int, seconds: float = 120) -> dict:
-        """At the end of a story: what is left of the data need not last any more."""
+        """Lets the job finish quickly, and checks that every record was processed."""
         (self.out / "fast").touch()
         view = self.wait_for_end(seconds)
         master = self.namespace.cluster.run("kubectl", "-n", self.namespace.name, "logs",
@@ -126,7 +126,7 @@ class Job:
         return view
 
     def seen(self) -> List[tuple]:
-        """(replica, record) of all that the program wrote down."""
+        """(replica, record) of all log lines of the program."""
         found = []
         for path in self.out.glob("*.log"):
             replica = path.stem.rsplit("-", 1)[0]
@@ -134,7 +134,7 @@ class Job:
         return found
 
     def processes(self, pod: str, words: str) -> List[int]:
-        """Processes in a pod, by their ids on this machine, with these words in the command."""
+        """The ids, on this machine, of processes of a pod whose command contains `words`."""
         uid = self.pods()[pod]["metadata"]["uid"]
         found = []
         for entry in Path("/proc").iterdir():
@@ -150,7 +150,7 @@ class Job:
         return found
 
     def kill_master_process(self) -> None:
-        """SIGKILL to the master itself; its supervisor lives."""
+        """Kills the master process, but not its supervisor."""
         pod = f"elasticdl-{self.name}-master"
         (master,) = wait_for("the master", lambda: self.processes(pod, "elasticdl master -f"))
         os.kill(master, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""tools/cluster does what the tests of the product rely on."""
+"""Tests of tools/cluster, on which the tests of the product rely."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def test_pods_run_on_both_nodes_and_say_how_they_ended(namespace):
 
 
 def test_a_service_is_found_by_name_from_both_nodes(namespace, tmp_path):
-    # Always: the name that tutorials print is pulled, not only known.
+    # Always: the image of the tutorials is pulled, even if the node has it.
     web = pod("web", image="nginx:1.7.9", node="n1", container={"imagePullPolicy": "Always"})
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
                "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}
@@ -69,7 +69,7 @@ def test_a_claim_is_shared_between_nodes(namespace):
 
 
 def test_images_are_pushed_and_loaded_under_any_name(cluster, namespace, tmp_path):
-    # Names that no earlier run has left on a node.
+    # Names that no earlier run has put on a node.
     loaded, pushed = f"example.com/loaded:{namespace.name}", f"gcr.io/some/where:{namespace.name}"
     archive = tmp_path / "image.tar"
     source = f"docker://{cluster('registry')}/library/busybox:1"
@@ -115,7 +115,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_a_low_one(cluster, namespace)
     assert "Preempted" in events
 
 
-@nightly  # a job lives through it in test_jobs.py
+@nightly  # test_jobs.py covers it with a job
 def test_a_node_is_lost_with_its_link_and_comes_back(cluster, namespace):
     namespace.apply(pod("there", "echo alive; sleep 600", node="n2"))
     namespace.wait_for_phase("there", "Running")
@@ -145,10 +145,10 @@ def test_a_node_boots_again_after_a_power_cut(cluster, namespace):
         statuses = namespace.get("pod", "there")["status"].get("containerStatuses", [])
         return statuses and statuses[0]["restartCount"] == 1 and "running" in statuses[0]["state"]
 
-    wait_for("the pod's second life", restarts)
+    wait_for("the restart of the pod", restarts)
 
 
-@nightly  # a job lives through it in test_jobs.py
+@nightly  # test_jobs.py covers it with a job
 def test_the_api_server_forgets_old_revisions_and_nothing_else(cluster, namespace):
     namespace.kubectl("create", "configmap", "kept", "--from-literal=a=b")
     old = namespace.get("configmap", "kept")["metadata"]["resourceVersion"]

@@ -1,4 +1,4 @@
-"""The suites that our test doubles pass, against the real thing."""
+"""Runs the conformance suites of the fakes against a real cluster."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from typing import List
 import pytest
 from cluster import ROOT, Cluster, Namespace
 
-# How many run at a time: a suite mostly waits for pods.
+# With the number of parallel shards: a suite mostly waits for pods.
 SUITES = [(ROOT / "build/release/src/kube/kube_conformance", 1),
           (ROOT / "build/release/src/backend/kubernetes/backend_kubernetes_conformance", 4)]
 

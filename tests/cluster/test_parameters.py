@@ -1,4 +1,4 @@
-"""Parameter servers of ours in pods: whatever the cluster takes away, every batch counts once."""
+"""Our parameter servers in pods: whatever the cluster kills, every batch counts once."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ SIZE, EPOCHS, BATCH = 10_000, 2, 50
 
 
 def kill(job, pod, words):
-    """SIGKILL to a process in a pod."""
+    """Kills a process in a pod."""
     (process,) = wait_for(f"{words} in {pod}", lambda: job.processes(pod, words), 60)
     os.kill(process, signal.SIGKILL)
 
@@ -30,7 +30,7 @@ def running(job, role):
 
 
 def check_counts(folder):
-    """Restores a checkpoint of the job into a server beside this test."""
+    """Restores a checkpoint of the job into a server of this test, and checks its counts."""
     server = Server(flags=[f"--checkpoint_root={folder}"])
     try:
         with ParameterClient(server.address) as client:
@@ -60,7 +60,7 @@ def test_counts_are_right_whatever_the_cluster_takes(job):
     job.wait_for_records(share)
     job.kill_master_process()
     job.wait_for_records(share)
-    # Told to end, it is saved first.
+    # A ps that gets SIGTERM saves first.
     job.namespace.kubectl("delete", "pod", f"test-edljob-{running(job, 'ps')[0]}", "--wait=false")
 
     view = job.wait_for_end(180)
@@ -73,8 +73,8 @@ def test_counts_are_right_whatever_the_cluster_takes(job):
 
 @nightly
 def test_a_server_that_was_given_up_and_still_answers_costs_nothing(job):
-    """Its node's kubelet stands still and its pod is deleted: the process and its connections live
-    on, until the end of the data."""
+    """The kubelet of its node is stopped and its pod is deleted: the process and its connections
+    stay alive until the end of the data."""
     job.out.chmod(0o777)
     job.submit(SIZE, 0, "--num_workers=3", "--num_ps=2", "--ps_program=elasticdl", "--ps_lanes=2",
                f"--ps_image={MASTER}", "--checkpoint_dir=/out/checkpoints",
@@ -87,14 +87,14 @@ def test_a_server_that_was_given_up_and_still_answers_costs_nothing(job):
     node = job.pods()[zombie]["spec"]["nodeName"]
     (process,) = job.processes(zombie, "elasticdl ps")
     kubelet = kubelet_of(node)
-    job.namespace.kubectl("cordon", node)  # its successor runs elsewhere
+    job.namespace.kubectl("cordon", node)  # so that its successor runs on another node
     os.kill(kubelet, signal.SIGSTOP)
     try:
         job.namespace.kubectl("delete", "pod", zombie, "--force", "--grace-period=0",
                               "--wait=false")
         wait_for("its successor", lambda: "ps-2" in running(job, "ps"), 60)
         wait_for("all records", lambda: job.records_done() == SIZE * EPOCHS, 180)
-        assert Path(f"/proc/{process}").exists(), "it was to live until now"
+        assert Path(f"/proc/{process}").exists(), "the old server should still be alive"
     finally:
         os.kill(kubelet, signal.SIGCONT)
         job.namespace.kubectl("uncordon", node)

@@ -1,4 +1,4 @@
-"""What a cluster does to a healthy job must not end it, and what a job leaves must not run on."""
+"""Disturbances of a cluster do not end a healthy job, and no pod outlives its job."""
 
 import json
 import os
@@ -14,7 +14,7 @@ RBAC = str(ROOT / "elasticdl/manifests/elasticdl-rbac.yaml")
 
 
 def sidecar(role, command, **more):
-    """A cluster spec that puts one more container into the pods of a role."""
+    """A cluster spec that adds a container to the pods of a role."""
     container = {"image": ESTIMATOR, "imagePullPolicy": "Never", "command": ["sh", "-c", command],
                  **more}
     return "--cluster_spec_json=" + json.dumps(
@@ -36,7 +36,7 @@ def test_a_sidecar_that_is_not_ready_costs_no_worker_and_does_not_outlive_it(job
     job.wait_for_records(200)
     assert job.status()["relaunches"] == 0
 
-    # A sidecar that never ends by itself ends with its worker, while the job runs.
+    # A sidecar that does not exit by itself is ended with its worker, while the job runs.
     os.kill(job.processes("test-edljob-worker-1", "record_logger")[0], signal.SIGKILL)
     wait_for("the pod of the killed worker to go",
              lambda: "test-edljob-worker-1" not in job.pods(), 40)
@@ -68,7 +68,7 @@ def test_a_permission_that_is_gone_for_a_while_is_waited_out(job):
     job.wait_for_records(100)
     job.namespace.kubectl("delete", "rolebinding", "elasticdl-master")
     job.namespace.kubectl("delete", "pod", "test-edljob-worker-1", "--wait=false")
-    # The status cannot be written without the permission either, so the log tells.
+    # The status cannot be written without the permission either, so the log is checked.
     wait_for("the master to say so", lambda: "cannot create resource" in job.namespace.kubectl(
         "logs", "elasticdl-test-master"), 30)
 
@@ -99,12 +99,12 @@ def test_a_master_that_cannot_go_on_takes_its_pods_with_it(job):
     job.submit(60000, 2000, "--num_workers=2")
     job.wait_for_workers({"worker-0", "worker-1"})
     (master,) = job.processes("elasticdl-test-master", "elasticdl master -f")
-    # The ledger is not what it was: a master that finds that ends, and is not started again.
+    # Corrupts the ledger: a master that finds that exits, and is not restarted.
     ledger = f"/proc/{master}/root/var/lib/elasticdl/ledger.sqlite"
     os.kill(master, signal.SIGSTOP)
     with open(ledger, "r+b") as file:
         file.write(b"no database at all" * 100)
-    os.truncate(ledger + "-wal", 0)  # it has pages that would replace these
+    os.truncate(ledger + "-wal", 0)  # its pages would replace the corrupt ones
     os.kill(master, signal.SIGKILL)
 
     wait_for("the pods to go", lambda: set(job.shown()) == {"master"}, 60)
@@ -141,14 +141,14 @@ def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
     before = {name: pod["metadata"]["uid"] for name, pod in job.pods().items()}
 
     cluster("api-kill")
-    # A kubelet that is late is what makes the control plane mark its node as lost afterwards.
+    # Stopped kubelets make the control plane mark their nodes as lost afterwards.
     kubelets = [kubelet_of(node) for node in ("n1", "n2")]
-    # `kubectl logs` asks the kubelet, which is stopped.
+    # `kubectl logs` needs the kubelet, which is stopped.
     master = f"{job.namespace.name}_elasticdl-test-master_*/elasticdl-test-master/0.log"
     (log,) = [log for kubelet in kubelets
               for log in Path(f"/proc/{kubelet}/root/var/log/pods").glob(master)]
 
-    def heard():
+    def count_reports():
         return log.read_text().count("the cluster has lost contact with its node")
 
     for kubelet in kubelets:
@@ -158,7 +158,8 @@ def test_an_api_server_that_is_away_costs_no_replica(cluster, job):
         cluster("api-start")
         wait_for("the control plane to mark the pods of both nodes", lambda: all(
             is_unready(pod) for name, pod in job.pods().items() if name in before), 90)
-        wait_for("the master to hear of it", lambda: heard() == len(before) - 1, 60)
+        wait_for("the master to report the lost nodes",
+                 lambda: count_reports() == len(before) - 1, 60)
     finally:
         for kubelet in kubelets:
             os.kill(kubelet, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""What is wrong in a cluster is said once, clearly, with the way out; and who may do what."""
+"""Errors of a cluster are reported once, with their remedy; and permissions are minimal."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from images import MASTER
 from jobs import Job
 
 BAD_JOB = ["--job_name=bad", f"--image_name={MASTER}", "--job_command=true"]
-# What the API server gives every account.
+# Permissions that every account has.
 EVERYONES = {"selfsubjectreviews.authentication.k8s.io",
              "selfsubjectaccessreviews.authorization.k8s.io",
              "selfsubjectrulesreviews.authorization.k8s.io"}
 
 
 def refused(job: Job, *flags: str, **more) -> str:
-    """What `train` says when it refuses; nothing is left of the job."""
+    """Submits a job that must be refused; returns the message. Nothing is left of the job."""
     done = job.cli("train", *BAD_JOB, *flags, check=False, **more)
     assert done.returncode == 1, done.stdout + done.stderr
     assert job.namespace.kubectl("get", "pods,services,secrets,configmaps", "-o", "name",
@@ -39,7 +39,7 @@ def test_a_master_may_do_its_work_and_nothing_else(job):
         "events": {"create", "patch"},
         "leases.coordination.k8s.io": {"get", "create", "update"},
     }
-    # Enough for a whole job: all jobs of these tests run with it. Replicas get nothing of it.
+    # Sufficient for a whole job: all jobs of these tests use it. Replicas get no token.
     job.submit(2000, 2000, "--num_workers=1", "--num_ps=1")
     job.wait_for_workers({"worker-0"})
     for name, pod in job.pods().items():
@@ -54,9 +54,9 @@ def test_what_cannot_run_is_refused_with_the_way_out(job):
     assert missing.returncode == 1 and "there is no job nobody" in missing.stderr
 
     said = refused(job, "--master_pod_priority=missing", "--worker_pod_priority=low")
-    assert "priority class missing: there is none (fix: kubectl create priorityclass" in said
+    assert "priority class missing: does not exist (fix: kubectl create priorityclass" in said
     said = refused(job, "--volume=claim_name=no-such-claim,mount_path=/data")
-    assert "claim no-such-claim: there is none (fix: kubectl" in said
+    assert "claim no-such-claim: does not exist (fix: kubectl" in said
 
     job.namespace.kubectl("delete", "rolebinding", "elasticdl-master")
     said = refused(job)
@@ -74,7 +74,7 @@ def test_a_check_finds_what_is_missing_and_nothing_else(job):
     assert bad.returncode == 1
     missing = {each["what"] for each in json.loads(bad.stdout)["checks"]
                if each["verdict"] == "missing"}
-    assert missing == {"claim none", "secret none", "room for a ps", "service account nobody"}
+    assert missing == {"claim none", "secret none", "capacity for a ps", "service account nobody"}
 
 
 def test_a_server_that_cannot_be_reached_is_named(job, tmp_path):
@@ -125,7 +125,7 @@ def test_the_examples_are_what_this_server_takes(namespace):
     examples = ROOT / "elasticdl/manifests/examples"
     done = namespace.kubectl("apply", "--dry-run=server", "-f", str(examples))
     assert len(done.splitlines()) >= len(list(examples.iterdir()))
-    # Tutorial 4's permissions have the master's in them, word for word.
+    # The permissions of tutorial 4 contain those of the master, verbatim.
     rules = [namespace.kubectl("create", "--dry-run=client", "-o", "jsonpath={.rules}", "-f",
                                str(folder / "elasticdl-rbac.yaml")).splitlines()[0]
              for folder in (examples, examples.parent)]

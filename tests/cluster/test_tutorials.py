@@ -1,4 +1,4 @@
-"""Tutorials 1 and 2 in a cluster: the commands as printed, but for image tags and paths."""
+"""Tutorials 1 and 2 in a cluster: the printed commands, except for image tags and paths."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def submit(job, name: str, flags, command: str, *volumes: str) -> None:
 
 
 def check_story(job, seconds: float = 300) -> dict:
-    """The pods that the tutorials list, by their names, until the job has ended well."""
+    """Checks the pods that the tutorials list, and that the job succeeds."""
     running = dict.fromkeys(["master", *(f"{role}-0" for role in ROLES)], "Running")
     wait_for("the tutorial's pods to run", lambda: job.shown() == running, 120)
     view = job.wait_for_end(seconds)
@@ -44,16 +44,16 @@ def test_tutorial_1_trains_iris_with_four_roles(job, tmp_path):
     submit(job, "test-iris-estimator", IRIS, IRIS_COMMAND, data_volume(data), job.packages())
     view = check_story(job)
     assert evaluation(view, "accuracy") > 0.9
-    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
+    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints are on the volume"
 
 
-@nightly  # beside tutorial 1 it shows what local jobs show: that DeepFM trains
+@nightly  # beyond tutorial 1 it only shows that DeepFM trains, as local jobs do
 def test_tutorial_2_trains_deepfm_with_four_roles(job, tmp_path):
     data = criteo_data(tmp_path)
     submit(job, "test-deepfm-estimator", DEEPFM, DEEPFM_COMMAND, data_volume(data), job.packages())
     view = check_story(job)
     assert evaluation(view, "AUC") > 0.6
-    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints lie on the volume"
+    assert list(data.glob("**/model.ckpt-*.index")), "checkpoints are on the volume"
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Tutorial 5's way from a folder of models to pods, with the commands that it prints."""
+"""Tutorial 5: from a folder of models to pods, with the printed commands."""
 
 import json
 import shlex
@@ -14,15 +14,15 @@ from builder import BINARY, CACHE  # noqa: E402
 from outside import Outside, Zoo, copy_zoo, store  # noqa: E402
 
 IMAGE = "gcr.io/elasticdl-test/elasticdl:mnist"
-# In place of TensorFlow: little, and nothing else brings it.
+# Instead of TensorFlow: a small package that nothing else installs.
 LIGHT = "toposort==1.10\n"
-# With what pip installed, and nothing from outside but where to write to.
+# Uses only the packages in the image; mounts only the output folder.
 TRAIN = "python /model_zoo/record_logger.py --size 500 --log-dir /out --record-us 100"
 
 
 @pytest.fixture(scope="session")
 def outside(images, tmp_path_factory):
-    """docker.io and gcr.io; python there is the base image of our tutorials."""
+    """Local stand-ins for docker.io and gcr.io, where python is the base image of our tutorials."""
     with images.builder.locked():
         images.builder.build_ours("base")
         images.push("elasticdl:base", "python:3.11-bookworm")
@@ -39,14 +39,14 @@ def zoo(images, outside, tmp_path):
     (folder / program).write_text((ROOT / "tests/e2e/programs" / program).read_text())
     with images.builder.locked():
         made = Zoo(folder, BINARY, store(tmp_path, CACHE / "zoo"), outside)
-        # The one of an earlier run.
+        # Removes the image of an earlier run.
         subprocess.run(["buildah", "rmi", "--force", "docker.io/library/python:3.11-bookworm"],
                        env=made.env, check=False, capture_output=True)
         yield made
 
 
 def blobs(images):
-    """What was pushed to the cluster's registry: digests and sizes."""
+    """The digests and sizes of blobs in the registry of the cluster."""
     pushed = images.cluster.kubeconfig().parents[1] / "registry/upper"
     return {path.parent.name: path.stat().st_size
             for path in pushed.glob("**/blobs/sha256/*/*/data")}
@@ -60,7 +60,7 @@ def publish(zoo):
 
 
 def read(namespace, name, command):
-    """What a pod of that image prints, which a node pulls before."""
+    """Pulls the image, runs a command in a pod and returns its output."""
     namespace.apply(pod(name, command, image=IMAGE, container={"imagePullPolicy": "Always"}))
     phase = namespace.wait_for_phase(name, "Succeeded", "Failed", seconds=180)
     said = namespace.kubectl("logs", name)
@@ -76,7 +76,7 @@ def test_tutorial_5_brings_models_to_pods(images, zoo, job):
                 "print(elasticai_api.__file__)'; cat /model_zoo/iris/__init__.py"
                 ).splitlines()[:2] == [
         "elasticdl 2.0.0", "/usr/local/lib/python3.11/dist-packages/elasticai_api/__init__.py"]
-    # One image is all: the master runs from it too.
+    # The master runs from the same image.
     job.cli("train", "--job_name=test", f"--image_name={IMAGE}", "--image_pull_policy=Always",
             f"--job_command={TRAIN}", "--num_workers=2",
             "--master_resource_request=cpu=0.1,memory=128Mi",
@@ -84,7 +84,7 @@ def test_tutorial_5_brings_models_to_pods(images, zoo, job):
             f"--volume=host_path={job.out},mount_path=/out")
     job.assert_all_done(500)
 
-    # A changed model is one layer, in the store, on the way and in the registry.
+    # A changed model is one layer in the store, in the upload and in the registry.
     layers, before = zoo.layers(IMAGE), blobs(images)
     (zoo.folder / "iris/__init__.py").write_text("CHANGED = True\n")
     said = zoo("zoo", "build", f"--image={IMAGE}", ".")
@@ -99,7 +99,7 @@ def test_tutorial_5_brings_models_to_pods(images, zoo, job):
 
 @nightly
 def test_tutorial_5_with_tensorflow(zoo, namespace):
-    """With the requirements that the models really have."""
+    """With the real requirements of the models."""
     requirements = (ROOT / "model_zoo/requirements.txt").read_text()
     (zoo.folder / "requirements.txt").write_text(requirements)
     publish(zoo)
@@ -111,7 +111,7 @@ def test_tutorial_5_with_tensorflow(zoo, namespace):
 
 
 def test_tutorial_1_loads_the_masters_image_onto_the_nodes(images, zoo, namespace):
-    """No registry is asked: the pod never pulls."""
+    """No registry is used: the pod never pulls."""
     variables = dict(line.removeprefix("export ").split("=", 1)
                      for line in images.cluster("env").splitlines())
     zoo.env.update({name: shlex.split(value)[0] for name, value in variables.items()})

@@ -1,4 +1,4 @@
-"""A bare Debian with Python to install things in, thrown away afterwards. Needs root."""
+"""A bare Debian with Python, to install packages in; deleted afterwards. Needs root."""
 
 import hashlib
 import os
@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("ELASTICDL_CACHE") or Path(
     os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "elasticdl")) / "bare"
 
-# The cached tree below, memory above: nothing that is done inside stays. `cat` ends when the test
-# process does, however it does, and with it the namespaces, their mounts and their processes.
+# An overlay of the cached tree and a tmpfs, so that changes are discarded. `cat` ends when the test
+# process ends for any reason, and with it the namespaces, their mounts and their processes.
 HOLD = """
 set -e
 mount -t tmpfs tmpfs "$1"
@@ -35,7 +35,7 @@ exec cat
 
 
 class BareSystem:
-    """A Debian of its own: files, processes and network, the last with nobody else in it."""
+    """A Debian with separate files, processes and an isolated network."""
 
     def __init__(self, suite: str, packages: List[str]) -> None:
         tree = make_tree(suite, packages)
@@ -46,13 +46,13 @@ class BareSystem:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self._holder.stdout.readline() != "ready\n":
             self.close()
-            raise AssertionError(f"there is no system; unshare ended with "
+            raise AssertionError(f"cannot start the bare system; unshare ended with "
                                  f"{self._holder.returncode}")
         children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
         self._init = children.read_text().split()[0]
 
     def run(self, command: str, check: bool = True, seconds: float = 60) -> str:
-        """Runs a command line inside; what it prints. Nothing of our environment reaches it."""
+        """Runs a command line inside, without our environment, and returns its output."""
         done = subprocess.run(
             ["nsenter", "--target", self._init, "--mount", "--pid", "--net", "--root", "--wd",
              "/usr/bin/env", "--chdir=/root", "-i", "HOME=/root", "LANG=C.UTF-8",
@@ -76,7 +76,7 @@ class BareSystem:
 
 
 def make_tree(suite: str, packages: List[str]) -> Path:
-    """A tree of a Debian, made once."""
+    """The file tree of a Debian, created once and cached."""
     key = hashlib.sha256(" ".join([suite, *packages]).encode()).hexdigest()[:12]
     tree = CACHE / f"{suite}-{key}"
     if not tree.exists():
@@ -91,7 +91,7 @@ def make_tree(suite: str, packages: List[str]) -> Path:
 
 
 def download(python: str, constraints: Path, *requirements: str) -> List[Path]:
-    """Wheels from PyPI as this machine's pip reaches it, for a Python such as "3.11"; kept."""
+    """Downloads wheels for a Python such as "3.11" with the pip of this machine; caches them."""
     key = hashlib.sha256(" ".join([python, *requirements]).encode()
                          + constraints.read_bytes()).hexdigest()[:12]
     folder = CACHE / f"pip-{key}"
@@ -107,7 +107,7 @@ def download(python: str, constraints: Path, *requirements: str) -> List[Path]:
 
 
 def publish(new: Path, place: Path) -> None:
-    """Puts a finished folder where others look; another one that was quicker stays."""
+    """Renames a finished folder to its final name, unless another process was faster."""
     try:
         new.rename(place)
     except OSError:

@@ -1,8 +1,8 @@
-"""The registries of the outside world, as tests have them.
+"""Local stand-ins for public registries.
 
-docker.io and gcr.io answer on an address of the loopback, over TLS, from a registry of the tests'
-own: for programs that run in a mount namespace which has them in /etc/hosts. Such a program needs
-no other setting than the certificate that it is to trust.
+In a mount namespace with its own /etc/hosts, docker.io and gcr.io resolve to a loopback address,
+where a registry of the tests answers over TLS. A program in that namespace needs no other setting
+than the certificate to trust.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def wait_for_port(address: str, port: int, process: subprocess.Popen) -> None:
 
 @contextlib.contextmanager
 def running_registry(folder: Path, *settings: str) -> Iterator[str]:
-    """HOST:PORT of an empty registry, which keeps what it gets in `folder`/storage."""
+    """HOST:PORT of an empty registry, which stores images in `folder`/storage."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     conf = folder / "registry.yml"
@@ -49,7 +49,7 @@ def running_registry(folder: Path, *settings: str) -> Iterator[str]:
 
 
 def without_tls(folder: Path, registry: str) -> Dict[str, str]:
-    """The variables by which builders speak to that registry in the clear."""
+    """Environment variables with which builders use that registry without TLS."""
     conf = folder / "registries.conf"
     conf.write_text(f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n')
     return {"CONTAINERS_REGISTRIES_CONF": str(conf)}
@@ -78,12 +78,12 @@ class Outside:
             check=True, capture_output=True)
         certificate = (folder / "certificate.pem").read_text()
         (folder / "server.pem").write_text((folder / "key.pem").read_text() + certificate)
-        # The host's own stay: pip goes to the real index.
+        # In addition to those of the host, because pip uses the real index.
         self.trusted = folder / "trusted.pem"
         self.trusted.write_text(CERTIFICATES.read_text() + certificate)
 
     def command(self, *words: str) -> List[str]:
-        """The same command, for which those names answer."""
+        """The command, wrapped so that those names resolve to the stand-ins."""
         return ["unshare", "--mount", "--propagation=private", "sh", "-c",
                 'mount --bind "$0" /etc/hosts && exec "$@"', str(self.hosts), *words]
 
@@ -93,21 +93,21 @@ class Outside:
 
 
 class Zoo:
-    """A folder of models, and `elasticdl zoo` typed in it."""
+    """A folder of models in which `elasticdl zoo` runs."""
 
     def __init__(self, folder: Path, binary: Path, storage: Path,
                  outside: Optional[Outside] = None) -> None:
-        """`storage`: a configuration of buildah's store."""
+        """`storage`: a storage.conf for buildah."""
         self.folder, self.binary, self.outside = folder, binary, outside
         self.env = {**os.environ, "CONTAINERS_STORAGE_CONF": str(storage), **ISOLATION}
-        # What is set here for this machine's own tools is not to be tested.
+        # Settings for the tools of this machine must not affect the test.
         for name in ("PIP_FIND_LINKS", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE"):
             self.env.pop(name, None)
         if outside:
             self.env["SSL_CERT_FILE"] = str(outside.trusted)
 
     def run(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess:
-        """elasticdl with these arguments, whatever comes of it."""
+        """Runs elasticdl; any exit code is allowed."""
         command = [str(self.binary), *arguments]
         if self.outside:
             command = self.outside.command(*command)
@@ -120,7 +120,7 @@ class Zoo:
         return done.stdout
 
     def layers(self, image: str) -> List[str]:
-        """The contents of an image's layers, as digests."""
+        """The digests of the layers of an image."""
         shown = subprocess.run(
             ["buildah", "inspect", "--type=image", "--format",
              "{{range .OCIv1.RootFS.DiffIDs}}{{.}} {{end}}", image],
@@ -136,7 +136,7 @@ class Zoo:
 
 
 def store(folder: Path, kept: Path) -> Path:
-    """A configuration of buildah for tests: what it makes is kept in `kept` from run to run."""
+    """A storage.conf for buildah that keeps images in `kept` across runs."""
     kept.mkdir(parents=True, exist_ok=True)
     conf = folder / "storage.conf"
     conf.write_text(f'[storage]\ndriver = "overlay"\ngraphroot = "{kept}"\n'
@@ -145,7 +145,7 @@ def store(folder: Path, kept: Path) -> Path:
 
 
 def copy_zoo(root: Path, to: Path, requirements: Optional[str]) -> Path:
-    """The models of the tree; `requirements` in place of what they ask for, if it is said."""
+    """Copies the models of the tree, optionally with other `requirements`."""
     shutil.copytree(root / "model_zoo", to, ignore=shutil.ignore_patterns("__pycache__"))
     if requirements is not None:
         (to / "requirements.txt").write_text(requirements)

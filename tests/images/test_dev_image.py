@@ -11,9 +11,9 @@ from builder import ROOT, Builder
 pytestmark = pytest.mark.skipif("ELASTICDL_NIGHTLY" not in os.environ,
                                 reason="TensorFlow is installed in it: left to make nightly")
 
-# As the tutorial prints it.
+# The command of the tutorial.
 COMMAND = "make && K8S_TESTS=False pytest elasticdl/python/tests"
-USER = 1234  # nobody in the image knows it
+USER = 1234  # unknown in the image
 NO_NETWORK = "ip link set lo up && exec \"$@\""
 
 
@@ -27,7 +27,7 @@ def builder():
 
 @pytest.fixture
 def run(builder):
-    """Runs a shell command in a fresh container of an image, with no network but its own."""
+    """Runs a shell command in a fresh container of an image, without an external network."""
     containers = []
 
     def in_image(image: str, command: str, *options: str) -> str:
@@ -44,7 +44,7 @@ def run(builder):
 
 @pytest.fixture
 def clone(tmp_path) -> Path:
-    """The tree as somebody else has cloned it: nothing was built in it."""
+    """A fresh clone of the tree, in which nothing was built."""
     files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                            cwd=ROOT, check=True, capture_output=True, text=True).stdout
     there = "\0".join(name for name in files.split("\0") if name and (ROOT / name).exists())

@@ -1,4 +1,4 @@
-"""Our wheels where there is nothing of ours: a bare Debian with Python, no compiler, no network."""
+"""Our wheels in a bare Debian with Python, without compiler and network."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Iterator, List
 import pytest
 from bare_system import ROOT, BareSystem, download
 
-# Newer than what TensorFlow allows, as somebody without it gets them.
+# Newer than TensorFlow allows: the versions that a user without TensorFlow gets.
 CONSTRAINTS = ROOT / "requirements" / "published.txt"
 # Libraries of the machine. A wheel never contains them.
 GLIBC = {"libc.so.6", "libm.so.6", "libresolv.so.2"}
@@ -30,12 +30,12 @@ def wheels(tmp_path_factory) -> List[Path]:
 @pytest.fixture(scope="module",
                 params=["bookworm", pytest.param("trixie", marks=NIGHTLY)])
 def system(request, wheels) -> Iterator[BareSystem]:
-    """Our wheels, installed as a user does it, into an environment in /root/env."""
+    """Our wheels, installed with pip into an environment in /root/env."""
     system = BareSystem(request.param, ["python3", "python3-venv"])
     try:
         system.put(*wheels, ROOT / "tests" / "e2e" / "programs" / "record_logger.py",
                    *download(SYSTEMS[request.param], CONSTRAINTS, "grpcio", "protobuf"))
-        # Nothing that our binary is linked with may come from here.
+        # The packages of this system must not contain libraries that our binary needs.
         assert "no packages found" in system.run("dpkg-query -W 'libgrpc*' 'libcurl*'", check=False)
         system.run("python3 -m venv env")
         system.run("pip install --no-index --find-links=. elasticai_api elasticdl_api "
@@ -79,6 +79,6 @@ def test_a_job_trains_to_its_end(system: BareSystem) -> None:
     view = json.loads(system.run("elasticdl status bare --output=json"))
     assert view["state"] == "succeeded"
     assert view["datasets"][0]["records_done"] == 2000
-    # Each record once: nobody died.
+    # Each record once, because no process died.
     assert system.run("cat log/*.log | awk '{print $4}' | sort -u | wc -l") == "2000\n"
     assert system.run("cat log/*.log | wc -l") == "2000\n"

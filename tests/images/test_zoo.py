@@ -1,4 +1,4 @@
-"""`elasticdl zoo` with a real builder, and what it says when something is missing. Needs root."""
+"""`elasticdl zoo` with a real builder, and its errors when something is missing. Needs root."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def storage(tmp_path_factory):
 
 @pytest.fixture
 def zoo(tmp_path, storage):
-    """An empty folder to build images in; the base image of all is a shell."""
+    """An empty folder to build images in; the base image contains only a shell."""
     folder = tmp_path / "zoo"
     folder.mkdir()
     made = Zoo(folder, BINARY, storage)
@@ -54,13 +54,13 @@ def dockerfile(zoo, *lines):
 
 
 def message(done):
-    """What our program itself says of a failure: the last line of its own, and what follows."""
+    """The error message of elasticdl: its last line with the prefix, and what follows."""
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stderr[done.stderr.rindex("elasticdl: "):]
 
 
 def test_the_same_files_make_the_same_layers(zoo):
-    # `touch` in a step, and another time of a file: neither is to be seen in a layer.
+    # `touch` in a step, and a changed file time: neither may change a layer.
     dockerfile(zoo, "ARG SOURCE_DATE_EPOCH=315532800", "RUN busybox touch /made", "COPY a /a")
     first = zoo.folder / "a"
     first.write_text("one")
@@ -133,7 +133,7 @@ def test_without_a_builder_it_says_which_there_are(zoo, tmp_path):
 
 
 def test_a_base_image_that_is_not_there_is_named(zoo):
-    # A registry that nobody is: the port is closed.
+    # A registry that does not exist: the port is closed.
     (zoo.folder / "Dockerfile").write_text("FROM 127.0.0.1:1/no/base:1\n")
     said = message(zoo.run("zoo", "build", "--image=x", "."))
     assert "buildah could not build x: step 1/2, FROM 127.0.0.1:1/no/base:1: " in said
@@ -151,7 +151,7 @@ def test_a_step_that_fails_is_named(zoo):
 
 
 def test_docker_without_its_daemon_is_told(zoo, tmp_path):
-    """The program is there, as on many machines, and what it talks to is not."""
+    """The program is installed, as on many machines, but its daemon does not run."""
     docker = next((Path(folder) / "docker" for folder in os.environ["PATH"].split(":")
                    if (Path(folder) / "docker").exists()), None)
     if docker is None:
@@ -185,7 +185,7 @@ def test_a_registry_that_refuses_is_told(zoo, tmp_path):
 
 @pytest.mark.parametrize("when", ["STEP 2/3", "begun"])
 def test_ctrl_c_ends_the_build_and_leaves_nothing(zoo, tmp_path, when):
-    """Also in the moment in which a step is started, when builders lose a signal."""
+    """Also at the moment when a step starts, when builders lose a signal."""
     dockerfile(zoo, "RUN busybox printf 'beg%s\\n' un; busybox sleep 1000")
     zoo.env["TMPDIR"] = str(tmp_path / "tmp")
     (tmp_path / "tmp").mkdir()
@@ -203,7 +203,7 @@ def test_ctrl_c_ends_the_build_and_leaves_nothing(zoo, tmp_path, when):
 
 
 def running_in_session(session):
-    """Processes there that have not ended; one that ended may wait for its parent's look at it."""
+    """Processes in the folder that still run, except zombies."""
     listed = subprocess.run(["ps", "-s", str(session), "-o", "stat=,pid=,args="], check=False,
                             text=True, capture_output=True).stdout
     return [line for line in listed.splitlines() if not line.startswith("Z")]
