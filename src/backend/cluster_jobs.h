@@ -17,15 +17,15 @@
 
 namespace edl::backend {
 
-// A job as its cluster shows it.
+// A job in a cluster.
 struct ClusterJob {
   std::string name;
-  std::string status_json;  // a job::JobView, as its master showed it last
-  bool running = false;     // its master's pod is there and has not ended
-  std::string trouble;      // why its master does not run, where there is more to say
+  std::string status_json;  // the last job::JobView that its master published
+  bool running = false;     // its master's pod exists and has not terminated
+  std::string trouble;      // why its master does not run; may be empty
 };
 
-// Something that happened to one of a job's objects, in the cluster's words.
+// A Kubernetes event about one of the job's objects.
 struct ClusterEvent {
   std::string when;    // RFC 3339
   std::string type;    // "Normal", "Warning"
@@ -38,78 +38,84 @@ struct ClusterEvent {
 struct Submission {
   job::JobSpec job;
   backend::ClusterOptions options;
-  std::string spec_json;    // what the master reads: a job file
-  std::string status_json;  // what is shown until it says more
+  std::string spec_json;    // the job file, which the master reads
+  std::string status_json;  // the job::JobView to show until the master publishes one
 };
 
-// What a look at the cluster found about one thing that a job needs.
+// The result of one check of something that a job needs from the cluster.
 struct Finding {
   enum class Verdict { kOk, kMissing, kCannotTell };
   Verdict verdict = Verdict::kOk;
   std::string what;    // "priority class high"
-  std::string detail;  // a clause: what is so, or is not
-  std::string fix;     // not of kOk: what to do, a command where there is one; may be empty
-  // kMissing: a job that is submitted now cannot train, however long it waits.
+  std::string detail;  // a clause: what was found
+  std::string fix;     // unless kOk: what to do, if possible a command; may be empty
+  // With kMissing: a job that is submitted now can never train, however long it waits.
   bool blocks = false;
 };
 // "ok", "missing", "cannot tell".
 std::string_view NameOf(Finding::Verdict verdict);
 
-// How much of it to look for.
+// How much to check.
 enum class Depth {
-  kBlockers,  // what takes few calls and would block: before each submission
+  kBlockers,  // blocking problems that few calls can find: before each submission
   kAll,
 };
 
-// Objects that a submission makes, one of each sort, for whoever adapts them to a cluster.
+// The objects that a submission creates, one of each kind, for programs that adapt them to a
+// cluster (--cluster_spec).
 struct Templates {
-  std::map<job::Role, nlohmann::json> pods;  // of every role
+  std::map<job::Role, nlohmann::json> pods;  // one of each role
   nlohmann::json service;
 };
 
-// The jobs of one namespace of a cluster, as far as verbs use it. Calls block.
+// Whether a log ends with the current output.
+enum class LogMode { kUntilNow, kFollow };
+
+// The jobs in one namespace of a cluster, for the verbs of the command line. Calls block.
 class ClusterJobs {
  public:
-  // Returns false to hear no more.
+  // Return false to end the log.
   using OnText = std::function<bool(std::string_view)>;
 
   virtual ~ClusterJobs() = default;
 
-  // For people: which cluster, which namespace.
+  // Names the cluster and the namespace, for messages.
   virtual std::string Where() const = 0;
 
-  // Looks for what the job needs and changes nothing. What may not be looked at is kCannotTell; a
-  // cluster that does not answer is one kMissing, and all.
+  // Checks what the job needs, and changes nothing. A check that the caller may not perform is
+  // kCannotTell. If the cluster does not answer, the only finding is a kMissing.
   virtual std::vector<Finding> Check(const Submission& submission, Depth depth) = 0;
 
-  // AlreadyExists: there is one of this name, running or not. All or nothing is made.
+  // Creates all objects of the job, or none. AlreadyExists: there is a job of this name, running or
+  // not.
   virtual Status Submit(const Submission& submission) = 0;
-  // Goes on with a job whose master's pod is gone or has ended. FailedPrecondition: it runs.
+  // Continues a job whose master pod was deleted or has terminated. FailedPrecondition: the job is
+  // running.
   virtual Status Resume(const Submission& submission) = 0;
-  // What Submit would make, as YAML.
+  // The objects that Submit would create, as YAML.
   virtual std::string Manifests(const Submission& submission) const = 0;
   virtual Templates MakeTemplates(const Submission& submission) const = 0;
-  // The job file that it was submitted with. NotFound: no such job.
+  // The job file with which the job was submitted. NotFound: no such job.
   virtual Result<std::string> SpecOf(const std::string& job) = 0;
 
   // NotFound: no such job.
   virtual Result<ClusterJob> Find(const std::string& job) = 0;
   virtual Result<std::vector<ClusterJob>> List() = 0;
 
-  // Tells the job's master, which does it soon. Where no master runs, deletes the pods that it left
-  // behind.
+  // Requests the job's master to stop the job, and returns. If no master runs, deletes the pods
+  // that it left.
   virtual Status Stop(const std::string& job, const std::string& reason) = 0;
-  // Tells the job's master, which does it soon.
+  // Requests the job's master to change the number of workers, and returns.
   virtual Status Scale(const std::string& job, int num_workers) = 0;
-  // Removes all that the cluster has of a job. Its ledger on a claim stays.
+  // Deletes all objects of a job. A ledger on a persistent volume claim remains.
   virtual Status Delete(const std::string& job) = 0;
 
-  // How many of the job's replicas have pods that have not ended.
+  // The number of replica pods of the job that have not terminated.
   virtual Result<int> CountRunningPods(const std::string& job) = 0;
-  // Names of the job's pods, the master's first.
+  // The names of the job's pods, the master first.
   virtual Result<std::vector<std::string>> Pods(const std::string& job) = 0;
-  // Passes a pod's output on; with `follow` until it has ended.
-  virtual Status ReadLog(const std::string& pod, bool follow, const OnText& on_text) = 0;
+  // Passes the log of a pod to `on_text`. With kFollow, continues until the container ends.
+  virtual Status ReadLog(const std::string& pod, LogMode mode, const OnText& on_text) = 0;
   // Oldest first.
   virtual Result<std::vector<ClusterEvent>> Events(const std::string& job) = 0;
 };

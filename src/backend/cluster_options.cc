@@ -25,8 +25,8 @@ bool IsObjectName(std::string_view name) {
 Status CheckObjectName(std::string_view flag, std::string_view name) {
   if (name.empty() || IsObjectName(name)) return Ok();
   return InvalidArgument(
-      "--{}={} is no name of an object: small letters, digits, '-' and '.', a letter or digit at "
-      "both ends",
+      "--{}={} is not a valid object name: use lower-case letters, digits, '-' and '.', with a "
+      "letter or digit at both ends",
       flag, name);
 }
 
@@ -46,7 +46,8 @@ Status ReadPriorities(const FlagValues& flags, ClusterOptions& out) {
     if (const std::optional<double> fraction = AsNumber(value);
         role == job::Role::kWorker && fraction.has_value()) {
       if (!(*fraction >= 0 && *fraction <= 1)) {
-        return InvalidArgument("--{}={}: a part of the workers is between 0 and 1", flag, value);
+        return InvalidArgument("--{}={}: the fraction of workers must be between 0 and 1", flag,
+                               value);
       }
       out.high_fraction = fraction;
       continue;
@@ -69,8 +70,8 @@ Status ReadNames(const FlagValues& flags, ClusterOptions& out) {
   out.secret_variables = *std::move(variables);
   if (const std::string& file = flags.String("cluster_spec"); !file.empty()) {
     return InvalidArgument(
-        "--cluster_spec={} is run by `elasticdl train`, which hands on what it changes in "
-        "--cluster_spec_json",
+        "--cluster_spec={}: only `elasticdl train` runs this file, and passes its changes on in "
+        "--cluster_spec_json; give that flag here",
         file);
   }
   auto spec = ClusterSpec::Parse(flags.String("cluster_spec_json"));
@@ -79,7 +80,27 @@ Status ReadNames(const FlagValues& flags, ClusterOptions& out) {
   return Ok();
 }
 
+Result<PodRestartPolicy> ParseRestartPolicy(const std::string& text) {
+  for (const PodRestartPolicy policy :
+       {PodRestartPolicy::kAlways, PodRestartPolicy::kOnFailure, PodRestartPolicy::kNever}) {
+    if (NameOf(policy) == text) return policy;
+  }
+  return InvalidArgument("--restart_policy={}: expected Always, OnFailure or Never", text);
+}
+
 }  // namespace
+
+std::string_view NameOf(PodRestartPolicy policy) {
+  switch (policy) {
+    case PodRestartPolicy::kAlways:
+      return "Always";
+    case PodRestartPolicy::kOnFailure:
+      return "OnFailure";
+    case PodRestartPolicy::kNever:
+      return "Never";
+  }
+  return "";
+}
 
 Result<std::vector<SecretVariable>> ParseSecretVariables(std::string_view text) {
   EDL_ASSIGN_OR_RETURN(const std::vector<job::Pair> pairs, Trim(text).starts_with('{')
@@ -92,7 +113,7 @@ Result<std::vector<SecretVariable>> ParseSecretVariables(std::string_view text) 
     if (slash != std::string::npos) variable.key = pair.value.substr(slash + 1);
     if (!IsObjectName(variable.secret) || variable.key.empty() ||
         variable.key.find('/') != std::string::npos) {
-      return InvalidArgument("'{}'{} is not SECRET/KEY", pair.value, job::At(pair.value_at));
+      return InvalidArgument("'{}'{}: expected SECRET/KEY", pair.value, job::At(pair.value_at));
     }
     out.push_back(std::move(variable));
   }
@@ -101,7 +122,7 @@ Result<std::vector<SecretVariable>> ParseSecretVariables(std::string_view text) 
 
 std::string ClusterOptions::PriorityClassOf(job::Role role, int index, int count) const {
   if (role == job::Role::kWorker && high_fraction.has_value()) {
-    // Workers added later, by scaling, come after both ends.
+    // Workers that scaling adds later are in neither end.
     const int high = static_cast<int>(std::ceil(count * *high_fraction));
     const bool is_high = index < (high + 1) / 2 || (index < count && index >= count - high / 2);
     return std::string(is_high ? kHigh : kLow);
@@ -113,8 +134,8 @@ std::string ClusterOptions::PriorityClassOf(job::Role role, int index, int count
   std::string own = given(role);
   if (!own.empty() || (role != job::Role::kMaster && role != job::Role::kPs)) return own;
   if (high_fraction.has_value()) return std::string(kHigh);
-  // Which of two classes is higher only the cluster knows, but for those that we bring: then the
-  // one of the more important role. `elasticdl check` compares them.
+  // Only the cluster knows which of two classes is higher, except for "high" and "low". Otherwise
+  // takes the class of the more important role. `elasticdl check` compares the values.
   std::string best;
   for (const job::Role other : {job::Role::kMaster, job::Role::kPs, job::Role::kChief,
                                 job::Role::kWorker, job::Role::kEvaluator}) {
@@ -129,8 +150,8 @@ Result<ClusterOptions> MakeClusterOptions(const FlagValues& flags) {
   const std::string& image = flags.String("image_name");
   if (image.empty()) {
     return InvalidArgument(
-        "--image_name is missing: on Kubernetes the master runs from an image that has this "
-        "program (to train on this machine give --backend=local)");
+        "--image_name is missing: on Kubernetes the master runs from an image that contains this "
+        "program (to train on this machine, give --backend=local)");
   }
   const auto given_or = [&](const char* flag) {
     return flags.String(flag).empty() ? image : flags.String(flag);
@@ -141,7 +162,7 @@ Result<ClusterOptions> MakeClusterOptions(const FlagValues& flags) {
                 {job::Role::kChief, given_or("worker_image")},
                 {job::Role::kEvaluator, given_or("worker_image")}};
   out.image_pull_policy = flags.String("image_pull_policy");
-  out.restart_policy = flags.String("restart_policy");
+  EDL_ASSIGN_OR_RETURN(out.restart_policy, ParseRestartPolicy(flags.String("restart_policy")));
   EDL_RETURN_IF_ERROR(ReadPriorities(flags, out));
   EDL_RETURN_IF_ERROR(ReadNames(flags, out));
   return out;

@@ -13,7 +13,7 @@
 
 namespace edl::backend {
 
-// What elasticdl/manifests/elasticdl-rbac.yaml makes for masters.
+// The service account that elasticdl/manifests/elasticdl-rbac.yaml creates for masters.
 inline constexpr std::string_view kMasterAccount = "elasticdl-master";
 
 // One variable of --env_secret: NAME=secret/key.
@@ -25,28 +25,34 @@ struct SecretVariable {
 };
 Result<std::vector<SecretVariable>> ParseSecretVariables(std::string_view text);
 
-// How a job's pods are made on Kubernetes: what flags say beyond the job itself.
+// restartPolicy of the pods of replicas.
+enum class PodRestartPolicy { kAlways, kOnFailure, kNever };
+// "Always", "OnFailure", "Never".
+std::string_view NameOf(PodRestartPolicy policy);
+
+// How the pods of a job are created on Kubernetes: the flags that are not part of the job itself.
 struct ClusterOptions {
-  std::map<job::Role, std::string> images;  // of every role
+  std::map<job::Role, std::string> images;  // for every role
   std::string image_pull_policy;
-  std::string restart_policy;
-  std::map<job::Role, std::string> priority_classes;  // as given, "" where none was
-  // --worker_pod_priority=0.5: the part of the workers with class "high"; the others have "low".
+  PodRestartPolicy restart_policy = PodRestartPolicy::kNever;
+  std::map<job::Role, std::string> priority_classes;  // from the flags; "" if not given
+  // --worker_pod_priority=0.5: the fraction of workers with class "high"; the others have "low".
   std::optional<double> high_fraction;
   std::vector<std::string> pull_secrets;
-  // The master's; "": kMasterAccount where the namespace has it, else the namespace's default.
+  // The service account of the master. "": kMasterAccount if the namespace has it, otherwise the
+  // default account of the namespace.
   std::string service_account;
   std::vector<SecretVariable> secret_variables;
   ClusterSpec cluster_spec;
 
-  // The class of the replica in slot `index` of a role with `count` of them; "": none. With a
-  // fraction the high ones are taken from both ends, as the original does. Master and parameter
-  // servers have the job's highest class unless a flag says otherwise: a worker must not preempt
-  // the master that it works for.
+  // The priority class of slot `index` in a role with `count` slots; "" if it has none. With a
+  // fraction, the slots with class "high" are taken from both ends, as in the original ElasticDL.
+  // Master and parameter servers have the highest class of the job unless a flag sets theirs,
+  // because a worker must not preempt the master that it works for.
   std::string PriorityClassOf(job::Role role, int index, int count) const;
 };
 
-// InvalidArgument: one clause that names the flag, the value and the way out.
+// InvalidArgument: the message names the flag, the value and the remedy.
 Result<ClusterOptions> MakeClusterOptions(const FlagValues& flags);
 
 }  // namespace edl::backend

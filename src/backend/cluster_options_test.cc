@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "job/train_flags.h"
 
 namespace edl::backend {
@@ -22,7 +23,7 @@ Result<ClusterOptions> Options(const std::map<std::string, std::string>& given) 
 
 std::vector<int> HighOnes(const std::string& fraction, int count) {
   const Result<ClusterOptions> options = Options({{"worker_pod_priority", fraction}});
-  EXPECT_TRUE(options.ok()) << options.status();
+  EXPECT_OK(options);
   std::vector<int> high;
   for (int index = 0; index < count; ++index) {
     const std::string name = options->PriorityClassOf(job::Role::kWorker, index, count);
@@ -96,13 +97,15 @@ TEST(ClusterOptions, NamesTheFlagThatIsWrong) {
     return Options(given).status().message();
   };
   EXPECT_THAT(error({{"image_name", ""}}), HasSubstr("--image_name is missing"));
-  EXPECT_THAT(error({{"worker_pod_priority", "1.5"}}),
-              HasSubstr("--worker_pod_priority=1.5: a part of the workers is between 0 and 1"));
+  EXPECT_THAT(
+      error({{"worker_pod_priority", "1.5"}}),
+      HasSubstr("--worker_pod_priority=1.5: the fraction of workers must be between 0 and 1"));
   EXPECT_THAT(error({{"worker_pod_priority", "nan"}}), HasSubstr("between 0 and 1"));
-  EXPECT_THAT(error({{"ps_pod_priority", "High"}}), HasSubstr("--ps_pod_priority=High is no name"));
+  EXPECT_THAT(error({{"ps_pod_priority", "High"}}),
+              HasSubstr("--ps_pod_priority=High is not a valid object name"));
   EXPECT_THAT(error({{"image_pull_secrets", "a,B"}}), HasSubstr("--image_pull_secrets=B"));
   EXPECT_THAT(error({{"env_secret", "KEY=aws"}}),
-              HasSubstr("--env_secret: 'aws' at character 5 is not SECRET/KEY"));
+              HasSubstr("--env_secret: 'aws' at character 5: expected SECRET/KEY"));
   EXPECT_THAT(error({{"cluster_spec", "spec.py"}}), HasSubstr("--cluster_spec=spec.py"));
   EXPECT_THAT(error({{"cluster_spec_json", "{\"x\": 1}"}}), HasSubstr("--cluster_spec_json: x:"));
 }

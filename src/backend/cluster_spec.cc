@@ -32,7 +32,8 @@ constexpr std::string_view kServiceSpec = "service_spec";
 constexpr std::string_view kPodPatchEnd = "_pod_patch";
 constexpr std::string_view kServicePatch = "service_patch";
 
-// "worker_pod_spec"; the master was "edl-master" to the last published client.
+// The key of a role: "worker_pod_spec". The last published client of the original calls the master
+// "edl-master".
 std::optional<job::Role> RoleOfKey(std::string_view key, std::string_view end) {
   if (!key.ends_with(end)) return std::nullopt;
   key.remove_suffix(end.size());
@@ -40,18 +41,18 @@ std::optional<job::Role> RoleOfKey(std::string_view key, std::string_view end) {
 }
 
 Status CheckPodSpec(const std::string& name, const json& spec) {
-  if (!spec.is_object()) return InvalidArgument("{} is not an object", name);
+  if (!spec.is_object()) return InvalidArgument("{}: expected an object", name);
   for (const auto& [key, value] : spec.items()) {
     const auto* known = std::find_if(kPodKeys.begin(), kPodKeys.end(),
                                      [&key = key](const Key& known) { return known.name == key; });
     if (known == kPodKeys.end()) {
       return InvalidArgument(
-          "{}.{}: there is no such key; it can be labels, annotations, affinity, tolerations or "
+          "{}.{}: unknown key; use labels, annotations, affinity, tolerations or "
           "env",
           name, key);
     }
     if (value.type() != known->type) {
-      return InvalidArgument("{}.{} is not {}", name, key, known->type_name);
+      return InvalidArgument("{}.{}: expected {}", name, key, known->type_name);
     }
   }
   return Ok();
@@ -71,19 +72,20 @@ void Adapt(const json& spec, json& pod) {
   for (json& container : pod["spec"]["containers"]) append("env", container);
 }
 
-// Nothing is {}.
+// Empty text is {}.
 Result<json> Decode(std::string_view text) {
   text = Trim(text);
   if (text.empty()) return json::object();
   std::string decoded;
   if (!text.starts_with('{')) {
     Result<std::string> bytes = DecodeBase64(text);
-    if (!bytes.ok()) return InvalidArgument("it is neither a JSON object nor the base64 of one");
+    if (!bytes.ok()) return InvalidArgument("expected a JSON object or its base64");
     decoded = *std::move(bytes);
     text = decoded;
   }
   EDL_ASSIGN_OR_RETURN(json parsed, ParseJson(text));
-  if (!parsed.is_object()) return InvalidArgument("it is not a JSON object");
+  if (!parsed.is_object())
+    return InvalidArgument("expected a JSON object, found {}", parsed.type_name());
   return parsed;
 }
 
@@ -95,7 +97,7 @@ Result<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
   for (auto& [key, value] : parsed.items()) {
     const std::optional<job::Role> patched = RoleOfKey(key, kPodPatchEnd);
     const bool whole = key == kServiceSpec || key == kServicePatch || patched.has_value();
-    if (whole && !value.is_object()) return InvalidArgument("{} is not an object", key);
+    if (whole && !value.is_object()) return InvalidArgument("{}: expected an object", key);
     if (whole) {
       (patched.has_value()    ? out.pod_patches_[*patched]
        : key == kServicePatch ? out.service_patch_
@@ -105,7 +107,7 @@ Result<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
     const std::optional<job::Role> role = RoleOfKey(key, kPodSpecEnd);
     if (key != kPodSpec && !role.has_value()) {
       return InvalidArgument(
-          "{}: there is no such key; it can be pod_spec, <role>_pod_spec (of master, worker, ps, "
+          "{}: unknown key; use pod_spec, <role>_pod_spec (of master, worker, ps, "
           "chief or evaluator) or service_spec",
           key);
     }

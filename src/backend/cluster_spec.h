@@ -11,21 +11,22 @@
 
 namespace edl::backend {
 
-// --cluster_spec_json: how pods and services are adapted to one cluster, beyond what flags say.
+// --cluster_spec_json: adapts pods and services to one cluster, beyond the flags.
 //
 //   {"pod_spec": {"labels": {...}, "annotations": {...}, "affinity": {...}, "tolerations": [...],
 //                 "env": [...]},
 //    "worker_pod_spec": {...}, "service_spec": {...},
 //    "worker_pod_patch": {...}, "service_patch": {...}}
 //
-// What is for one role comes after what is for all; patches, as job/object_patch.h has them, come
-// last. They are what `elasticdl train` makes of --cluster_spec=FILE.py.
+// Entries for one role apply after those for all pods; patches (backend/object_patch.h) apply last.
+// `elasticdl train` derives the patches from --cluster_spec=FILE.py.
 class ClusterSpec {
  public:
-  // Plain JSON, or its base64. Empty text changes nothing. InvalidArgument names the key.
+  // Accepts JSON, or base64 of JSON. Empty text changes nothing. InvalidArgument: the message names
+  // the key.
   static Result<ClusterSpec> Parse(std::string_view text);
 
-  // The same text, plain, with these patches in place of those that it has.
+  // Returns `text` as plain JSON, with its patches replaced by these.
   static Result<std::string> WithPatches(std::string_view text,
                                          const std::map<job::Role, nlohmann::json>& pods,
                                          const nlohmann::json& service);
@@ -36,8 +37,8 @@ class ClusterSpec {
   void AdaptService(nlohmann::json& service) const;
 
  private:
-  nlohmann::json all_;                         // of every pod
-  std::map<job::Role, nlohmann::json> roles_;  // of a role's pods
+  nlohmann::json all_;                         // for every pod
+  std::map<job::Role, nlohmann::json> roles_;  // for the pods of a role
   nlohmann::json service_;
   std::map<job::Role, nlohmann::json> pod_patches_;
   nlohmann::json service_patch_;

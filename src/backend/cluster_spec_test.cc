@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::backend {
 namespace {
@@ -19,7 +20,7 @@ json Pod() {
 
 json Adapted(std::string_view spec, job::Role role = job::Role::kWorker) {
   const Result<ClusterSpec> parsed = ClusterSpec::Parse(spec);
-  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_OK(parsed);
   json pod = Pod();
   if (parsed.ok()) parsed->AdaptPod(role, pod);
   return pod;
@@ -75,7 +76,7 @@ TEST(ClusterSpec, AppliesPatchesOverAllElse) {
       EncodeBase64(R"({"pod_spec": {"labels": {"a": "spec", "b": "spec"}}})"),
       {{job::Role::kWorker, json::parse(R"({"metadata": {"labels": {"a": "patch"}}})")}},
       json::parse(R"({"spec": {"type": "NodePort"}})"));
-  ASSERT_TRUE(text.ok()) << text.status();
+  ASSERT_OK(text);
 
   EXPECT_EQ(Adapted(*text)["metadata"]["labels"],
             (json{{"app", "elasticdl"}, {"a", "patch"}, {"b", "spec"}}));
@@ -91,17 +92,17 @@ TEST(ClusterSpec, NamesWhatIsWrong) {
   const auto error = [](std::string_view text) {
     return ClusterSpec::Parse(text).status().message();
   };
-  EXPECT_THAT(error("?"), HasSubstr("neither a JSON object nor the base64 of one"));
+  EXPECT_THAT(error("?"), HasSubstr("expected a JSON object or its base64"));
   EXPECT_THAT(error("{"), HasSubstr("not JSON"));
-  EXPECT_THAT(error(EncodeBase64("[]")), HasSubstr("not a JSON object"));
-  EXPECT_THAT(error(R"({"pods": {}})"), HasSubstr("pods: there is no such key"));
-  EXPECT_THAT(error(R"({"pod_spec": 1})"), HasSubstr("pod_spec is not an object"));
+  EXPECT_THAT(error(EncodeBase64("[]")), HasSubstr("expected a JSON object, found array"));
+  EXPECT_THAT(error(R"({"pods": {}})"), HasSubstr("pods: unknown key"));
+  EXPECT_THAT(error(R"({"pod_spec": 1})"), HasSubstr("pod_spec: expected an object"));
   EXPECT_THAT(error(R"({"ps_pod_spec": {"tolerations": {}}})"),
-              HasSubstr("ps_pod_spec.tolerations is not a list"));
+              HasSubstr("ps_pod_spec.tolerations: expected a list"));
   EXPECT_THAT(error(R"({"ps_pod_spec": {"image": "x"}})"),
-              HasSubstr("ps_pod_spec.image: there is no such key"));
-  EXPECT_THAT(error(R"({"service_spec": []})"), HasSubstr("service_spec is not an object"));
-  EXPECT_THAT(error(R"({"ps_pod_patch": []})"), HasSubstr("ps_pod_patch is not an object"));
+              HasSubstr("ps_pod_spec.image: unknown key"));
+  EXPECT_THAT(error(R"({"service_spec": []})"), HasSubstr("service_spec: expected an object"));
+  EXPECT_THAT(error(R"({"ps_pod_patch": []})"), HasSubstr("ps_pod_patch: expected an object"));
 }
 
 }  // namespace

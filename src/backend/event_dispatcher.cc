@@ -20,16 +20,16 @@ void EventDispatcher::Watch(Watcher watcher, std::vector<job::ReplicaEvent> firs
   {
     const MutexLock lock(mutex_);
     watcher_ = std::move(watcher);
-    untold_.assign(std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+    pending_.assign(std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
   }
   changed_.NotifyAll();
 }
 
-void EventDispatcher::Tell(job::ReplicaEvent event) {
+void EventDispatcher::Notify(job::ReplicaEvent event) {
   {
     const MutexLock lock(mutex_);
     if (watcher_ == nullptr) return;
-    untold_.push_back(std::move(event));
+    pending_.push_back(std::move(event));
   }
   changed_.NotifyAll();
 }
@@ -40,11 +40,11 @@ void EventDispatcher::Work() {
     job::ReplicaEvent event;
     {
       const MutexLock lock(mutex_);
-      while (untold_.empty() && !ending_) changed_.Wait(mutex_);
+      while (pending_.empty() && !ending_) changed_.Wait(mutex_);
       if (ending_) return;
       watcher = watcher_;
-      event = std::move(untold_.front());
-      untold_.pop_front();
+      event = std::move(pending_.front());
+      pending_.pop_front();
     }
     watcher(event);
   }

@@ -10,8 +10,8 @@
 
 namespace edl::backend {
 
-// Calls a backend's watcher for its events, in order, on a thread of its own: whoever has news is
-// not held up by the watcher, and the watcher may call the backend.
+// Calls the watcher of a backend for each event, in order, on its own thread. The code that reports
+// an event does not wait for the watcher, and the watcher may call the backend.
 //
 // Thread-safe.
 class EventDispatcher {
@@ -19,16 +19,16 @@ class EventDispatcher {
   using Watcher = std::function<void(const job::ReplicaEvent&)>;
 
   EventDispatcher();
-  // Waits for a call that is under way. What was not told is not told any more.
+  // Waits for a running call of the watcher. Drops undelivered events.
   ~EventDispatcher();
   EventDispatcher(const EventDispatcher&) = delete;
   EventDispatcher& operator=(const EventDispatcher&) = delete;
 
-  // From now on `watcher` is called, with `first` before anything else. The one before it is not
-  // called any more, but for a call that is under way.
+  // Replaces the watcher. The new one receives `first` before any other event. A running call of
+  // the previous watcher continues; it receives no further events.
   void Watch(Watcher watcher, std::vector<job::ReplicaEvent> first);
-  // Nothing happens while nobody watches.
-  void Tell(job::ReplicaEvent event);
+  // Queues the event. Drops it if there is no watcher.
+  void Notify(job::ReplicaEvent event);
 
  private:
   void Work();
@@ -36,7 +36,7 @@ class EventDispatcher {
   Mutex mutex_;
   CondVar changed_;
   Watcher watcher_ GUARDED_BY(mutex_);
-  std::deque<job::ReplicaEvent> untold_ GUARDED_BY(mutex_);
+  std::deque<job::ReplicaEvent> pending_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

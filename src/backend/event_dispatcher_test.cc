@@ -3,14 +3,18 @@
 #include <future>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::backend {
 namespace {
 
 using job::ReplicaEvent;
 
-// The names of events up to "last", as a watcher is told.
+// A watcher that records the names of events up to "last".
 class Names {
  public:
   EventDispatcher::Watcher watcher() {
@@ -20,10 +24,9 @@ class Names {
     };
   }
   std::vector<std::string> Await() {
-    const bool told =
-        done_.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
-    EXPECT_TRUE(told) << "the event 'last' was not delivered within 30 s";
-    return told ? names_ : std::vector<std::string>();
+    const Status delivered = AwaitReady(done_.get_future(), "the delivery of the event 'last'");
+    EXPECT_OK(delivered);
+    return delivered.ok() ? names_ : std::vector<std::string>();
   }
 
  private:
@@ -31,13 +34,13 @@ class Names {
   std::promise<void> done_;
 };
 
-TEST(EventDispatcher, TellsWhatIsKnownFirstAndThenInOrder) {
+TEST(EventDispatcher, DeliversTheFirstEventsAndThenOthersInOrder) {
   Names names;
   EventDispatcher dispatcher;
-  dispatcher.Tell({.name = "nobody watches"});
+  dispatcher.Notify({.name = "nobody watches"});
   dispatcher.Watch(names.watcher(), {{.name = "a"}, {.name = "b"}});
-  dispatcher.Tell({.name = "c"});
-  dispatcher.Tell({.name = "last"});
+  dispatcher.Notify({.name = "c"});
+  dispatcher.Notify({.name = "last"});
   EXPECT_EQ(names.Await(), (std::vector<std::string>{"a", "b", "c", "last"}));
 }
 
@@ -46,7 +49,7 @@ TEST(EventDispatcher, LetsAWatcherReplaceItself) {
   EventDispatcher dispatcher;
   dispatcher.Watch(
       [&](const ReplicaEvent&) { dispatcher.Watch(names.watcher(), {{.name = "last"}}); },
-      {{.name = "a"}, {.name = "not told: another one watches by then"}});
+      {{.name = "a"}, {.name = "dropped: the watcher was replaced"}});
   EXPECT_EQ(names.Await(), std::vector<std::string>{"last"});
 }
 

@@ -6,14 +6,14 @@
 
 namespace edl::backend {
 
-// What a normal exit with `code` means: 0 succeeded, anything else failed.
+// The cause for a normal exit: 0 is success, any other code is a failure.
 job::ExitCause CauseOfExit(int code);
 
-// What an end by `signal` means: SIGKILL and SIGTERM come from outside (killed), all others are of
-// the program's own making (failed).
+// The cause for an end by a signal: SIGKILL and SIGTERM come from outside (killed); the program
+// caused all others itself (failed).
 job::ExitCause CauseOfSignal(int signal);
 
-// "SIGKILL"; "signal 40" for one without a name.
+// "SIGKILL"; "signal 40" for a signal without a name.
 std::string NameOfSignal(int signal);
 
 }  // namespace edl::backend

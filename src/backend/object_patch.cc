@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// The member by which a list's elements are told apart; "": the list is one value.
+// The member that identifies the elements of a list; "" if the list is replaced as a whole.
 std::string_view NamingMember(std::string_view list) {
   if (list == "containers" || list == "env" || list == "volumes") return "name";
   return list == "volumeMounts" ? "mountPath" : "";
@@ -22,7 +22,7 @@ std::string PodNameOf(const json& object) {
   return metadata.is_object() ? metadata.value("name", "") : "";
 }
 
-// Makes and applies patches for one object, whose name is that of its first container.
+// Creates and applies patches for one object, which has the name of its first container.
 class Differ {
  public:
   explicit Differ(std::string pod) : pod_(std::move(pod)) {}
@@ -67,12 +67,12 @@ class Differ {
 
   json MakeList(const std::string& key, const json& from, const json& to) const {
     const auto by_name = [&](const json& list) {
-      json out = json::object();  // of two with one name the last counts, as Kubernetes has it
+      json out = json::object();  // of two with one name the last one counts, as in Kubernetes
       for (const json& element : list) out[NameOf(key, element)] = element;
       return out;
     };
     json patch = Make(by_name(from), by_name(to));
-    // The name is the key already, and that of the first container differs from pod to pod.
+    // The name is already the key, and that of the first container differs between pods.
     for (auto& [name, change] : patch.items()) {
       if (change.is_object()) change.erase(std::string(NamingMember(key)));
     }
@@ -109,7 +109,8 @@ class Differ {
   const std::string pod_;
 };
 
-// The member at the end of the path; null is what removes it; nothing where it stays as it is.
+// The change at the end of the path: null if the patch removes it, nullptr if the patch does not
+// contain it.
 const json* ChangeAt(const json& patch, std::initializer_list<const char*> path) {
   const json* at = &patch;
   for (const char* name : path) {
@@ -127,23 +128,23 @@ constexpr std::string_view kOurLabels[] = {"app", "elasticdl-job-name", "elastic
 Status CheckMetadata(const json& patch) {
   for (const char* field : {"name", "namespace", "ownerReferences"}) {
     if (ChangeAt(patch, {"metadata", field}) != nullptr) {
-      return InvalidArgument("changes metadata.{}, by which the job is kept together", field);
+      return InvalidArgument("changes metadata.{}, which the job needs", field);
     }
   }
   for (const std::string_view label : kOurLabels) {
     if (ChangeAt(patch, {"metadata", "labels", std::string(label).c_str()}) != nullptr) {
-      return InvalidArgument("changes the label {}, by which the job finds its own", label);
+      return InvalidArgument("changes the label {}, with which the job selects its objects", label);
     }
   }
   return Ok();
 }
 
-// What of a list is taken away.
-Status CheckNothingGone(const json* change, std::string_view what) {
+// Fails if the patch removes elements of a list.
+Status CheckNothingRemoved(const json* change, std::string_view what) {
   if (change == nullptr) return Ok();
-  if (change->is_null()) return InvalidArgument("takes away all {}", what);
+  if (change->is_null()) return InvalidArgument("removes all {}", what);
   for (const auto& [name, element] : change->items()) {
-    if (element.is_null()) return InvalidArgument("takes away {} {}", what, name);
+    if (element.is_null()) return InvalidArgument("removes {} {}", what, name);
   }
   return Ok();
 }
@@ -158,27 +159,27 @@ Status CheckPodPatch(const json& patch, const json& pod) {
   EDL_RETURN_IF_ERROR(CheckMetadata(patch));
   const json* container = ChangeAt(patch, {"spec", "containers", ""});
   if (container != nullptr && container->is_null()) {
-    return InvalidArgument("takes away the container {}, in which the job's program runs",
+    return InvalidArgument("removes the container {}, in which the program of the job runs",
                            PodNameOf(pod));
   }
   for (const char* field : {"command", "args", "image"}) {
     const json* change = ChangeAt(patch, {"spec", "containers", "", field});
     if (change != nullptr && change->empty()) {
-      return InvalidArgument("takes away the {} of container {}", field, PodNameOf(pod));
+      return InvalidArgument("removes the {} of container {}", field, PodNameOf(pod));
     }
   }
   EDL_RETURN_IF_ERROR(
-      CheckNothingGone(ChangeAt(patch, {"spec", "containers", "", "env"}), "variable"));
+      CheckNothingRemoved(ChangeAt(patch, {"spec", "containers", "", "env"}), "variable"));
   EDL_RETURN_IF_ERROR(
-      CheckNothingGone(ChangeAt(patch, {"spec", "containers", "", "volumeMounts"}), "mount"));
-  return CheckNothingGone(ChangeAt(patch, {"spec", "volumes"}), "volume");
+      CheckNothingRemoved(ChangeAt(patch, {"spec", "containers", "", "volumeMounts"}), "mount"));
+  return CheckNothingRemoved(ChangeAt(patch, {"spec", "volumes"}), "volume");
 }
 
 Status CheckServicePatch(const json& patch) {
   EDL_RETURN_IF_ERROR(CheckMetadata(patch));
   for (const char* field : {"selector", "ports"}) {
     if (ChangeAt(patch, {"spec", field}) != nullptr) {
-      return InvalidArgument("changes spec.{}, by which replicas are reached", field);
+      return InvalidArgument("changes spec.{}, which connections to replicas need", field);
     }
   }
   return Ok();

@@ -8,19 +8,19 @@
 
 namespace edl::backend {
 
-// What was changed in one Kubernetes object, to be changed in others like it: a JSON merge patch
-// (RFC 7386) of the object with four of its lists taken as objects, by what names an element:
+// A change of one Kubernetes object, to be applied to similar objects: a JSON merge patch (RFC
+// 7386) in which four lists are treated as objects with the name of each element as its key:
 // containers, env and volumes by name, volumeMounts by mountPath. The container that is named after
-// its pod has the name "" there. So one more variable or mount leaves alone what each replica has
-// of its own. Any other list is replaced as a whole.
+// its pod has the key "". A patch that adds a variable or a mount therefore keeps those of each
+// replica. Any other list is replaced as a whole.
 //
-// What is added to one of those lists comes after what was there, in the order of the names.
+// New elements of these lists are appended, ordered by name.
 nlohmann::json MakePatch(const nlohmann::json& from, const nlohmann::json& to);
 void ApplyPatch(const nlohmann::json& patch, nlohmann::json& object);
 
-// Whether a job still works whose pods, made as `pod`, or whose services are patched so: names,
-// owners and labels of ours stay, and so does all that the first container has for its program.
-// InvalidArgument: a clause that says what was taken away.
+// Checks that a job still works with patched pods (created like `pod`) or services: names, owners
+// and the labels of this project must stay, and so must everything that the first container needs
+// for its program. InvalidArgument: the message says what the patch removes.
 Status CheckPodPatch(const nlohmann::json& patch, const nlohmann::json& pod);
 Status CheckServicePatch(const nlohmann::json& patch);
 

@@ -99,18 +99,18 @@ TEST(ObjectPatch, MayNotTakeAwayWhatTheJobNeeds) {
   EXPECT_THAT(ErrorOf([](json& pod) { pod["metadata"].erase("labels"); }),
               HasSubstr("the label app"));
   EXPECT_THAT(ErrorOf([](json& pod) { Container(pod).erase("command"); }),
-              HasSubstr("takes away the command of container a"));
+              HasSubstr("removes the command of container a"));
   EXPECT_THAT(ErrorOf([](json& pod) { Container(pod)["name"] = "main"; }),
-              HasSubstr("takes away the container a"));
+              HasSubstr("removes the container a"));
   EXPECT_THAT(ErrorOf([](json& pod) { Container(pod)["env"] = json::array(); }),
-              HasSubstr("takes away variable ID"));
+              HasSubstr("removes variable ID"));
   EXPECT_THAT(ErrorOf([](json& pod) { Container(pod).erase("env"); }),
-              HasSubstr("takes away all variable"));
+              HasSubstr("removes all variable"));
   EXPECT_THAT(ErrorOf([](json& pod) { Container(pod).erase("volumeMounts"); }),
-              HasSubstr("takes away all mount"));
+              HasSubstr("removes all mount"));
   EXPECT_THAT(ErrorOf([](json& pod) { pod["spec"]["volumes"] = json::array(); }),
-              HasSubstr("takes away volume job"));
-  EXPECT_THAT(ErrorOf([](json& pod) { pod.erase("spec"); }), HasSubstr("takes away"));
+              HasSubstr("removes volume job"));
+  EXPECT_THAT(ErrorOf([](json& pod) { pod.erase("spec"); }), HasSubstr("removes"));
 }
 
 TEST(ObjectPatch, MayChangeTheRest) {

@@ -85,7 +85,7 @@ TEST_F(ClusterSpecFileTest, MayNotTakeAwayWhatAMasterNeeds) {
   });
   EXPECT_EQ(Train(), kExitUsage);
   EXPECT_EQ(fake_.err(), "elasticdl: --cluster_spec=" + file_ +
-                             ": with_pod, of a master: takes away the command of container "
+                             ": with_pod, of a master: removes the command of container "
                              "master\n");
   EXPECT_TRUE(fake_.cluster->jobs.empty());
 }

@@ -133,14 +133,14 @@ int ShowClusterLogs(Platform& platform, const JobLocation& location, const FlagV
     if (!all.ok()) return Fail(platform, all.status());
     pods = *std::move(all);
   }
+  const auto mode = flags.Bool("follow") ? backend::LogMode::kFollow : backend::LogMode::kUntilNow;
   for (const std::string& pod : pods) {
     if (!one) platform.out << "==> " << pod << "\n";
-    const Status read =
-        location.cluster->ReadLog(pod, flags.Bool("follow"), [&](std::string_view text) {
-          platform.out << text;
-          platform.out.flush();
-          return true;
-        });
+    const Status read = location.cluster->ReadLog(pod, mode, [&](std::string_view text) {
+      platform.out << text;
+      platform.out.flush();
+      return true;
+    });
     if (!read.ok() && one) return Fail(platform, read);
     if (!read.ok()) platform.out << read.message() << "\n";
   }

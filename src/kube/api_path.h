@@ -8,15 +8,16 @@
 
 namespace edl::kube {
 
-// Where the server has a collection ("/api/v1/namespaces/default/pods"), one object of it, or a
-// part of that ("status", "log"). An empty namespace: the collection of all of them.
+// The URL path of a collection ("/api/v1/namespaces/default/pods"), of one object in it, or of a
+// subresource of that object ("status", "log"). An empty namespace means the collection across all
+// namespaces.
 std::string PathOf(const Resource& resource, const std::string& ns);
 std::string PathOf(const Resource& resource, const ObjectKey& key, std::string_view subresource);
 
-// What follows a path: "?limit=500&labelSelector=a%3Db".
+// The query of a URL: "?limit=500&labelSelector=a%3Db".
 class Query {
  public:
-  // Leaves out what is empty.
+  // Adds nothing when `value` is empty.
   Query& Add(std::string_view name, std::string_view value);
   const std::string& text() const { return text_; }
 

@@ -12,22 +12,23 @@ namespace {
 
 using nlohmann::json;
 
-// What a Status object says, or nothing: a proxy in between answers as it likes.
-struct Said {
+// The content of a Status object. Empty if the answer is not one, because a proxy may answer
+// anything.
+struct StatusBody {
   int code = 0;
   std::string reason;
   std::string message;
   int64_t retry_after = 0;
 };
 
-Said Read(const std::string& text) {
+StatusBody Read(const std::string& text) {
   const json in = ReadJson(text);
   if (!in.is_object()) return {};
-  Said said{.code = static_cast<int>(NumberIn(in, "code")),
-            .reason = TextIn(in, "reason"),
-            .message = TextIn(in, "message")};
-  said.retry_after = NumberIn(FieldAt(in, {"details"}), "retryAfterSeconds");
-  return said;
+  StatusBody body{.code = static_cast<int>(NumberIn(in, "code")),
+                  .reason = TextIn(in, "reason"),
+                  .message = TextIn(in, "message")};
+  body.retry_after = NumberIn(FieldAt(in, {"details"}), "retryAfterSeconds");
+  return body;
 }
 
 Code CodeOf(int http, const std::string& reason, const std::string& message) {
@@ -38,7 +39,7 @@ Code CodeOf(int http, const std::string& reason, const std::string& message) {
     case 401:
       return Code::kUnauthenticated;
     case 403: {
-      // Only its words tell a full quota from a missing permission.
+      // Only the text distinguishes an exceeded quota from a missing permission.
       const bool quota = message.find("exceeded quota") != std::string::npos;
       return quota ? Code::kResourceExhausted : Code::kPermissionDenied;
     }
@@ -57,10 +58,10 @@ Code CodeOf(int http, const std::string& reason, const std::string& message) {
   }
 }
 
-Status Make(int http, const Said& said) {
-  std::string message = said.message;
-  if (message.empty()) message = fmt::format("the API server answered {}", http);
-  const Code code = CodeOf(http, said.reason, message);
+Status Make(int http, const StatusBody& body) {
+  std::string message = body.message;
+  if (message.empty()) message = fmt::format("the API server returned HTTP status {}", http);
+  const Code code = CodeOf(http, body.reason, message);
   return Status(code, std::move(message));
 }
 
@@ -72,10 +73,10 @@ Status StatusOf(const Response& response) {
 }
 
 Status StatusOfObject(const std::string& text) {
-  const Said said = Read(text);
+  const StatusBody body = Read(text);
   // A watch whose version is too old fails with the reason Expired or Gone.
-  const bool expired = said.reason == "Expired" || said.reason == "Gone";
-  return Make(expired ? 410 : said.code, said);
+  const bool expired = body.reason == "Expired" || body.reason == "Gone";
+  return Make(expired ? 410 : body.code, body);
 }
 
 bool IsMissingRole(const Status& status) {
@@ -90,7 +91,7 @@ std::optional<std::chrono::seconds> RetryAfter(const Response& response) {
   const bool read = error == std::errc() && end == text.data() + text.size();
   if (!read) seconds = Read(response.body).retry_after;
   if (seconds <= 0) return std::nullopt;
-  constexpr int64_t kDay = 86'400;  // and no number that a clock cannot hold
+  constexpr int64_t kDay = 86'400;  // also keeps the number within the range of the clock
   return std::chrono::seconds(std::min(seconds, kDay));
 }
 

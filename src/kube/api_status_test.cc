@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::kube {
 namespace {
 
-Response Said(int status, const std::string& reason) {
+Response Refusal(int status, const std::string& reason) {
   return {.status = status,
           .body = R"({"kind":"Status","message":"pods \"a\" says no","reason":")" + reason +
                   R"(","code":)" + std::to_string(status) + "}"};
@@ -28,9 +30,9 @@ TEST(ApiStatus, IsOurCodeForEachRefusal) {
       {418, "", Code::kUnknown},
   };
   for (const auto& [status, reason, code] : refusals) {
-    EXPECT_EQ(StatusOf(Said(status, reason)), Status(code, "pods \"a\" says no")) << status;
+    EXPECT_EQ(StatusOf(Refusal(status, reason)), Status(code, "pods \"a\" says no")) << status;
   }
-  EXPECT_TRUE(StatusOf({.status = 202}).ok());
+  EXPECT_OK(StatusOf({.status = 202}));
 }
 
 TEST(ApiStatus, TellsAMissingRoleFromARejectedObject) {
@@ -41,13 +43,13 @@ TEST(ApiStatus, TellsAMissingRoleFromARejectedObject) {
 
 TEST(ApiStatus, DoesWithoutABodyThatIsNoStatus) {
   EXPECT_EQ(StatusOf({.status = 502, .body = "<html>bad gateway"}),
-            Status(Code::kUnavailable, "the API server answered 502"));
+            Status(Code::kUnavailable, "the API server returned HTTP status 502"));
 }
 
 TEST(ApiStatus, KnowsAWatchThatIsTooOldByEitherReason) {
   for (const char* text : {R"({"reason":"Expired","code":410,"message":"too old"})",
                            R"({"reason":"Gone","message":"too old"})"}) {
-    EXPECT_EQ(StatusOfObject(text).code(), Code::kOutOfRange) << text;
+    EXPECT_THAT(StatusOfObject(text), StatusIs(Code::kOutOfRange)) << text;
   }
   EXPECT_EQ(StatusOfObject(R"({"reason":"InternalError","code":500})").code(), Code::kUnavailable);
 }

@@ -7,41 +7,42 @@
 namespace edl::kube {
 
 ByteStream::ByteStream(Connection& connection, Request request, const std::stop_token& stop)
-    : linked_(stop, [this] { give_up_.request_stop(); }) {
+    : linked_(stop, [this] { cancel_.request_stop(); }) {
   fetcher_ = std::thread(
       [this, &connection, request = std::move(request)] { Fetch(connection, request); });
 }
 
 ByteStream::~ByteStream() {
-  give_up_.request_stop();
+  cancel_.request_stop();
   fetcher_.join();
 }
 
 void ByteStream::Fetch(Connection& connection, const Request& request) {
   const auto response = connection.Stream(
-      request, [this](std::string_view bytes) { return Keep(bytes); }, give_up_.get_token());
+      request, [this](std::string_view bytes) { return Buffer(bytes); }, cancel_.get_token());
   const MutexLock lock(mutex_);
-  if (overrun_) {
-    ended_ = ResourceExhausted("{} {}: {} bytes wait for a reader that does not come",
-                               request.method, request.path, waiting_.size());
+  if (overflowed_) {
+    ended_ =
+        ResourceExhausted("{} {}: the stream ended because {} bytes were received and not read",
+                          request.method, request.path, buffer_.size());
   } else {
     ended_ = response.ok() ? StatusOf(*response) : response.status();
   }
   changed_.NotifyAll();
 }
 
-bool ByteStream::Keep(std::string_view bytes) {
+bool ByteStream::Buffer(std::string_view bytes) {
   const MutexLock lock(mutex_);
-  waiting_ += bytes;
-  overrun_ = waiting_.size() > kMostWaiting;
+  buffer_ += bytes;
+  overflowed_ = buffer_.size() > kMaxBuffered;
   changed_.NotifyAll();
-  return !overrun_;
+  return !overflowed_;
 }
 
 Result<std::string> ByteStream::Read() {
   const MutexLock lock(mutex_);
-  while (waiting_.empty() && !ended_) changed_.Wait(mutex_);
-  if (!waiting_.empty()) return std::exchange(waiting_, {});
+  while (buffer_.empty() && !ended_) changed_.Wait(mutex_);
+  if (!buffer_.empty()) return std::exchange(buffer_, {});
   if (!ended_->ok()) return *ended_;
   return std::string();
 }

@@ -12,38 +12,40 @@
 
 namespace edl::kube {
 
-// An answer that is read as it comes, at the reader's pace: what has come and was not read waits
-// here.
+// The body of one streamed response (a watch, a followed log). A thread of the stream receives the
+// bytes and buffers them until they are read.
 //
-// Confined to its reader; has a thread of its own, which waits for the bytes.
+// Confined to its reader.
 class ByteStream {
  public:
-  // More than this waiting for its reader, and the stream ends.
-  static constexpr size_t kMostWaiting = size_t{256} << 20;
+  // The stream fails when more than this many bytes are buffered.
+  static constexpr size_t kMaxBuffered = size_t{256} << 20;
 
-  // Asks at once and does not wait. `connection` outlives this.
+  // Sends the request and returns without waiting for the response. `connection` outlives this.
   ByteStream(Connection& connection, Request request, const std::stop_token& stop);
-  // Gives the rest up.
+  // Cancels the request.
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  // Blocks until something has come, and returns all of it; empty: the stream has ended. Errors are
-  // the server's refusal in our codes, those of Transport::Stream, and ResourceExhausted for a
-  // reader that is far behind. Once it has ended it stays so.
+  // Blocks until bytes have arrived, and returns all of them; an empty string means the end of the
+  // stream. Fails with the server's error (kube/api_status.h), with the errors of
+  // Transport::Stream, or with ResourceExhausted when the buffer overflowed. Every call after the
+  // end or an error returns the same result.
   Result<std::string> Read();
 
  private:
   void Fetch(Connection& connection, const Request& request);
-  bool Keep(std::string_view bytes);
+  // Returns false when the buffer is full.
+  bool Buffer(std::string_view bytes);
 
-  std::stop_source give_up_;
+  std::stop_source cancel_;
   std::stop_callback<std::function<void()>> linked_;
 
   Mutex mutex_;
   CondVar changed_;
-  std::string waiting_ GUARDED_BY(mutex_);
-  bool overrun_ GUARDED_BY(mutex_) = false;
+  std::string buffer_ GUARDED_BY(mutex_);
+  bool overflowed_ GUARDED_BY(mutex_) = false;
   std::optional<Status> ended_ GUARDED_BY(mutex_);
 
   std::thread fetcher_;  // last: it uses all of the above

@@ -11,7 +11,8 @@
 
 namespace edl::kube {
 
-// What to ask for: "app=web,tier!=cache,!canary,zone in (a, b)", and "status.phase=Running".
+// Selects objects by labels ("app=web,tier!=cache,!canary,zone in (a, b)") and by fields
+// ("status.phase=Running"). An empty selector selects everything.
 struct Selector {
   std::string labels;
   std::string fields;
@@ -19,62 +20,62 @@ struct Selector {
 
 struct WatchOptions {
   Selector selector;
-  std::string resource_version;  // of the list that this goes on from
-  // The server ends the watch after so long.
+  std::string resource_version;  // of the list that the watch continues
+  // The server ends the watch after this time.
   std::chrono::seconds timeout{300};
-  // A watch that is silent for so long is taken for dead. Servers send a bookmark about every
-  // minute.
+  // A watch that receives nothing for this long is considered broken. Servers send a bookmark about
+  // every minute.
   std::chrono::milliseconds silence{90'000};
 };
 
-// How a patch says what changes.
+// The format of a patch.
 enum class PatchType {
-  kMerge,      // fields; lists are replaced; null removes
-  kStrategic,  // lists are merged by their keys; only for kinds that Kubernetes itself brings
-  kJson,       // a list of operations
-  kApply,      // all that `field_manager` wants of the object, which is made if it is missing
+  kMerge,      // RFC 7386: lists are replaced, null removes a field
+  kStrategic,  // lists are merged by key; only for built-in kinds
+  kJson,       // RFC 6902: a list of operations
+  kApply,      // server-side apply; creates the object if it does not exist
 };
 
 struct PatchOptions {
   PatchType type = PatchType::kMerge;
-  std::string subresource;    // "status"; empty: the object
-  std::string field_manager;  // kApply needs one
-  bool force = false;         // kApply: take fields from other managers
+  std::string subresource;    // "status"; empty: the object itself
+  std::string field_manager;  // required for kApply
+  bool force = false;         // kApply: take over fields that other managers own
 };
 
-// When what the object owns goes.
+// What happens to the objects that a deleted object owns.
 enum class Propagation { kBackground, kForeground, kOrphan };
 
 struct DeleteOptions {
-  std::optional<Propagation> propagation;     // none: as the kind has it
-  std::optional<std::chrono::seconds> grace;  // none: as the object has it; 0: at once, unasked
-  // Only this one, not another of the same name: Aborted where they differ. Empty: any.
+  std::optional<Propagation> propagation;     // nullopt: the default of the kind
+  std::optional<std::chrono::seconds> grace;  // nullopt: the object's own; 0: kill immediately
+  // Preconditions: when set and different from the stored object, the call fails with Aborted.
   std::string uid;
   std::string resource_version;
 };
 
 struct LogOptions {
-  std::string container;  // empty: the only one
-  bool previous = false;  // of the run before the last restart
+  std::string container;  // may be empty if the pod has only one container
+  bool previous = false;  // of the container before its last restart
   std::optional<int64_t> tail_lines;
   std::optional<std::chrono::seconds> since;
-  std::string since_time;  // RFC 3339, as the API writes it; cut to whole seconds by the server
+  std::string since_time;  // RFC 3339; the server truncates it to whole seconds
   std::optional<int64_t> limit_bytes;
   bool timestamps = false;
 };
 
-// What somebody may want to do.
+// An action on a resource, for an access review.
 struct Access {
   std::string verb;  // "create", "get", "list", "watch", ...
   Resource resource;
   std::string subresource;
-  std::string ns;    // empty: in all of them
+  std::string ns;    // empty: all namespaces
   std::string name;  // empty: any
 };
 
 struct AccessAnswer {
   bool allowed = false;
-  std::string reason;  // may be empty
+  std::string reason;  // from the server; may be empty
 };
 
 }  // namespace edl::kube

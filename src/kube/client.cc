@@ -18,8 +18,8 @@ using nlohmann::json;
 
 constexpr BackoffLimits kRetry{.first = std::chrono::milliseconds(100),
                                .longest = std::chrono::seconds(5)};
-// A server may ask for any wait; a caller would rather know.
-constexpr Duration kLongestAskedRetry = std::chrono::seconds(30);
+// The longest wait that a server may request. Beyond it the caller gets the error sooner instead.
+constexpr Duration kLongestRetryAfter = std::chrono::seconds(30);
 constexpr int kMostListRestarts = 3;
 constexpr size_t kMostWarnings = 1000;
 
@@ -59,10 +59,12 @@ std::string TextOf(const std::optional<Number>& number) {
   return number ? fmt::format("{}", *number) : "";
 }
 
-std::string LogPath(const ObjectKey& pod, const LogOptions& options, bool follow) {
+enum class Follow { kNo, kYes };
+
+std::string LogPath(const ObjectKey& pod, const LogOptions& options, Follow follow) {
   Query query;
   query.Add("container", options.container)
-      .Add("follow", follow ? "true" : "")
+      .Add("follow", follow == Follow::kYes ? "true" : "")
       .Add("previous", options.previous ? "true" : "")
       .Add("tailLines", TextOf(options.tail_lines))
       .Add("sinceSeconds", options.since ? fmt::format("{}", options.since->count()) : "")
@@ -72,19 +74,21 @@ std::string LogPath(const ObjectKey& pod, const LogOptions& options, bool follow
   return PathOf(kPods, pod, "log") + query.text();
 }
 
-// What a user can do about it.
-std::string WayOut(const Status& status, const Config& config, const std::string& can_i) {
+// What the user can do about the error, in parentheses; empty if nothing is known.
+std::string Remedy(const Status& status, const Config& config, const std::string& can_i) {
   switch (status.code()) {
     case Code::kUnauthenticated:
-      return fmt::format(" (the server does not accept the credentials of {}; log in again)",
+      return fmt::format(" (the API server rejects the credentials of {}; log in again)",
                          config.source);
     case Code::kPermissionDenied:
       if (!IsMissingRole(status)) return "";
-      return fmt::format(" (ask for a role that allows it; `kubectl auth can-i {}` tells)", can_i);
+      return fmt::format(" (request a role that allows it; check with `kubectl auth can-i {}`)",
+                         can_i);
     case Code::kUnavailable:
     case Code::kDeadlineExceeded:
-      return fmt::format(" (is the cluster of {} up, and can it be reached from here?)",
-                         config.source);
+      return fmt::format(
+          " (check that the cluster of {} is running and reachable from this machine)",
+          config.source);
     default:
       return "";
   }
@@ -92,12 +96,12 @@ std::string WayOut(const Status& status, const Config& config, const std::string
 
 }  // namespace
 
-// One call, and what is known about it.
+// One API call.
 struct Client::Call {
-  std::string verb;  // for people, and as roles have it
+  std::string verb;  // as in RBAC roles; appears in errors
   Resource resource;
-  ObjectKey key;    // its name may be empty
-  Request request;  // once: making it twice may do harm
+  ObjectKey key;    // the name is empty for a collection
+  Request request;  // request.once: the call must not be repeated
 };
 
 Client::Client(Connection& connection, Timing timing, ClientOptions options)
@@ -108,7 +112,7 @@ Client::Client(Connection& connection, Timing timing, ClientOptions options)
 
 Status Client::AwaitRateLimit(const std::stop_token& stop) {
   const Duration turn = limit_.Take();
-  if (turn > Duration(0) && !timing_.wait(turn, stop)) return Cancelled("the call was given up");
+  if (turn > Duration(0) && !timing_.wait(turn, stop)) return Cancelled("the call was cancelled");
   return Ok();
 }
 
@@ -116,13 +120,13 @@ void Client::LogWarnings(const std::vector<std::string>& warnings) {
   const MutexLock lock(mutex_);
   for (const std::string& warning : warnings) {
     if (warned_.size() < kMostWarnings && warned_.insert(warning).second) {
-      LOG_WARNING("the API server warns: {}", warning);
+      LOG_WARNING("warning of the API server: {}", warning);
     }
   }
 }
 
-std::optional<Duration> Client::RetryIn(const Call& call, const Result<Response>& answer,
-                                        int tries) const {
+std::optional<Duration> Client::RetryDelay(const Call& call, const Result<Response>& answer,
+                                           int tries) const {
   const Duration growing = WithJitter(kRetry.After(tries + 1), timing_.chance());
   if (!answer.ok()) {
     const bool broke = answer.status().code() == Code::kUnavailable;
@@ -130,9 +134,9 @@ std::optional<Duration> Client::RetryIn(const Call& call, const Result<Response>
   }
   const int status = answer->status;
   if (status != 429 && status < 500) return std::nullopt;
-  if (const auto asked = RetryAfter(*answer)) return std::min<Duration>(*asked, kLongestAskedRetry);
+  if (const auto asked = RetryAfter(*answer)) return std::min<Duration>(*asked, kLongestRetryAfter);
   if (status == 429) return growing;
-  // 500 is an answer to this very call, which will not change for a write.
+  // 500 is the answer to this call; for a write, it will not change.
   const bool again = status != 500 || call.request.method == "GET";
   return again && !call.request.once ? std::optional(growing) : std::nullopt;
 }
@@ -146,7 +150,7 @@ Status Client::Explain(const Call& call, const Result<Response>& answer) const {
   const std::string can_i = fmt::format("{} {}{}", call.verb, call.resource.plural,
                                         key.ns.empty() ? "" : " -n " + key.ns);
   return Status(status.code(), fmt::format("{} {}{}: {}{}", call.verb, call.resource.plural, where,
-                                           status.message(), WayOut(status, config(), can_i)));
+                                           status.message(), Remedy(status, config(), can_i)));
 }
 
 Result<Response> Client::Send(const Call& call, const std::stop_token& stop) {
@@ -155,13 +159,13 @@ Result<Response> Client::Send(const Call& call, const std::stop_token& stop) {
     EDL_RETURN_IF_ERROR(AwaitRateLimit(stop));
     Result<Response> answer = connection_.Call(call.request, stop);
     if (answer.ok()) LogWarnings(answer->warnings);
-    const std::optional<Duration> wait = RetryIn(call, answer, tries);
+    const std::optional<Duration> wait = RetryDelay(call, answer, tries);
     const Duration passed = timing_.clock.Now() - begun;
     if (!wait || tries + 1 >= options_.tries || passed + *wait > options_.retry_timeout) {
       EDL_RETURN_IF_ERROR(Explain(call, answer));
       return answer;
     }
-    if (!timing_.wait(*wait, stop)) return Cancelled("the call was given up");
+    if (!timing_.wait(*wait, stop)) return Cancelled("the call was cancelled");
   }
 }
 
@@ -182,7 +186,8 @@ Result<Object> Client::Get(const Resource& resource, const ObjectKey& key,
 
 Result<ObjectList> Client::List(const Resource& resource, const std::string& ns,
                                 const Selector& selector, const std::stop_token& stop) {
-  // A list in pages is of one moment, which the server forgets when reading takes too long.
+  // All pages of a list show the same moment. The server forgets it when reading them takes too
+  // long.
   for (int restarts = 0;; ++restarts) {
     auto list = ListOnce(resource, ns, selector, stop);
     if (list.status().code() != Code::kOutOfRange || restarts == kMostListRestarts) return list;
@@ -304,7 +309,7 @@ Status Client::DeleteMany(const Resource& resource, const std::string& ns, const
                .request = {.method = "DELETE",
                            .path = PathOf(resource, ns) + QueryOf(selector).text(),
                            .body = BodyOf(options),
-                           .timeout = options_.many_timeout}},
+                           .timeout = options_.delete_many_timeout}},
               stop)
       .status();
 }
@@ -317,7 +322,8 @@ Result<std::unique_ptr<ByteStream>> Client::Open(Request request, const std::sto
 Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource, const std::string& ns,
                                                    const WatchOptions& options,
                                                    const std::stop_token& stop) {
-  // The server ends it by itself; one that does not is as dead as one that is silent.
+  // The server ends a watch after its timeout. A watch that lasts longer than that is considered
+  // broken.
   constexpr std::chrono::seconds kLeeway{30};
   Query query = QueryOf(options.selector);
   query.Add("watch", "1")
@@ -338,7 +344,7 @@ Result<std::string> Client::Log(const ObjectKey& pod, const LogOptions& options,
       Send({.verb = "log",
             .resource = kPods,
             .key = pod,
-            .request = {.path = LogPath(pod, options, false), .timeout = options_.timeout}},
+            .request = {.path = LogPath(pod, options, Follow::kNo), .timeout = options_.timeout}},
            stop));
   return std::move(response.body);
 }
@@ -346,7 +352,8 @@ Result<std::string> Client::Log(const ObjectKey& pod, const LogOptions& options,
 Result<std::unique_ptr<ByteStream>> Client::FollowLog(const ObjectKey& pod,
                                                       const LogOptions& options,
                                                       const std::stop_token& stop) {
-  return Open({.path = LogPath(pod, options, true), .timeout = std::chrono::milliseconds(0)}, stop);
+  return Open(
+      {.path = LogPath(pod, options, Follow::kYes), .timeout = std::chrono::milliseconds(0)}, stop);
 }
 
 Result<std::string> Client::ServerVersion(const std::stop_token& stop) {
@@ -358,11 +365,11 @@ Result<std::string> Client::ServerVersion(const std::stop_token& stop) {
   return TextIn(version.fields(), "gitVersion");
 }
 
-Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& ns, json spec,
-                                 const Access& access, const std::stop_token& stop) {
-  Object asked(review, {});
-  asked.fields().erase("metadata");
-  if (!ns.empty()) asked.metadata()["namespace"] = ns;
+Result<AccessAnswer> Client::Review(const Resource& kind, const std::string& ns, json spec,
+                                    const Access& access, const std::stop_token& stop) {
+  Object review(kind, {});
+  review.fields().erase("metadata");
+  if (!ns.empty()) review.metadata()["namespace"] = ns;
   json& attributes = spec["resourceAttributes"];
   attributes = {{"verb", access.verb},
                 {"group", std::string(access.resource.group)},
@@ -370,14 +377,14 @@ Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& ns, 
   if (!access.subresource.empty()) attributes["subresource"] = access.subresource;
   if (!access.ns.empty()) attributes["namespace"] = access.ns;
   if (!access.name.empty()) attributes["name"] = access.name;
-  asked.fields()["spec"] = std::move(spec);
+  review.fields()["spec"] = std::move(spec);
   EDL_ASSIGN_OR_RETURN(const Object answer,
                        SendForObject({.verb = "create",
-                                      .resource = review,
+                                      .resource = kind,
                                       .key = {ns, ""},
                                       .request = {.method = "POST",
-                                                  .path = PathOf(review, ns),
-                                                  .body = Dump(asked.fields()),
+                                                  .path = PathOf(kind, ns),
+                                                  .body = Dump(review.fields()),
                                                   .timeout = options_.timeout}},
                                      stop));
   const json& status = FieldAt(answer.fields(), {"status"});
@@ -385,17 +392,17 @@ Result<AccessAnswer> Client::Ask(const Resource& review, const std::string& ns, 
 }
 
 Result<AccessAnswer> Client::CanI(const Access& access, const std::stop_token& stop) {
-  return Ask(kSelfSubjectAccessReviews, "", json::object(), access, stop);
+  return Review(kSelfSubjectAccessReviews, "", json::object(), access, stop);
 }
 
 Result<AccessAnswer> Client::CanAccount(const ObjectKey& account, const Access& access,
                                         const std::stop_token& stop) {
-  // As a service account's token is taken for, by Kubernetes.
+  // The user and the groups that Kubernetes assigns to a service account.
   json spec = {
       {"user", fmt::format("system:serviceaccount:{}:{}", account.ns, account.name)},
       {"groups",
        {"system:serviceaccounts", "system:serviceaccounts:" + account.ns, "system:authenticated"}}};
-  return Ask(kLocalSubjectAccessReviews, account.ns, std::move(spec), access, stop);
+  return Review(kLocalSubjectAccessReviews, account.ns, std::move(spec), access, stop);
 }
 
 }  // namespace edl::kube

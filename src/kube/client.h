@@ -25,37 +25,36 @@ namespace edl::kube {
 
 struct ObjectList {
   std::vector<Object> items;
-  std::string resource_version;  // to watch from
+  std::string resource_version;  // where a watch continues
 };
 
 struct ClientOptions {
   double calls_per_second = 50;
   int burst = 100;
-  // Limit of one try, from the call to the last byte. Streams have none.
+  // Timeout of one attempt, from the request to the last byte. Streams have no timeout.
   std::chrono::milliseconds timeout{30'000};
-  // How often a call is made at most, and after how long it is not made again.
+  // Maximum number of attempts per call, and the time after which a call is not repeated.
   int tries = 10;
   std::chrono::milliseconds retry_timeout{60'000};
-  int page_size = 500;  // of lists
-  // Of DeleteMany, where the server does the work of many calls.
-  std::chrono::milliseconds many_timeout{60'000};
+  int page_size = 500;  // objects per page of a list
+  // Timeout of DeleteMany, for which the server does the work of many calls.
+  std::chrono::milliseconds delete_many_timeout{60'000};
 };
 
-// The verbs of the API, for any kind of object.
+// Calls the Kubernetes API, for any kind of object.
 //
-// Every failure is a status in the codes of kube/api_status.h or, where no answer came, in those of
-// Transport; its message names the verb, the object and, where there is one, the way out.
+// Errors have the codes of kube/api_status.h or, if no response arrived, those of Transport. The
+// message names the verb, the object and, where there is a remedy, what the user can do.
 //
-// A call is made again while the server is overloaded (429, or an error with Retry-After) and, if
-// making it twice does no harm, when the connection broke or a server in between failed. Waits grow
-// from 100 ms to 5 s unless the server says how long. What may be made twice:
-//   Get, List, Delete          always; what only asks (ServerVersion, CanI, CanAccount) too.
-//   Create of a fixed name     so AlreadyExists may mean that an earlier try arrived: a caller
-//   reads
-//                              the object and compares its owner.
-//   Update                     so Aborted may mean that an earlier try arrived: a caller reads the
-//                              object again, as it does after any Aborted.
-//   Patch                      all but kJson.
+// A call is repeated while the server is overloaded (429, or an error with Retry-After). A call
+// that may safely be repeated is also repeated after a broken connection or an error of a proxy.
+// The delay grows from 100 ms to 5 s unless the server specifies one. Calls that may be repeated:
+//   Get, List, Delete          always; so are ServerVersion, CanI and CanAccount.
+//   Create of a fixed name     AlreadyExists may mean that an earlier attempt succeeded: the caller
+//                              reads the object and compares its owner.
+//   Update                     Aborted may mean that an earlier attempt succeeded: the caller reads
+//                              the object again, as after any Aborted.
+//   Patch                      all types except kJson.
 //
 // Blocks. Thread-safe.
 class Client {
@@ -67,53 +66,57 @@ class Client {
 
   Result<Object> Get(const Resource& resource, const ObjectKey& key,
                      const std::stop_token& stop = {});
-  // All pages, of the most recent state. An empty `ns`: of all of them. Each item says its
-  // kind, which the server leaves out.
+  // Returns all pages of the most recent state. An empty `ns` lists all namespaces. Sets the kind
+  // of each item, which the server omits in lists.
   Result<ObjectList> List(const Resource& resource, const std::string& ns,
                           const Selector& selector = {}, const std::stop_token& stop = {});
-  // The object as the server has made it. Its namespace, if it has none, is the kubeconfig's.
+  // Returns the object as the server stored it. An object without a namespace is created in that of
+  // the kubeconfig.
   Result<Object> Create(const Resource& resource, const Object& object,
                         const std::stop_token& stop = {});
-  // As Create, up to the point where it would be kept: whether the server would take it.
+  // Validates and admits the object like Create, but does not store it.
   Result<Object> CreateDryRun(const Resource& resource, const Object& object,
                               const std::stop_token& stop = {});
-  // Replaces the object, if it still is of the resource version that `object` has. Aborted: it is
-  // not. The main object's status stays as it is.
+  // Replaces the object, except its status. Aborted: the stored resource version differs from that
+  // of `object`.
   Result<Object> Update(const Resource& resource, const Object& object,
                         const std::stop_token& stop = {});
-  // Replaces the status, and for most kinds labels and annotations too; never the spec.
+  // Replaces the status and, for most kinds, labels and annotations; never the spec.
   Result<Object> UpdateStatus(const Resource& resource, const Object& object,
                               const std::stop_token& stop = {});
   Result<Object> Patch(const Resource& resource, const ObjectKey& key, const nlohmann::json& patch,
                        const PatchOptions& options = {}, const std::stop_token& stop = {});
-  // Ok if there is none. The object may stay for its grace, or for its finalizers.
+  // Returns Ok if the object does not exist. The object may remain for its grace period or until
+  // its finalizers are removed.
   Status Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options = {},
                 const std::stop_token& stop = {});
-  // Deletes all that are selected, with one call. The server takes its time for many: what a call
-  // that timed out left is deleted by the next.
+  // Deletes all selected objects with one call. If the call times out, objects may be left; call it
+  // again.
   Status DeleteMany(const Resource& resource, const std::string& ns, const Selector& selector,
                     const DeleteOptions& options = {}, const std::stop_token& stop = {});
 
-  // Returns before the server has answered: whether it refuses is what the first event says. One
-  // try. The stream outlives neither this client nor its connection.
+  // Returns before the server responds; the first event reports an error of the server. Does not
+  // retry. The client and its connection outlive the stream.
   Result<std::unique_ptr<WatchStream>> Watch(const Resource& resource, const std::string& ns,
                                              const WatchOptions& options,
                                              const std::stop_token& stop = {});
 
-  // InvalidArgument: the container has not started yet, or there are several and none is named.
+  // InvalidArgument: the container has not started yet, or the pod has several containers and
+  // `options` names none.
   Result<std::string> Log(const ObjectKey& pod, const LogOptions& options = {},
                           const std::stop_token& stop = {});
-  // Goes on as the container writes, and ends when it does. As Watch otherwise.
+  // Streams the log until the container ends. Otherwise like Watch.
   Result<std::unique_ptr<ByteStream>> FollowLog(const ObjectKey& pod,
                                                 const LogOptions& options = {},
                                                 const std::stop_token& stop = {});
 
-  // "v1.29.3"; "" where the server does not say.
+  // Returns for example "v1.29.3"; "" if the server does not report a version.
   Result<std::string> ServerVersion(const std::stop_token& stop = {});
-  // Whether the caller may.
+  // Whether the caller is allowed to do this (SelfSubjectAccessReview).
   Result<AccessAnswer> CanI(const Access& access, const std::stop_token& stop = {});
-  // Whether a service account may, in its own namespace. PermissionDenied: the caller may not ask.
-  // REQUIRES: `access` is of that namespace.
+  // Whether a service account is allowed to do this in its own namespace
+  // (LocalSubjectAccessReview). PermissionDenied: the caller may not create such reviews. REQUIRES:
+  // `access.ns` is the namespace of the account.
   Result<AccessAnswer> CanAccount(const ObjectKey& account, const Access& access,
                                   const std::stop_token& stop = {});
 
@@ -126,17 +129,17 @@ class Client {
                       const std::stop_token& stop);
   Result<Object> Put(const Resource& resource, const Object& object, const std::string& subresource,
                      const std::stop_token& stop);
-  // Makes a review, which is answered and not kept.
-  Result<AccessAnswer> Ask(const Resource& review, const std::string& ns, nlohmann::json spec,
-                           const Access& access, const std::stop_token& stop);
+  // Creates a review object, which the server answers and does not store.
+  Result<AccessAnswer> Review(const Resource& kind, const std::string& ns, nlohmann::json spec,
+                              const Access& access, const std::stop_token& stop);
   Result<ObjectList> ListOnce(const Resource& resource, const std::string& ns,
                               const Selector& selector, const std::stop_token& stop);
   Result<std::unique_ptr<ByteStream>> Open(Request request, const std::stop_token& stop);
-  // Waits for its turn.
+  // Blocks until the rate limit admits a call.
   Status AwaitRateLimit(const std::stop_token& stop);
-  // How long to wait before a call is made again; nullopt: it is not.
-  std::optional<Duration> RetryIn(const Call& call, const Result<Response>& answer,
-                                  int tries) const;
+  // How long to wait before the next attempt; nullopt: do not repeat the call.
+  std::optional<Duration> RetryDelay(const Call& call, const Result<Response>& answer,
+                                     int tries) const;
   void LogWarnings(const std::vector<std::string>& warnings);
   Status Explain(const Call& call, const Result<Response>& answer) const;
 

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "base/mutex.h"
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "kube/testing/fake_timing.h"
 #include "kube/testing/http_server.h"
 
@@ -39,11 +42,11 @@ std::string Refusal(int code, const std::string& reason, const std::string& mess
 constexpr const char* kPod = R"({"kind":"Pod","metadata":{"name":"p","namespace":"ns"}})";
 const ObjectKey kKey{.ns = "ns", .name = "p"};
 
-// A server that does one act after the other, and keeps what it was asked.
+// A server that answers each request with the next prepared action, and records the requests.
 class ClientTest : public testing::Test {
  protected:
   Client Make(ClientOptions options = {}) { return Client(connection_, fake_.timing(), options); }
-  // What it does next.
+  // Prepares the answers to the next requests.
   void Will(std::deque<Act> acts) {
     const MutexLock lock(mutex_);
     acts_ = std::move(acts);
@@ -56,11 +59,11 @@ class ClientTest : public testing::Test {
     const MutexLock lock(mutex_);
     return requests_.at(number);
   }
-  // The next act, for a request.
+  // Records the request and returns the next action.
   Act Take(const ServedRequest& request) {
     const MutexLock lock(mutex_);
     requests_.push_back(request);
-    if (acts_.empty()) return Answer(404, Refusal(404, "NotFound", "not there"));
+    if (acts_.empty()) return Answer(404, Refusal(404, "NotFound", "does not exist"));
     Act act = std::move(acts_.front());
     acts_.pop_front();
     return act;
@@ -82,10 +85,10 @@ TEST_F(ClientTest, AsksWhereTheServerHasAnObject) {
   Will({Answer(200, kPod), Answer(200, "{}"), Answer(200, "{}")});
 
   const auto pod = client.Get(kPods, kKey);
-  ASSERT_TRUE(pod.ok()) << pod.status();
+  ASSERT_OK(pod);
   EXPECT_EQ(pod->key(), kKey);
-  EXPECT_TRUE(client.Get(kLeases, kKey).ok());
-  EXPECT_TRUE(client.Get(kPriorityClasses, {.name = "high"}).ok());
+  EXPECT_OK(client.Get(kLeases, kKey));
+  EXPECT_OK(client.Get(kPriorityClasses, {.name = "high"}));
 
   EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/ns/pods/p");
   EXPECT_EQ(Asked(1).target, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/p");
@@ -100,19 +103,19 @@ TEST_F(ClientTest, NamesTheObjectAndTheWayOut) {
         Answer(401, Refusal(401, "Unauthorized", "Unauthorized")), Break(), Break()});
 
   const Status denied = client.Get(kPods, kKey).status();
-  EXPECT_EQ(denied.code(), Code::kPermissionDenied);
+  EXPECT_THAT(denied, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(denied.message(),
               AllOf(HasSubstr("get pods ns/p: User \"u\" cannot get resource \"pods\""),
                     HasSubstr("`kubectl auth can-i get pods -n ns`")));
   EXPECT_EQ(client.Get(kPods, kKey).status().message(),
             "get pods ns/p: no PriorityClass with name x was found");
   const Status stranger = client.Get(kPods, kKey).status();
-  EXPECT_EQ(stranger.code(), Code::kUnauthenticated);
+  EXPECT_THAT(stranger, StatusIs(Code::kUnauthenticated));
   EXPECT_THAT(stranger.message(), HasSubstr("credentials of the test"));
   const Status gone = client.List(kPods, "ns").status();
   EXPECT_THAT(gone.message(), HasSubstr("list pods in ns: "));
-  EXPECT_EQ(gone.code(), Code::kUnavailable);
-  EXPECT_THAT(gone.message(), HasSubstr("is the cluster of the test up"));
+  EXPECT_THAT(gone, StatusIs(Code::kUnavailable));
+  EXPECT_THAT(gone.message(), HasSubstr("check that the cluster of the test is running"));
 }
 
 TEST_F(ClientTest, ReadsAListInPages) {
@@ -124,7 +127,7 @@ TEST_F(ClientTest, ReadsAListInPages) {
 
   const auto list = client.List(kPods, "ns", {.labels = "app=a,b!=c", .fields = "spec.nodeName=n"});
 
-  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_OK(list);
   EXPECT_EQ(list->resource_version, "7");
   ASSERT_THAT(list->items, SizeIs(3));
   EXPECT_EQ(list->items[2].name(), "p2");
@@ -144,7 +147,7 @@ TEST_F(ClientTest, BeginsAListAgainWhenItsPagesAreTooOld) {
 
   const auto list = client.List(kPods, "");
 
-  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_OK(list);
   ASSERT_THAT(list->items, SizeIs(1));
   EXPECT_EQ(list->items[0].name(), "new");
   EXPECT_EQ(Asked(2).target, "/api/v1/pods?limit=500");
@@ -158,37 +161,37 @@ TEST_F(ClientTest, WaitsAsLongAsTheServerAsks) {
   const Object nameless = *Object::Parse(R"({"metadata":{"generateName":"p"}})");
   const auto created = client.Create(kPods, nameless);
 
-  EXPECT_TRUE(created.ok()) << created.status();
+  EXPECT_OK(created);
   EXPECT_THAT(fake_.waits(), ElementsAre(seconds(2), seconds(1)));
   EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/mine/pods");
 
   Will({Answer(429, ""), Answer(201, kPod)});
-  EXPECT_TRUE(client.Create(kPods, nameless).ok()) << "also when it does not say how long";
+  EXPECT_OK(client.Create(kPods, nameless)) << "also when it does not say how long";
   EXPECT_THAT(fake_.waits(), SizeIs(3));
 }
 
-// A second Break where the connection is not new: libcurl itself sends again on a new one.
+// Two Breaks for a reused connection, because libcurl itself repeats the request on a new one.
 TEST_F(ClientTest, RepeatsOnABrokenConnectionWhatDoesNoHarm) {
   Client client = Make();
   fake_.set_chance(1);
 
   Will({Break(), Break(), Answer(200, kPod)});
-  EXPECT_TRUE(client.Get(kPods, kKey).ok());
+  EXPECT_OK(client.Get(kPods, kKey));
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(100), milliseconds(200)));
 
   Will({Break(), Answer(409, Refusal(409, "AlreadyExists", "it is there"))});
-  EXPECT_EQ(client.Create(kPods, Object(kPods, kKey)).status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(client.Create(kPods, Object(kPods, kKey)), StatusIs(Code::kAlreadyExists));
 
   Will({Break(), Answer(201, kPod)});
   const auto nameless =
       client.Create(kPods, *Object::Parse(R"({"metadata":{"generateName":"p"}})"));
-  EXPECT_EQ(nameless.status().code(), Code::kUnavailable);
+  EXPECT_THAT(nameless, StatusIs(Code::kUnavailable));
   EXPECT_EQ(Left(), 1);
 
   Will({Break(), Answer(200, kPod)});
-  EXPECT_EQ(client.Patch(kPods, kKey, json::array(), {.type = PatchType::kJson}).status().code(),
-            Code::kUnavailable);
-  EXPECT_TRUE(client.Patch(kPods, kKey, json::object()).ok());
+  EXPECT_THAT(client.Patch(kPods, kKey, json::array(), {.type = PatchType::kJson}),
+              StatusIs(Code::kUnavailable));
+  EXPECT_OK(client.Patch(kPods, kKey, json::object()));
 }
 
 TEST_F(ClientTest, DoesNotRepeatARefusalOfTheCallItself) {
@@ -204,13 +207,13 @@ TEST_F(ClientTest, DoesNotRepeatARefusalOfTheCallItself) {
 TEST_F(ClientTest, GivesUpAfterSoManyTriesOrSoLong) {
   Client few = Make({.tries = 3});
   Will({Answer(500, ""), Answer(500, ""), Answer(500, ""), Answer(200, kPod)});
-  EXPECT_EQ(few.Get(kPods, kKey).status().code(), Code::kUnavailable);
+  EXPECT_THAT(few.Get(kPods, kKey), StatusIs(Code::kUnavailable));
   EXPECT_EQ(Left(), 1);
 
   Client impatient = Make({.retry_timeout = seconds(25)});
   Will({Answer(503, "", "Retry-After: 20\r\n"), Answer(503, "", "Retry-After: 20\r\n"),
         Answer(200, kPod)});
-  EXPECT_EQ(impatient.Get(kPods, kKey).status().code(), Code::kUnavailable);
+  EXPECT_THAT(impatient.Get(kPods, kKey), StatusIs(Code::kUnavailable));
   EXPECT_EQ(Left(), 1);
 }
 
@@ -219,13 +222,13 @@ TEST_F(ClientTest, StopsWaitingWhenTold) {
   std::stop_source stop;
   fake_.set_on_wait([&] { stop.request_stop(); });
   Will({Answer(503, "", "Retry-After: 1\r\n"), Answer(200, kPod)});
-  EXPECT_EQ(client.Get(kPods, kKey, stop.get_token()).status().code(), Code::kCancelled);
+  EXPECT_THAT(client.Get(kPods, kKey, stop.get_token()), StatusIs(Code::kCancelled));
 }
 
 TEST_F(ClientTest, KeepsToItsRate) {
   Client client = Make({.calls_per_second = 10, .burst = 1});
   Will({Answer(200, kPod), Answer(200, kPod), Answer(200, kPod)});
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(client.Get(kPods, kKey).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_OK(client.Get(kPods, kKey));
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(100), milliseconds(100)));
 }
 
@@ -235,13 +238,11 @@ TEST_F(ClientTest, WritesAndPatchesInTheServersWords) {
   Object pod(kPods, kKey);
   pod.set_resource_version("5");
 
-  EXPECT_TRUE(client.Update(kPods, pod).ok());
-  EXPECT_TRUE(client.UpdateStatus(kPods, pod).ok());
-  EXPECT_TRUE(client.Patch(kPods, kKey, json{{"a", nullptr}}, {.subresource = "status"}).ok());
-  EXPECT_TRUE(client
-                  .Patch(kPods, kKey, pod.fields(),
-                         {.type = PatchType::kApply, .field_manager = "me", .force = true})
-                  .ok());
+  EXPECT_OK(client.Update(kPods, pod));
+  EXPECT_OK(client.UpdateStatus(kPods, pod));
+  EXPECT_OK(client.Patch(kPods, kKey, json{{"a", nullptr}}, {.subresource = "status"}));
+  EXPECT_OK(client.Patch(kPods, kKey, pod.fields(),
+                         {.type = PatchType::kApply, .field_manager = "me", .force = true}));
 
   EXPECT_EQ(Asked(0).method + " " + Asked(0).target, "PUT /api/v1/namespaces/ns/pods/p");
   EXPECT_EQ(json::parse(Asked(0).body), pod.fields());
@@ -257,8 +258,7 @@ TEST_F(ClientTest, AsksWhetherAnObjectWouldBeTaken) {
   Client client = Make();
   Will({Answer(403, Refusal(403, "Forbidden", "exceeded quota: cpu, used: 4"))});
 
-  EXPECT_EQ(client.CreateDryRun(kPods, Object(kPods, kKey)).status().code(),
-            Code::kResourceExhausted);
+  EXPECT_THAT(client.CreateDryRun(kPods, Object(kPods, kKey)), StatusIs(Code::kResourceExhausted));
 
   EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/ns/pods?dryRun=All");
 }
@@ -267,15 +267,13 @@ TEST_F(ClientTest, DeletesWhatIsThereAndIsContentWithNothing) {
   Client client = Make();
   Will({Answer(202, kPod), Answer(404, ""), Answer(409, Refusal(409, "Conflict", "other uid"))});
 
-  EXPECT_TRUE(client
-                  .Delete(kPods, kKey,
+  EXPECT_OK(client.Delete(kPods, kKey,
                           {.propagation = Propagation::kForeground,
                            .grace = seconds(0),
                            .uid = "u",
-                           .resource_version = "5"})
-                  .ok());
-  EXPECT_TRUE(client.Delete(kPods, kKey).ok());
-  EXPECT_EQ(client.Delete(kPods, kKey, {.uid = "other"}).code(), Code::kAborted);
+                           .resource_version = "5"}));
+  EXPECT_OK(client.Delete(kPods, kKey));
+  EXPECT_THAT(client.Delete(kPods, kKey, {.uid = "other"}), StatusIs(Code::kAborted));
 
   EXPECT_EQ(json::parse(Asked(0).body),
             json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,
@@ -293,13 +291,13 @@ TEST_F(ClientTest, ReadsAndFollowsLogs) {
         }});
 
   const auto log = client.Log(kKey, {.container = "c", .tail_lines = 3});
-  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_OK(log);
   EXPECT_EQ(*log, "all of it\n");
   auto stream = client.FollowLog(kKey, {.since = seconds(9),
                                         .since_time = "2026-11-15T10:00:00Z",
                                         .limit_bytes = 7,
                                         .timestamps = true});
-  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_OK(stream);
   std::string followed;
   for (auto bytes = (*stream)->Read(); bytes.ok() && !bytes->empty(); bytes = (*stream)->Read()) {
     followed += *bytes;
@@ -316,9 +314,9 @@ TEST_F(ClientTest, SaysWhyThereIsNoLog) {
   Client client = Make();
   Will({Answer(400, Refusal(400, "BadRequest", "container \"c\" is waiting to start"))});
   auto stream = client.FollowLog(kKey);
-  ASSERT_TRUE(stream.ok()) << stream.status();
-  EXPECT_EQ((*stream)->Read().status().code(), Code::kInvalidArgument);
-  EXPECT_EQ((*stream)->Read().status().code(), Code::kInvalidArgument);
+  ASSERT_OK(stream);
+  EXPECT_THAT((*stream)->Read(), StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT((*stream)->Read(), StatusIs(Code::kInvalidArgument));
 }
 
 TEST_F(ClientTest, WatchesFromAVersion) {
@@ -333,11 +331,11 @@ TEST_F(ClientTest, WatchesFromAVersion) {
   }});
 
   auto watch = client.Watch(kPods, "ns", {.selector = {.labels = "a"}, .resource_version = "7"});
-  ASSERT_TRUE(watch.ok()) << watch.status();
+  ASSERT_OK(watch);
   const auto added = (*watch)->Next();
-  ASSERT_TRUE(added.ok()) << added.status();
+  ASSERT_OK(added);
   EXPECT_EQ(Object((*added)->object).name(), "p");
-  EXPECT_EQ((*watch)->Next().status().code(), Code::kOutOfRange);
+  EXPECT_THAT((*watch)->Next(), StatusIs(Code::kOutOfRange));
 
   EXPECT_EQ(Asked(0).target,
             "/api/v1/namespaces/ns/pods?labelSelector=a&watch=1&allowWatchBookmarks=true&"
@@ -351,8 +349,10 @@ TEST_F(ClientTest, EndsAWatchThatNobodyReadsAnyMore) {
     connection.AwaitClose();
   }});
   auto watch = client.Watch(kPods, "ns", {});
-  ASSERT_TRUE(watch.ok()) << watch.status();
-  watch->reset();  // does not wait for the server
+  ASSERT_OK(watch);
+  auto ended = std::async(std::launch::async, [&] { watch->reset(); });
+
+  EXPECT_OK(AwaitReady(ended, "the end of a watch whose server sends nothing"));
 }
 
 TEST_F(ClientTest, AsksWhetherItMay) {
@@ -361,7 +361,7 @@ TEST_F(ClientTest, AsksWhetherItMay) {
 
   const auto may = client.CanI(
       {.verb = "create", .resource = kLeases, .subresource = "status", .ns = "ns", .name = "job"});
-  ASSERT_TRUE(may.ok()) << may.status();
+  ASSERT_OK(may);
   EXPECT_TRUE(may->allowed);
   EXPECT_EQ(may->reason, "by role");
   EXPECT_FALSE(client.CanI({.verb = "get", .resource = kPods})->allowed);
@@ -379,7 +379,7 @@ TEST_F(ClientTest, AsksForAServiceAccountInItsNamespace) {
   const Access access{.verb = "create", .resource = kPods, .ns = "ns"};
 
   EXPECT_TRUE(client.CanAccount({"ns", "trainer"}, access)->allowed);
-  EXPECT_EQ(client.CanAccount({"ns", "trainer"}, access).status().code(), Code::kPermissionDenied);
+  EXPECT_THAT(client.CanAccount({"ns", "trainer"}, access), StatusIs(Code::kPermissionDenied));
 
   EXPECT_EQ(Asked(0).target,
             "/apis/authorization.k8s.io/v1/namespaces/ns/localsubjectaccessreviews");

@@ -27,10 +27,10 @@ template <typename Map>
 std::string NamesOf(const Map& map) {
   std::string names;
   for (const auto& [name, entry] : map) names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? "there are none" : "there are: " + names;
+  return names.empty() ? "none are defined" : "defined: " + names;
 }
 
-// A file that something else names: not to have it is a mistake.
+// Reads a file that a configuration names, so a missing file is a mistake.
 Result<std::string> ReadNamed(const fs::path& file) {
   auto text = ReadFile(file);
   if (!text.ok()) return FailedPrecondition("{}", text.status().message());
@@ -46,12 +46,12 @@ Result<std::string> Content(const FileOrData& what) {
 Result<Credentials> MakeCredentials(const std::string& name, const KubeconfigUser& user) {
   if (!user.auth_provider.empty()) {
     return InvalidArgument(
-        "user '{}' has the auth-provider '{}', which Kubernetes has not served since 1.26; make it "
-        "an exec plugin (the provider's own tool writes the new entry)",
+        "user '{}' uses the auth-provider '{}', which Kubernetes removed in 1.26; replace it by an "
+        "exec plugin (the provider's own tool writes the new entry)",
         name, user.auth_provider);
   }
   if (user.exec && user.exec->command.empty()) {
-    return InvalidArgument("user '{}': exec has no command", name);
+    return InvalidArgument("user '{}': the exec plugin has no command", name);
   }
   Credentials out{.exec = user.exec,
                   .token_file = user.token_file,
@@ -62,14 +62,15 @@ Result<Credentials> MakeCredentials(const std::string& name, const KubeconfigUse
   EDL_ASSIGN_OR_RETURN(out.client_certificate, Content(user.client_certificate));
   EDL_ASSIGN_OR_RETURN(out.client_key, Content(user.client_key));
   if (out.client_certificate.empty() != out.client_key.empty()) {
-    return InvalidArgument("user '{}' has only one of client-certificate and client-key", name);
+    return InvalidArgument("user '{}' has only one of client-certificate and client-key; give both",
+                           name);
   }
   return out;
 }
 
-Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& asked,
+Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& wanted,
                               const std::string& files) {
-  const std::string& name = asked.empty() ? kubeconfig.current_context : asked;
+  const std::string& name = wanted.empty() ? kubeconfig.current_context : wanted;
   if (name.empty()) {
     return InvalidArgument(
         "{} has no current-context ({}); choose one with `kubectl config "
@@ -83,7 +84,7 @@ Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& a
   }
   const auto cluster = kubeconfig.clusters.find(context->second.cluster);
   if (cluster == kubeconfig.clusters.end()) {
-    return InvalidArgument("context '{}' of {} names cluster '{}', which is not there ({})", name,
+    return InvalidArgument("context '{}' of {} names cluster '{}', which is not defined ({})", name,
                            files, context->second.cluster, NamesOf(kubeconfig.clusters));
   }
   Config out{.server = cluster->second.server,
@@ -94,7 +95,7 @@ Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& a
              .source = fmt::format("context '{}' of {}", name, files)};
   while (out.server.ends_with('/')) out.server.pop_back();
   if (!out.server.starts_with("https://") && !out.server.starts_with("http://")) {
-    return InvalidArgument("cluster '{}' of {} has server '{}', which is no https:// address",
+    return InvalidArgument("cluster '{}' of {}: the server '{}' does not start with https://",
                            cluster->first, files, cluster->second.server);
   }
   const FileOrData& authority = cluster->second.certificate_authority;
@@ -110,14 +111,14 @@ Result<Config> FromKubeconfig(const Kubeconfig& kubeconfig, const std::string& a
   if (context->second.user.empty()) return out;  // anonymous
   const auto user = kubeconfig.users.find(context->second.user);
   if (user == kubeconfig.users.end()) {
-    return InvalidArgument("context '{}' of {} names user '{}', which is not there ({})", name,
+    return InvalidArgument("context '{}' of {} names user '{}', which is not defined ({})", name,
                            files, context->second.user, NamesOf(kubeconfig.users));
   }
   EDL_ASSIGN_OR_RETURN(out.credentials, MakeCredentials(user->first, user->second));
   return out;
 }
 
-// NotFound: none of the files is there.
+// NotFound: no file of the list exists.
 Result<Config> FromFiles(const std::vector<fs::path>& files, const std::string& context) {
   Kubeconfig merged;
   std::string names;
@@ -129,7 +130,7 @@ Result<Config> FromFiles(const std::vector<fs::path>& files, const std::string& 
     merged.Merge(one);
     names += (names.empty() ? "" : ":") + file.string();
   }
-  if (names.empty()) return NotFound("no kubeconfig is there");
+  if (names.empty()) return NotFound("no kubeconfig exists");
   return FromKubeconfig(merged, context, names);
 }
 
@@ -141,8 +142,8 @@ Result<Config> FromPod(const ConfigSources& sources) {
   out.credentials.token_file = sources.service_account / "token";
   if (const auto token = ReadFile(out.credentials.token_file); !token.ok()) {
     return FailedPrecondition(
-        "this pod has no service account token ({}); set automountServiceAccountToken, or say "
-        "which kubeconfig to use",
+        "this pod has no service account token ({}); set automountServiceAccountToken, or name a "
+        "kubeconfig",
         token.status().message());
   }
   EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(sources.service_account / "ca.crt"));
@@ -159,7 +160,7 @@ Result<Config> LoadConfig(const ConfigSources& sources) {
   if (!sources.file.empty()) {
     auto config = FromFiles({sources.file}, sources.context);
     if (config.status().code() == Code::kNotFound) {
-      return FailedPrecondition("the kubeconfig {} is not there", sources.file.string());
+      return FailedPrecondition("the kubeconfig {} does not exist", sources.file.string());
     }
     return config;
   }
@@ -169,8 +170,8 @@ Result<Config> LoadConfig(const ConfigSources& sources) {
   if (config.status().code() != Code::kNotFound) return config;
   if (!sources.service_host.empty()) return FromPod(sources);
   return NotFound(
-      "no Kubernetes cluster is configured: neither $KUBECONFIG nor {} is there, and "
-      "this is no pod",
+      "no Kubernetes cluster is configured: neither $KUBECONFIG nor {} exists, and this process "
+      "does not run in a pod",
       (sources.home / ".kube" / "config").string());
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/testing/status_matchers.h"
 #include "base/testing/temporary_folder.h"
 
 namespace edl::kube {
@@ -25,7 +26,7 @@ class ConfigTest : public testing::Test {
   fs::path Write(const std::string& name, const std::string& content) {
     fs::path path = folder_ / name;
     fs::create_directories(path.parent_path());
-    EXPECT_TRUE(WriteFileAtomically(path, content).ok());
+    EXPECT_OK(WriteFileAtomically(path, content));
     return path;
   }
   // A kubeconfig of one context, "kind".
@@ -50,7 +51,7 @@ TEST_F(ConfigTest, ComesFromTheHomeWhenNothingElseIsSaid) {
 
   const auto config = LoadConfig(sources_);
 
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->server, "https://one:6443");
   EXPECT_EQ(config->credentials.token, "secret");
   EXPECT_EQ(config->ns, "default");
@@ -75,7 +76,7 @@ TEST_F(ConfigTest, ReadsCertificatesBesideTheFile) {
 
   const auto config = LoadConfig(sources_);
 
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->certificate_authority, "the authority");
   EXPECT_EQ(config->credentials.client_certificate, "me");
   EXPECT_EQ(config->credentials.client_key, "key");
@@ -90,22 +91,21 @@ TEST_F(ConfigTest, IsThePodsWhenThereIsNoFile) {
 
   const auto config = LoadConfig(sources_);
 
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->server, "https://[fd00::1]:443");
   EXPECT_EQ(config->ns, "training");
   EXPECT_EQ(config->credentials.token_file, folder_ / "account" / "token");
 }
 
 TEST_F(ConfigTest, SaysThatThereIsNoClusterAndThatThisIsNoMistake) {
-  EXPECT_EQ(LoadConfig(sources_).status().code(), Code::kNotFound);
+  EXPECT_THAT(LoadConfig(sources_), StatusIs(Code::kNotFound));
 }
 
 TEST_F(ConfigTest, TakesWhatIsNamedAndMissingForAMistake) {
   sources_.file = "/nowhere/config";
-  EXPECT_EQ(LoadConfig(sources_).status().code(), Code::kFailedPrecondition);
-  EXPECT_EQ(
-      Refused(OneContext("server: 'https://one', certificate-authority: gone.crt", "")).code(),
-      Code::kFailedPrecondition);
+  EXPECT_THAT(LoadConfig(sources_), StatusIs(Code::kFailedPrecondition));
+  EXPECT_THAT(Refused(OneContext("server: 'https://one', certificate-authority: gone.crt", "")),
+              StatusIs(Code::kFailedPrecondition));
 }
 
 TEST_F(ConfigTest, TakesAPodWithoutATokenForAMistake) {
@@ -116,11 +116,11 @@ TEST_F(ConfigTest, TakesAPodWithoutATokenForAMistake) {
 
 TEST_F(ConfigTest, NamesWhatIsWrongAndWhatThereIs) {
   EXPECT_THAT(Refused("contexts: [{name: a, context: {}}]").message(),
-              HasSubstr("no current-context (there are: a)"));
+              HasSubstr("no current-context (defined: a)"));
   EXPECT_THAT(Refused("current-context: b\ncontexts: [{name: a, context: {}}]").message(),
-              HasSubstr("no context 'b' (there are: a)"));
+              HasSubstr("no context 'b' (defined: a)"));
   EXPECT_THAT(Refused("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]").message(),
-              HasSubstr("cluster 'c', which is not there (there are none)"));
+              HasSubstr("cluster 'c', which is not defined (none are defined)"));
   EXPECT_THAT(Refused(OneContext("server: 'one:6443'", "")).message(), HasSubstr("https://"));
   EXPECT_THAT(Refused(OneContext("server: 'https://one'", "auth-provider: {name: gcp}")).message(),
               HasSubstr("exec plugin"));

@@ -26,7 +26,7 @@ constexpr int kUnauthorized = 401;
 Connection::Connection(Config config, const Clock& clock, std::vector<std::string> environment)
     : config_(std::move(config)), clock_(clock), environment_(std::move(environment)) {}
 
-bool Connection::TooOld() const {
+bool Connection::Expired() const {
   if (identity_.transport == nullptr) return true;
   if (expires_at_) return clock_.WallNow() >= *expires_at_ - kLeeway;
   const bool from_file = !config_.credentials.exec && !config_.credentials.token_file.empty();
@@ -47,7 +47,7 @@ Status Connection::Renew() {
     expires_at_ = made.expires_at;
   } else if (!credentials.token_file.empty()) {
     auto read = ReadFile(credentials.token_file);
-    // It may be in the middle of being replaced; the old one is good for a while.
+    // The file may be missing while it is replaced. The old token stays valid for a while.
     if (!read.ok() && identity_.transport != nullptr) return Ok();
     if (!read.ok()) return FailedPrecondition("{}", read.status().message());
     token = Trim(*read);
@@ -60,7 +60,7 @@ Status Connection::Renew() {
                       EncodeBase64(credentials.username + ":" + credentials.password));
   }
   AddImpersonation(credentials.as, headers);
-  // A connection belongs to the certificate that it was opened with.
+  // A TLS connection keeps the certificate that it was opened with.
   if (identity_.transport == nullptr ||
       transport_config_.credentials.client_certificate != config.credentials.client_certificate) {
     transport_config_ = std::move(config);
@@ -74,13 +74,13 @@ Status Connection::Renew() {
 
 Result<Connection::Identity> Connection::Current(uint64_t refused) {
   const MutexLock lock(mutex_);
-  if (TooOld() || refused == identity_.number) EDL_RETURN_IF_ERROR(Renew());
+  if (Expired() || refused == identity_.number) EDL_RETURN_IF_ERROR(Renew());
   return identity_;
 }
 
-// A peer that went without a word leaves connections that look alive, and the streams that share
-// one would wait for it one after the other.
-void Connection::Leave(const Identity& identity) {
+// A peer that disappears without closing its connections leaves some that look alive. Streams that
+// share one would each wait for its timeout, one after the other.
+void Connection::Abandon(const Identity& identity) {
   const MutexLock lock(mutex_);
   if (identity_.transport != identity.transport) return;
   identity_.transport = std::make_shared<Transport>(transport_config_);
@@ -104,7 +104,7 @@ Result<Response> Connection::Stream(Request request, const Transport::OnData& on
     EDL_ASSIGN_OR_RETURN(identity, Current(identity.number));
     response = call();
   }
-  if (IsUnreachable(response.status())) Leave(identity);
+  if (IsUnreachable(response.status())) Abandon(identity);
   return response;
 }
 

@@ -14,25 +14,25 @@
 
 namespace edl::kube {
 
-// A Transport that says who calls, with credentials that are renewed before they run out and once
-// more when the server refuses them.
+// A Transport that authenticates its calls. It renews credentials before they expire, and once more
+// when the server rejects them.
 //
 // Thread-safe.
 class Connection {
  public:
-  // A token file is read again after this long, as its owner replaces it at any time.
+  // A token file is read again after this time, because its owner may replace it at any time.
   static constexpr std::chrono::seconds kTokenFileAge{60};
-  // A plugin is asked again this long before its credential ends.
+  // A credential plugin runs again this long before its credential expires.
   static constexpr std::chrono::seconds kLeeway{10};
 
-  // `environment`: "NAME=value", for a credential plugin. `clock` outlives the connection.
+  // `environment`: "NAME=value" strings for a credential plugin. `clock` outlives the connection.
   Connection(Config config, const Clock& clock, std::vector<std::string> environment);
 
   const Config& config() const { return config_; }
 
-  // As Transport's, with the headers that say who calls. Unauthenticated cannot come from the
-  // credentials' age: a call that is refused with 401 is made a second time with new ones. After
-  // one that got no answer, the next opens a connection of its own.
+  // Like the methods of Transport, with authentication headers. A call that fails with 401 is
+  // repeated once with new credentials, so Unauthenticated never means expired credentials. After a
+  // call without a response, the next call opens a new connection.
   Result<Response> Call(Request request, const std::stop_token& stop = {});
   Result<Response> Stream(Request request, const Transport::OnData& on_data,
                           const std::stop_token& stop = {});
@@ -40,16 +40,16 @@ class Connection {
  private:
   struct Identity {
     std::vector<std::string> headers;
-    std::shared_ptr<Transport> transport;  // this connection's, and that of the calls in it
+    std::shared_ptr<Transport> transport;  // owned by this connection and by running calls
     uint64_t number = 0;
   };
 
-  // Makes a new one where the current one is too old, or is `refused`.
+  // Renews the identity if it has expired or is the `refused` one.
   Result<Identity> Current(uint64_t refused = 0);
-  // No new call goes over the connections of this identity.
-  void Leave(const Identity& identity);
+  // Makes new calls open new connections instead of those of this identity.
+  void Abandon(const Identity& identity);
   Status Renew() REQUIRES(mutex_);
-  bool TooOld() const REQUIRES(mutex_);
+  bool Expired() const REQUIRES(mutex_);
 
   const Config config_;
   const Clock& clock_;
@@ -57,7 +57,7 @@ class Connection {
 
   Mutex mutex_;
   Identity identity_ GUARDED_BY(mutex_);
-  Config transport_config_ GUARDED_BY(mutex_);  // with the certificate that is in use
+  Config transport_config_ GUARDED_BY(mutex_);  // with the certificate in use
   Time made_at_ GUARDED_BY(mutex_);
   std::optional<WallTime> expires_at_ GUARDED_BY(mutex_);
 };

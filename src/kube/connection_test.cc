@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/testing/fake_clock.h"
+#include "base/testing/status_matchers.h"
 #include "base/testing/temporary_folder.h"
 #include "kube/testing/http_server.h"
 
@@ -20,17 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 
-// A server that keeps who called, and takes whoever it is told to.
+// A server that records the callers, and rejects one of them.
 class ConnectionTest : public testing::Test {
  protected:
   ConnectionTest() { config_.server = server_.url(); }
 
   void Write(const char* name, const std::string& content) {
-    ASSERT_TRUE(WriteFileAtomically(folder_ / name, content).ok());
+    ASSERT_OK(WriteFileAtomically(folder_ / name, content));
   }
   Connection Connect() { return Connection(config_, clock_, {"PATH=/usr/bin:/bin"}); }
 
-  std::vector<std::string> callers_;  // filled between a call and its answer
+  std::vector<std::string> callers_;  // written before the answer is sent
   std::string refused_ = "nobody";
   HttpServer server_{[this](const ServedRequest& request, ServedConnection& connection) {
     const auto found = request.headers.find("authorization");
@@ -62,15 +63,15 @@ TEST_F(ConnectionTest, ReadsATokenFileAgainAfterAMinute) {
   Write("token", "one\n");
   config_.credentials.token_file = folder_ / "token";
   Connection connection = Connect();
-  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  ASSERT_OK(connection.Call({.path = "/"}));
   Write("token", "two\n");
-  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  ASSERT_OK(connection.Call({.path = "/"}));
 
   clock_.Advance(Connection::kTokenFileAge);
-  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  ASSERT_OK(connection.Call({.path = "/"}));
   fs::remove(folder_ / "token");
   clock_.Advance(Connection::kTokenFileAge);
-  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  ASSERT_OK(connection.Call({.path = "/"}));
 
   EXPECT_THAT(callers_, ElementsAre("Bearer one", "Bearer one", "Bearer two", "Bearer two"));
   EXPECT_EQ(server_.connections(), 1);
@@ -103,12 +104,12 @@ TEST_F(ConnectionTest, AsksAPluginAgainBeforeItsCredentialEnds) {
       .api_version = "client.authentication.k8s.io/v1"};
   Connection connection = Connect();  // at 1970-01-02T00:00:00Z
   const auto first = connection.Call({.path = "/"});
-  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_OK(first);
   clock_.Advance(std::chrono::seconds(49));
-  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  ASSERT_OK(connection.Call({.path = "/"}));
 
   clock_.Advance(std::chrono::seconds(1));
-  ASSERT_TRUE(connection.Call({.path = "/"}).ok());
+  ASSERT_OK(connection.Call({.path = "/"}));
 
   EXPECT_THAT(callers_, ElementsAre("Bearer run1", "Bearer run1", "Bearer run2"));
 }
@@ -124,14 +125,14 @@ TEST_F(ConnectionTest, OpensAnotherConnectionAfterASilence) {
   Connection connection = Connect();
   auto other =
       std::async(std::launch::async, [&] { return connection.Call({.path = "/together"}); });
-  ASSERT_TRUE(connection.Call({.path = "/together"}).ok());
-  ASSERT_TRUE(other.get().ok());
+  ASSERT_OK(connection.Call({.path = "/together"}));
+  ASSERT_OK(other.get());
   ASSERT_EQ(server.connections(), 2);
 
   const auto silent =
       connection.Call({.path = "/silent", .timeout = std::chrono::milliseconds(50)});
-  EXPECT_EQ(silent.status().code(), Code::kDeadlineExceeded);
-  EXPECT_TRUE(connection.Call({.path = "/"}).ok());
+  EXPECT_THAT(silent, StatusIs(Code::kDeadlineExceeded));
+  EXPECT_OK(connection.Call({.path = "/"}));
 
   EXPECT_EQ(server.connections(), 3) << "the other one of the first two is not used again";
 }
@@ -139,7 +140,7 @@ TEST_F(ConnectionTest, OpensAnotherConnectionAfterASilence) {
 TEST_F(ConnectionTest, SaysWhatIsMissing) {
   config_.credentials.token_file = folder_ / "no-token";
   Connection connection = Connect();
-  EXPECT_EQ(connection.Call({.path = "/"}).status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(connection.Call({.path = "/"}), StatusIs(Code::kFailedPrecondition));
 }
 
 }  // namespace

@@ -12,13 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostMessageBytes = 1024;
-constexpr size_t kMostRemembered = 4096;
+constexpr size_t kMaxMessageBytes = 1024;
+constexpr size_t kMaxRemembered = 4096;
 
-// At most as long as the API allows, and not in the middle of a character.
+// Truncates the text to the length that the API allows, at a character boundary.
 std::string Shortened(const std::string& text) {
-  if (text.size() <= kMostMessageBytes) return text;
-  size_t end = kMostMessageBytes - 3;
+  if (text.size() <= kMaxMessageBytes) return text;
+  size_t end = kMaxMessageBytes - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
   return text.substr(0, end) + "...";
 }
@@ -40,7 +40,7 @@ EventRecorder::EventRecorder(Connection& connection, const Timing& timing, Optio
       client_(connection, timing, {.tries = 3, .retry_timeout = std::chrono::seconds(10)}) {}
 
 bool EventRecorder::TooMany(const std::string& uid) {
-  if (limits_.size() > kMostRemembered) limits_.clear();
+  if (limits_.size() > kMaxRemembered) limits_.clear();
   auto& limit = limits_[uid];
   if (limit == nullptr) {
     limit = std::make_unique<RateLimit>(1.0 / static_cast<double>(options_.refill.count()),
@@ -55,13 +55,13 @@ void EventRecorder::Record(const Object& about, EventType type, const std::strin
   Key key{about.uid(), type, reason, Shortened(message)};
   const MutexLock lock(mutex_);
   if (TooMany(key.uid)) return;
-  const auto same = std::find_if(waiting_.begin(), waiting_.end(),
-                                 [&](const Waiting& waiting) { return waiting.key == key; });
-  if (same != waiting_.end()) {
+  const auto same = std::find_if(queue_.begin(), queue_.end(),
+                                 [&](const Queued& queued) { return queued.key == key; });
+  if (same != queue_.end()) {
     ++same->count;
     same->last = now;
-  } else if (waiting_.size() < options_.most_waiting) {
-    waiting_.push_back({std::move(key), ReferenceTo(about), 1, now, now});
+  } else if (queue_.size() < options_.max_queued) {
+    queue_.push_back({std::move(key), ReferenceTo(about), 1, now, now});
   }
   changed_.NotifyAll();
 }
@@ -74,68 +74,68 @@ void EventRecorder::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     {
       const MutexLock lock(mutex_);
-      while (waiting_.empty() && !stop.stop_requested()) changed_.Wait(mutex_);
+      while (queue_.empty() && !stop.stop_requested()) changed_.Wait(mutex_);
     }
     Flush(stop);
   }
 }
 
 void EventRecorder::Flush(const std::stop_token& stop) {
-  std::deque<Waiting> all;
+  std::deque<Queued> all;
   const MutexLock sending(sending_);
   {
     const MutexLock lock(mutex_);
-    std::swap(all, waiting_);
+    std::swap(all, queue_);
   }
-  for (const Waiting& waiting : all) {
+  for (const Queued& queued : all) {
     if (stop.stop_requested()) return;
-    Send(waiting, stop);
+    Send(queued, stop);
   }
 }
 
-void EventRecorder::Send(const Waiting& waiting, const std::stop_token& stop) {
-  if (sent_.size() > kMostRemembered) sent_.clear();
-  const auto known = sent_.find(waiting.key);
+void EventRecorder::Send(const Queued& queued, const std::stop_token& stop) {
+  if (sent_.size() > kMaxRemembered) sent_.clear();
+  const auto known = sent_.find(queued.key);
   if (known != sent_.end()) {
-    if (Repeat(known->second, waiting, stop).ok()) return;
-    sent_.erase(known);  // the server forgets events after an hour
+    if (Repeat(known->second, queued, stop).ok()) return;
+    sent_.erase(known);  // the server deletes events after an hour
   }
-  auto sent = Create(waiting, stop);
+  auto sent = Create(queued, stop);
   if (sent.ok()) {
-    sent_.emplace(waiting.key, std::move(*sent));
+    sent_.emplace(queued.key, std::move(*sent));
   } else if (sent.status().code() != Code::kCancelled) {
-    LOG_WARNING("an event was lost ({}: {}): {}", waiting.key.reason, waiting.key.message,
+    LOG_WARNING("cannot record the event {} ({}): {}", queued.key.reason, queued.key.message,
                 sent.status().message());
   }
 }
 
-Status EventRecorder::Repeat(Sent& sent, const Waiting& waiting, const std::stop_token& stop) {
-  const json patch = {{"count", sent.count + waiting.count},
-                      {"lastTimestamp", FormatTime(waiting.last)}};
+Status EventRecorder::Repeat(Sent& sent, const Queued& queued, const std::stop_token& stop) {
+  const json patch = {{"count", sent.count + queued.count},
+                      {"lastTimestamp", FormatTime(queued.last)}};
   EDL_RETURN_IF_ERROR(client_.Patch(kEvents, sent.event, patch, {}, stop).status());
-  sent.count += waiting.count;
+  sent.count += queued.count;
   return Ok();
 }
 
-Result<EventRecorder::Sent> EventRecorder::Create(const Waiting& waiting,
+Result<EventRecorder::Sent> EventRecorder::Create(const Queued& queued,
                                                   const std::stop_token& stop) {
-  const std::string ns = TextIn(waiting.about, "namespace");
+  const std::string ns = TextIn(queued.about, "namespace");
   const ObjectKey key{ns.empty() ? "default" : ns,
-                      fmt::format("{}.{:x}.{:x}", TextIn(waiting.about, "name"),
+                      fmt::format("{}.{:x}.{:x}", TextIn(queued.about, "name"),
                                   timing_.clock.WallNow().time_since_epoch().count(), ++number_)};
   Object event(kEvents, key);
-  event.fields().update({{"involvedObject", waiting.about},
-                         {"type", waiting.key.type == EventType::kWarning ? "Warning" : "Normal"},
-                         {"reason", waiting.key.reason},
-                         {"message", waiting.key.message},
+  event.fields().update({{"involvedObject", queued.about},
+                         {"type", queued.key.type == EventType::kWarning ? "Warning" : "Normal"},
+                         {"reason", queued.key.reason},
+                         {"message", queued.key.message},
                          {"source", {{"component", options_.component}}},
                          {"reportingComponent", options_.component},
                          {"reportingInstance", options_.instance},
-                         {"firstTimestamp", FormatTime(waiting.first)},
-                         {"lastTimestamp", FormatTime(waiting.last)},
-                         {"count", waiting.count}});
+                         {"firstTimestamp", FormatTime(queued.first)},
+                         {"lastTimestamp", FormatTime(queued.last)},
+                         {"count", queued.count}});
   EDL_RETURN_IF_ERROR(client_.Create(kEvents, event, stop).status());
-  return Sent{key, waiting.count};
+  return Sent{key, queued.count};
 }
 
 }  // namespace edl::kube

@@ -18,35 +18,35 @@ namespace edl::kube {
 
 enum class EventType { kNormal, kWarning };
 
-// Tells users what happened to an object, where `kubectl describe` shows it. What is said again is
-// counted instead of said again, who says too much about one object is not heard, and what cannot
-// be told is lost: nobody's work depends on it.
+// Records Kubernetes events about objects, which `kubectl describe` shows. A repeated event
+// increments the count of the first one. Events are best effort: they are dropped when an object
+// has too many of them, when too many are queued, and when the server rejects them.
 //
-// Thread-safe. Record may be called from anywhere; what it says is sent by the thread in Run.
+// Thread-safe. Record may be called on any thread; the thread in Run sends the events.
 class EventRecorder {
  public:
   struct Options {
     std::string component;  // "elasticdl-master"
-    std::string instance;   // which one: the pod's name
-    // About one object: so many at once, then one in so long.
+    std::string instance;   // the name of the pod
+    // Rate limit per object: `burst` events, then one per `refill`.
     int burst = 25;
     std::chrono::seconds refill{300};
-    size_t most_waiting = 1000;
+    size_t max_queued = 1000;
   };
 
   // `connection` outlives this.
   EventRecorder(Connection& connection, const Timing& timing, Options options);
 
-  // `about` needs its kind, name and uid. Never blocks.
+  // REQUIRES: `about` has a kind, a name and a uid. Never blocks.
   void Record(const Object& about, EventType type, const std::string& reason,
               const std::string& message);
-  // Blocks and sends until told to stop.
+  // Blocks, and sends events until `stop` is requested.
   void Run(const std::stop_token& stop);
-  // Sends what waits now.
+  // Sends the events that are queued now.
   void Flush(const std::stop_token& stop = {});
 
  private:
-  // What makes two events the same.
+  // Two events with the same key are the same event.
   struct Key {
     std::string uid;
     EventType type = EventType::kNormal;
@@ -55,7 +55,7 @@ class EventRecorder {
 
     auto operator<=>(const Key&) const = default;
   };
-  struct Waiting {
+  struct Queued {
     Key key;
     nlohmann::json about;  // a reference to the object
     int64_t count = 1;
@@ -67,9 +67,9 @@ class EventRecorder {
     int64_t count = 0;
   };
 
-  void Send(const Waiting& waiting, const std::stop_token& stop) REQUIRES(sending_);
-  Status Repeat(Sent& sent, const Waiting& waiting, const std::stop_token& stop);
-  Result<Sent> Create(const Waiting& waiting, const std::stop_token& stop) REQUIRES(sending_);
+  void Send(const Queued& queued, const std::stop_token& stop) REQUIRES(sending_);
+  Status Repeat(Sent& sent, const Queued& queued, const std::stop_token& stop);
+  Result<Sent> Create(const Queued& queued, const std::stop_token& stop) REQUIRES(sending_);
   bool TooMany(const std::string& uid) REQUIRES(mutex_);
 
   const Options options_;
@@ -78,7 +78,7 @@ class EventRecorder {
 
   Mutex mutex_;
   CondVar changed_;
-  std::deque<Waiting> waiting_ GUARDED_BY(mutex_);
+  std::deque<Queued> queue_ GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<RateLimit>> limits_ GUARDED_BY(mutex_);  // by uid
 
   Mutex sending_;  // taken before mutex_

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "kube/testing/api_server.h"
 #include "kube/testing/fake_timing.h"
 
@@ -27,7 +29,7 @@ class EventRecorderTest : public testing::Test {
   std::vector<Object> Events() {
     Client client(connection_, fake_.timing());
     auto list = client.List(kEvents, "");
-    EXPECT_TRUE(list.ok()) << list.status();
+    EXPECT_OK(list);
     return std::move(list->items);
   }
 
@@ -104,11 +106,11 @@ TEST_F(EventRecorderTest, DoesNotHearWhoSaysTooMuch) {
 
 TEST_F(EventRecorderTest, LosesWhatCannotBeTold) {
   server_.Inject({.part = "POST", .status = 403});
-  recorder_.Record(Pod("a"), EventType::kNormal, "Lost", "nobody hears this");
-  recorder_.Record(Pod("a"), EventType::kNormal, "Heard", "but this");
+  recorder_.Record(Pod("a"), EventType::kNormal, "Lost", "not recorded");
+  recorder_.Record(Pod("a"), EventType::kNormal, "Recorded", "recorded");
   recorder_.Flush();
   ASSERT_THAT(Events(), SizeIs(1));
-  EXPECT_EQ(Events()[0].fields()["reason"], "Heard");
+  EXPECT_EQ(Events()[0].fields()["reason"], "Recorded");
 }
 
 TEST_F(EventRecorderTest, ShortensALongMessageBetweenCharacters) {
@@ -116,8 +118,8 @@ TEST_F(EventRecorderTest, ShortensALongMessageBetweenCharacters) {
   while (text.size() < 2000) text += "ä";
   recorder_.Record(Pod("a"), EventType::kNormal, "Long", text);
   recorder_.Flush();
-  const auto told = Events().at(0).fields()["message"].get<std::string>();
-  EXPECT_EQ(told, text.substr(0, 1020) + "...");
+  const auto message = Events().at(0).fields()["message"].get<std::string>();
+  EXPECT_EQ(message, text.substr(0, 1020) + "...");
 }
 
 TEST(EventRecorder, SendsWhileItRuns) {
@@ -127,9 +129,12 @@ TEST(EventRecorder, SendsWhileItRuns) {
   EventRecorder recorder(connection, RealTiming(clock), {.component = "c"});
   std::jthread runner([&](const std::stop_token& stop) { recorder.Run(stop); });
 
-  recorder.Record(Object(kPods, {"ns", "a"}), EventType::kNormal, "Said", "at once");
+  recorder.Record(Object(kPods, {"ns", "a"}), EventType::kNormal, "Started", "immediately");
 
-  server.AwaitRequests("POST", 1);
+  EXPECT_OK(AwaitPolling("the event on the server", [&] {
+    const auto events = Client(connection, RealTiming(clock)).List(kEvents, "ns");
+    return events.ok() && events->items.size() == 1;
+  }));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::string_view kVersions[] = {"client.authentication.k8s.io/v1",
                                           "client.authentication.k8s.io/v1beta1"};
 
-// What the plugin is told in $KUBERNETES_EXEC_INFO.
+// The value of $KUBERNETES_EXEC_INFO.
 std::string ExecInfo(const ExecPlugin& plugin, const Config& config) {
   json spec = {{"interactive", plugin.needs_terminal && isatty(STDIN_FILENO) == 1}};
   if (plugin.provide_cluster_info) {
@@ -43,7 +43,7 @@ void Set(std::vector<std::string>& environment, const std::string& name, const s
 
 Status Failed(const ExecPlugin& plugin, const std::string& why) {
   const std::string hint = plugin.install_hint.empty() ? "" : "\n" + plugin.install_hint;
-  return FailedPrecondition("the credential plugin '{}' {}{}", plugin.command, why, hint);
+  return FailedPrecondition("credential plugin '{}': {}{}", plugin.command, why, hint);
 }
 
 Result<ProgramEnd> Run(const ExecPlugin& plugin, std::vector<std::string> environment) {
@@ -51,7 +51,7 @@ Result<ProgramEnd> Run(const ExecPlugin& plugin, std::vector<std::string> enviro
   program.command.insert(program.command.end(), plugin.args.begin(), plugin.args.end());
   if (!plugin.needs_terminal) program.input = "";
   Result<ProgramEnd> ended = RunProgram(std::move(program));
-  if (!ended.ok()) return Failed(plugin, "cannot be run: " + ended.status().message());
+  if (!ended.ok()) return Failed(plugin, "cannot be started: " + ended.status().message());
   return ended;
 }
 
@@ -61,26 +61,28 @@ Result<ExecCredential> ParseExecCredential(const std::string& text,
                                            const std::string& api_version) {
   const json in = ReadJson(text);
   if (!in.is_object() || TextIn(in, "kind") != "ExecCredential") {
-    return InvalidArgument("did not write an ExecCredential");
+    return InvalidArgument("the output is not an ExecCredential");
   }
   if (TextIn(in, "apiVersion") != api_version) {
-    return InvalidArgument("wrote version '{}', the kubeconfig says '{}'", TextIn(in, "apiVersion"),
-                           api_version);
+    return InvalidArgument("the output has version '{}', the kubeconfig names '{}'",
+                           TextIn(in, "apiVersion"), api_version);
   }
   const auto status = in.find("status");
-  if (status == in.end() || !status->is_object()) return InvalidArgument("wrote no status");
+  if (status == in.end() || !status->is_object())
+    return InvalidArgument("the output has no status");
   ExecCredential out{.token = TextIn(*status, "token"),
                      .client_certificate = TextIn(*status, "clientCertificateData"),
                      .client_key = TextIn(*status, "clientKeyData")};
   if (out.client_certificate.empty() != out.client_key.empty()) {
-    return InvalidArgument("wrote only one of a certificate and its key");
+    return InvalidArgument("the output has only one of clientCertificateData and clientKeyData");
   }
   if (out.token.empty() && out.client_certificate.empty()) {
-    return InvalidArgument("wrote neither a token nor a certificate");
+    return InvalidArgument("the output has neither a token nor a certificate");
   }
   if (const std::string expires = TextIn(*status, "expirationTimestamp"); !expires.empty()) {
     out.expires_at = ParseTime(expires);
-    if (!out.expires_at) return InvalidArgument("wrote '{}', which is no time", expires);
+    if (!out.expires_at)
+      return InvalidArgument("the expirationTimestamp '{}' is not an RFC 3339 time", expires);
   }
   return out;
 }
@@ -89,8 +91,8 @@ Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const Config& con
                                      const std::vector<std::string>& environment) {
   if (std::find(std::begin(kVersions), std::end(kVersions), plugin.api_version) ==
       std::end(kVersions)) {
-    return Failed(plugin, fmt::format("speaks '{}'; known are {} and {}", plugin.api_version,
-                                      kVersions[0], kVersions[1]));
+    return Failed(plugin, fmt::format("unsupported apiVersion '{}'; use {} or {}",
+                                      plugin.api_version, kVersions[0], kVersions[1]));
   }
   std::vector<std::string> all = environment;
   for (const auto& [name, value] : plugin.env) Set(all, name, value);

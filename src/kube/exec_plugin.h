@@ -10,7 +10,7 @@
 
 namespace edl::kube {
 
-// What a plugin gave.
+// The output of a credential plugin.
 struct ExecCredential {
   std::string token;
   std::string client_certificate;  // PEM
@@ -18,13 +18,13 @@ struct ExecCredential {
   std::optional<WallTime> expires_at;
 };
 
-// Reads what a plugin wrote. InvalidArgument: not an ExecCredential of that version, or one with
-// nothing in it.
+// Parses the output of a plugin. InvalidArgument: the text is not an ExecCredential of that
+// version, or contains no credential.
 Result<ExecCredential> ParseExecCredential(const std::string& text, const std::string& api_version);
 
-// Runs the plugin and waits for it. `environment`: "NAME=value", as this process has it.
-// FailedPrecondition: it could not be run, or failed; the message has the plugin's own words and
-// its hint on how to install it.
+// Runs the plugin and waits for it to exit. `environment`: "NAME=value" strings of this process.
+// FailedPrecondition: the plugin could not be started, or failed; the message contains its stderr
+// and its install hint.
 Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const Config& config,
                                      const std::vector<std::string>& environment);
 

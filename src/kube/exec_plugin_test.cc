@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::kube {
 namespace {
 
@@ -31,7 +33,7 @@ TEST(ExecPlugin, GivesATokenAndHowLongItLasts) {
       Shell("echo '" +
             Credential(R"("token":"secret","expirationTimestamp":"2026-11-15T10:00:00Z")") + "'"));
 
-  ASSERT_TRUE(credential.ok()) << credential.status();
+  ASSERT_OK(credential);
   EXPECT_EQ(credential->token, "secret");
   EXPECT_EQ(credential->expires_at, WallTime(std::chrono::seconds(1794736800)));
 }
@@ -44,7 +46,7 @@ TEST(ExecPlugin, SeesItsEnvironmentAndTheCluster) {
 
   const auto credential = RunWith(plugin, {.server = "https://one:6443"});
 
-  ASSERT_TRUE(credential.ok()) << credential.status();
+  ASSERT_OK(credential);
   EXPECT_THAT(credential->token, HasSubstr("us work "));
   EXPECT_THAT(credential->token, HasSubstr("server:https://one:6443"));
   EXPECT_THAT(credential->token, HasSubstr("interactive:false"));
@@ -56,7 +58,7 @@ TEST(ExecPlugin, MayTalkMuchBesideItsAnswer) {
             "i=$((i+1)); done; echo '" +
             Credential(R"("token":"secret")") + "'"));
 
-  ASSERT_TRUE(credential.ok()) << credential.status();
+  ASSERT_OK(credential);
 }
 
 TEST(ExecPlugin, ThatFailsIsQuoted) {
@@ -65,7 +67,7 @@ TEST(ExecPlugin, ThatFailsIsQuoted) {
 
   const Status status = RunWith(plugin).status();
 
-  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
   EXPECT_THAT(status.message(), HasSubstr("exit code 3: please log in"));
   EXPECT_THAT(status.message(), HasSubstr("see https://example.com"));
 }
@@ -73,8 +75,8 @@ TEST(ExecPlugin, ThatFailsIsQuoted) {
 TEST(ExecPlugin, ThatIsNotThereIsNamed) {
   const Status status = RunWith({.command = "no-such-login", .api_version = kVersion}).status();
 
-  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("'no-such-login' cannot be run"));
+  EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
+  EXPECT_THAT(status.message(), HasSubstr("'no-such-login': cannot be started"));
 }
 
 TEST(ExecPlugin, OfAVersionNobodyKnowsIsNotRun) {
@@ -85,13 +87,13 @@ TEST(ExecPlugin, OfAVersionNobodyKnowsIsNotRun) {
 
 TEST(ExecCredentials, AreRefusedWhenSomethingIsMissing) {
   const std::pair<std::string, const char*> wrong[] = {
-      {"", "did not write an ExecCredential"},
-      {"[]", "did not write an ExecCredential"},
-      {R"({"kind":"ExecCredential","apiVersion":"v0"})", "wrote version 'v0'"},
+      {"", "the output is not an ExecCredential"},
+      {"[]", "the output is not an ExecCredential"},
+      {R"({"kind":"ExecCredential","apiVersion":"v0"})", "has version 'v0'"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})", "no status"},
       {Credential(""), "neither a token nor a certificate"},
       {Credential(R"("clientKeyData":"k")"), "only one of"},
-      {Credential(R"("token":"t","expirationTimestamp":"soon")"), "no time"},
+      {Credential(R"("token":"t","expirationTimestamp":"soon")"), "not an RFC 3339 time"},
   };
   for (const auto& [text, words] : wrong) {
     EXPECT_THAT(ParseExecCredential(text, kVersion).status().message(), HasSubstr(words)) << text;

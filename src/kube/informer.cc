@@ -7,13 +7,13 @@ namespace edl::kube {
 
 using Kind = WatchEvent::Kind;
 
-Informer::Informer(Connection& connection, Scope scope, const Timing& timing, InformerCalls calls,
-                   const Reflector::Options& options)
-    : calls_(std::move(calls)),
+Informer::Informer(Connection& connection, Scope scope, const Timing& timing,
+                   InformerCallbacks callbacks, const Reflector::Options& options)
+    : callbacks_(std::move(callbacks)),
       reflector_(connection, std::move(scope), timing,
                  {.on_list = [this](ObjectList list) { Replace(std::move(list)); },
                   .on_event = [this](Kind kind, Object object) { Apply(kind, std::move(object)); },
-                  .on_trouble = calls_.on_trouble},
+                  .on_error = callbacks_.on_error},
                  options) {}
 
 void Informer::Run(const std::stop_token& stop) { reflector_.Run(stop); }
@@ -38,11 +38,11 @@ std::vector<Informer::ObjectPtr> Informer::List() const {
 }
 
 void Informer::Replace(ObjectList list) {
-  std::set<ObjectKey> there;
-  for (const Object& object : list.items) there.insert(object.key());
-  // First what is gone: its place may be what the new ones took.
+  std::set<ObjectKey> listed;
+  for (const Object& object : list.items) listed.insert(object.key());
+  // Deletions first: a new object may use a resource that a deleted one had.
   for (const ObjectPtr& object : List()) {
-    if (!there.contains(object->key())) Remove(*object);
+    if (!listed.contains(object->key())) Remove(*object);
   }
   for (Object& object : list.items) Put(std::move(object));
   {
@@ -50,19 +50,19 @@ void Informer::Replace(ObjectList list) {
     if (synced_) return;
     synced_ = true;
   }
-  if (calls_.on_synced) calls_.on_synced();
+  if (callbacks_.on_synced) callbacks_.on_synced();
 }
 
 void Informer::Apply(Kind kind, Object object) {
   if (kind != Kind::kDeleted) return Put(std::move(object));
   object.metadata().erase("managedFields");
   const ObjectPtr known = Get(object.key());
-  // The end of one that has a successor already is old news.
+  // Ignores the deletion of an object that was already replaced by another of the same name.
   if (known != nullptr && known->uid() == object.uid()) Remove(object);
 }
 
 void Informer::Put(Object object) {
-  object.metadata().erase("managedFields");  // as long as all the rest, and nobody reads it
+  object.metadata().erase("managedFields");  // half of the size, and unused
   const ObjectKey key = object.key();
   ObjectPtr before = Get(key);
   if (before != nullptr && before->uid() != object.uid()) {
@@ -76,9 +76,9 @@ void Informer::Put(Object object) {
     objects_[key] = now;
   }
   if (before == nullptr) {
-    if (calls_.on_added) calls_.on_added(*now);
-  } else if (calls_.on_updated) {
-    calls_.on_updated(*before, *now);
+    if (callbacks_.on_added) callbacks_.on_added(*now);
+  } else if (callbacks_.on_updated) {
+    callbacks_.on_updated(*before, *now);
   }
 }
 
@@ -87,7 +87,7 @@ void Informer::Remove(const Object& last) {
     const MutexLock lock(mutex_);
     objects_.erase(last.key());
   }
-  if (calls_.on_deleted) calls_.on_deleted(last);
+  if (callbacks_.on_deleted) callbacks_.on_deleted(last);
 }
 
 }  // namespace edl::kube

@@ -12,50 +12,50 @@
 
 namespace edl::kube {
 
-// Called one after the other on the thread of Informer::Run. Any of them may be empty.
-struct InformerCalls {
+// Called sequentially on the thread of Informer::Run. Each may be empty.
+struct InformerCallbacks {
   std::function<void(const Object& now)> on_added;
   std::function<void(const Object& before, const Object& now)> on_updated;
-  // The last state known. An object that went unseen, and one whose name another has taken, is told
-  // as deleted too.
+  // Receives the last known state. Also called for an object whose deletion was missed, and for one
+  // that was replaced by another of the same name.
   std::function<void(const Object& last)> on_deleted;
-  // Once: all that there was at the start has been told as added.
+  // Called once, after on_added was called for every object of the first list.
   std::function<void()> on_synced;
-  // What keeps it from seeing: told each time it fails, while it goes on trying.
-  std::function<void(const Status&)> on_trouble;
+  // Called each time a list or watch fails. The informer continues to retry.
+  std::function<void(const Status&)> on_error;
 };
 
-// A copy of all objects of a scope that follows the server's. For one object the calls say: added,
-// any number of updates, deleted; under the same uid never again. A state that is told twice by the
-// server is told once. Objects come without their managedFields.
+// A local copy of all objects in a scope, which follows the server. For each uid the callbacks are
+// called in this order: added, any number of updates, deleted; nothing after that. A state that the
+// server repeats is reported once. Objects have no managedFields.
 //
 // Thread-safe.
 class Informer {
  public:
-  // The store's and that of whoever reads it.
+  // Owned by the store and by its readers.
   using ObjectPtr = std::shared_ptr<const Object>;
 
   // `connection` outlives this.
-  Informer(Connection& connection, Scope scope, const Timing& timing, InformerCalls calls,
+  Informer(Connection& connection, Scope scope, const Timing& timing, InformerCallbacks callbacks,
            const Reflector::Options& options = {});
 
-  // Blocks until told to stop. Once.
+  // Blocks until `stop` is requested. Call it once.
   void Run(const std::stop_token& stop);
 
-  // Whether all that there was at the start is in it.
+  // Whether the store contains every object of the first list.
   bool synced() const;
-  // Null: there is none.
+  // Returns null if the object does not exist.
   ObjectPtr Get(const ObjectKey& key) const;
   std::vector<ObjectPtr> List() const;
 
  private:
   void Replace(ObjectList list);
   void Apply(WatchEvent::Kind kind, Object object);
-  // Each changes the store, then tells.
+  // Each changes the store, then calls a callback.
   void Put(Object object);
   void Remove(const Object& last);
 
-  const InformerCalls calls_;
+  const InformerCallbacks callbacks_;
   Reflector reflector_;
 
   mutable Mutex mutex_;

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "kube/testing/api_server.h"
 #include "kube/testing/fake_timing.h"
 
@@ -34,46 +36,47 @@ Object Pod(const std::string& name, const std::string& color = "blue") {
   return pod;
 }
 
-// An informer that runs on the test's thread, so that what it is told happens in between what the
-// test does: `then_["added a"]` is done when a has been told as added.
+// Runs an informer on the thread of the test, so that the actions of the test happen in its
+// callbacks: `then_["added a"]` runs when on_added was called for a.
 class InformerTest : public testing::Test {
  protected:
   void Run(const Selector& selector = {}) {
     fake_.set_on_wait([this] {
-      if (fake_.waits().size() > 50) Stop();  // instead of going on for ever
+      if (fake_.waits().size() > 50) Stop();  // instead of running forever
     });
     informer_ = std::make_unique<Informer>(
         connection_, Scope{kPods, "ns", selector}, fake_.timing(),
-        InformerCalls{.on_added = [this](const Object& now) { Tell("added " + now.name()); },
-                      .on_updated =
-                          [this](const Object& before, const Object& now) {
-                            EXPECT_EQ(before.uid(), now.uid());
-                            Tell("updated " + now.name() + " " + now.label("color").value_or(""));
-                          },
-                      .on_deleted = [this](const Object& last) { Tell("deleted " + last.name()); },
-                      .on_synced = [this] { Tell("synced"); },
-                      .on_trouble =
-                          [this](const Status& status) {
-                            Tell("trouble " + std::string(NameOf(status.code())));
-                          }},
+        InformerCallbacks{
+            .on_added = [this](const Object& now) { OnEvent("added " + now.name()); },
+            .on_updated =
+                [this](const Object& before, const Object& now) {
+                  EXPECT_EQ(before.uid(), now.uid());
+                  OnEvent("updated " + now.name() + " " + now.label("color").value_or(""));
+                },
+            .on_deleted = [this](const Object& last) { OnEvent("deleted " + last.name()); },
+            .on_synced = [this] { OnEvent("synced"); },
+            .on_error =
+                [this](const Status& status) {
+                  OnEvent("error " + std::string(NameOf(status.code())));
+                }},
         options_);
     informer_->Run(stop_.get_token());
   }
   void Stop() { stop_.request_stop(); }
-  void Tell(const std::string& what) {
-    told_.push_back(what);
+  void OnEvent(const std::string& what) {
+    events_.push_back(what);
     const auto found = then_.find(what);
     if (found == then_.end()) return;
     const auto act = std::move(found->second);
     then_.erase(found);
     act();
   }
-  // In a watch that runs: before "synced" none does.
+  // Runs `act` in a running watch; before "synced" no watch runs.
   void OnceWatching(std::function<void()> act) {
     then_["synced"] = [this] { server_.Put(kPods, Pod("first")); };
     then_["added first"] = std::move(act);
   }
-  // From another thread, once so many watches were asked for.
+  // Stores the pod on another thread, after `number` watches were requested.
   std::future<void> PutDuringWatch(int number, const Object& pod) {
     return std::async(std::launch::async, [this, number, pod] {
       server_.AwaitRequests(kWatches, number);
@@ -87,7 +90,7 @@ class InformerTest : public testing::Test {
   std::stop_source stop_;
   Reflector::Options options_;
   std::map<std::string, std::function<void()>> then_;
-  std::vector<std::string> told_;
+  std::vector<std::string> events_;
   std::unique_ptr<Informer> informer_;
 };
 
@@ -101,7 +104,7 @@ TEST_F(InformerTest, TellsWhatThereIsAndThenWhatChanges) {
 
   Run();
 
-  EXPECT_THAT(told_,
+  EXPECT_THAT(events_,
               ElementsAre("added a", "added b", "synced", "updated a red", "added c", "deleted b"));
   EXPECT_TRUE(informer_->synced());
   EXPECT_THAT(informer_->List(), SizeIs(2));
@@ -128,7 +131,7 @@ TEST_F(InformerTest, WatchesOnWhereAWatchEnded) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "added first", "added second"));
+  EXPECT_THAT(events_, ElementsAre("synced", "added first", "added second"));
   EXPECT_EQ(server_.CountRequests(kLists), 1);
   EXPECT_THAT(fake_.waits(), IsEmpty());
 }
@@ -146,7 +149,7 @@ TEST_F(InformerTest, WatchesOnFromABookmark) {
   Run();
 
   EXPECT_EQ(server_.CountRequests(kLists), 1);
-  EXPECT_THAT(told_, ElementsAre("synced", "added first", "added second"));
+  EXPECT_THAT(events_, ElementsAre("synced", "added first", "added second"));
 }
 
 TEST_F(InformerTest, ListsAgainWhenItsWatchIsTooOld) {
@@ -161,8 +164,8 @@ TEST_F(InformerTest, ListsAgainWhenItsWatchIsTooOld) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("added gone", "added same", "synced", "added first",
-                                 "trouble OUT_OF_RANGE", "deleted gone", "added last"));
+  EXPECT_THAT(events_, ElementsAre("added gone", "added same", "synced", "added first",
+                                   "error OUT_OF_RANGE", "deleted gone", "added last"));
   EXPECT_EQ(server_.CountRequests(kLists), 2);
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(400)));
 }
@@ -177,11 +180,11 @@ TEST_F(InformerTest, ListsAgainWhenTheVersionIsForgotten) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "added first", "trouble OUT_OF_RANGE", "deleted first"));
+  EXPECT_THAT(events_, ElementsAre("synced", "added first", "error OUT_OF_RANGE", "deleted first"));
 }
 
-// An API server that was away for a minute comes back without the versions from before. What
-// happened meanwhile is news at once, not after another wait of the outage's length.
+// An API server that returns after a minute does not know the old versions. Changes in the meantime
+// are reported without another delay of the length of the outage.
 TEST_F(InformerTest, ListsAtOnceWhenAServerComesBackWithoutTheVersion) {
   OnceWatching([this] {
     server_.Inject({.kind = Fault::Kind::kBreak, .part = kWatches, .times = 4});
@@ -192,7 +195,7 @@ TEST_F(InformerTest, ListsAtOnceWhenAServerComesBackWithoutTheVersion) {
 
   Run();
 
-  EXPECT_EQ(told_.back(), "deleted first");
+  EXPECT_EQ(events_.back(), "deleted first");
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(400), milliseconds(800), milliseconds(1600),
                                          milliseconds(3200), milliseconds(6400)));
 }
@@ -204,13 +207,13 @@ TEST_F(InformerTest, ListsAgainWhenAServerIsBehind) {
   server_.Inject(
       {.part = kWatches, .status = 200, .body = R"({"type":"ERROR","object":)" + behind + "}\n"});
   OnceWatching(
-      [this] { then_["trouble DEADLINE_EXCEEDED"] = [this] { server_.Put(kPods, Pod("last")); }; });
+      [this] { then_["error DEADLINE_EXCEEDED"] = [this] { server_.Put(kPods, Pod("last")); }; });
   then_["added last"] = [this] { Stop(); };
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "trouble DEADLINE_EXCEEDED", "added first",
-                                 "trouble DEADLINE_EXCEEDED", "added last"));
+  EXPECT_THAT(events_, ElementsAre("synced", "error DEADLINE_EXCEEDED", "added first",
+                                   "error DEADLINE_EXCEEDED", "added last"));
   EXPECT_EQ(server_.CountRequests(kLists), 3);
 }
 
@@ -224,8 +227,8 @@ TEST_F(InformerTest, TellsTheEndOfOneWhoseNameAnotherTook) {
 
   Run();
 
-  EXPECT_THAT(told_,
-              ElementsAre("added a", "synced", "trouble OUT_OF_RANGE", "deleted a", "added a"));
+  EXPECT_THAT(events_,
+              ElementsAre("added a", "synced", "error OUT_OF_RANGE", "deleted a", "added a"));
   EXPECT_THAT(informer_->List(), SizeIs(1));
 }
 
@@ -236,8 +239,8 @@ TEST_F(InformerTest, WaitsLongerWithEachFailure) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("trouble UNAVAILABLE", "trouble UNAVAILABLE",
-                                 "trouble UNAVAILABLE", "trouble UNAVAILABLE", "synced"));
+  EXPECT_THAT(events_, ElementsAre("error UNAVAILABLE", "error UNAVAILABLE", "error UNAVAILABLE",
+                                   "error UNAVAILABLE", "synced"));
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(400), milliseconds(800), milliseconds(1600),
                                          milliseconds(3200)));
 }
@@ -252,9 +255,9 @@ TEST_F(InformerTest, WatchesOnAfterWhatPasses) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "trouble RESOURCE_EXHAUSTED", "trouble UNAVAILABLE",
-                                 "trouble UNAVAILABLE", "added first", "trouble UNAVAILABLE",
-                                 "added second"));
+  EXPECT_THAT(events_,
+              ElementsAre("synced", "error RESOURCE_EXHAUSTED", "error UNAVAILABLE",
+                          "error UNAVAILABLE", "added first", "error UNAVAILABLE", "added second"));
   EXPECT_EQ(server_.CountRequests(kLists), 1);
   EXPECT_THAT(fake_.waits(), SizeIs(4));
 }
@@ -269,7 +272,7 @@ TEST_F(InformerTest, WatchesOnAtOnceWhereAGoodConnectionBroke) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "added first", "trouble UNAVAILABLE", "added second"));
+  EXPECT_THAT(events_, ElementsAre("synced", "added first", "error UNAVAILABLE", "added second"));
   EXPECT_THAT(fake_.waits(), IsEmpty());
 }
 
@@ -290,7 +293,7 @@ TEST_F(InformerTest, TakesASilentWatchForDead) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "trouble UNAVAILABLE", "added first"));
+  EXPECT_THAT(events_, ElementsAre("synced", "error UNAVAILABLE", "added first"));
   EXPECT_EQ(server_.CountRequests(kLists), 1);
 }
 
@@ -301,7 +304,7 @@ TEST_F(InformerTest, ReadsEventsHoweverTheyAreSplit) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("synced", "added first", "added second"));
+  EXPECT_THAT(events_, ElementsAre("synced", "added first", "added second"));
 }
 
 TEST_F(InformerTest, ListsAgainAfterWhatIsNoEvent) {
@@ -311,7 +314,7 @@ TEST_F(InformerTest, ListsAgainAfterWhatIsNoEvent) {
   Run();
 
   EXPECT_EQ(server_.CountRequests(kLists), 2);
-  EXPECT_THAT(told_, ElementsAre("synced", "trouble DATA_LOSS", "added first"));
+  EXPECT_THAT(events_, ElementsAre("synced", "error DATA_LOSS", "added first"));
 }
 
 TEST_F(InformerTest, FollowsWhatEntersAndLeavesItsSelection) {
@@ -323,7 +326,7 @@ TEST_F(InformerTest, FollowsWhatEntersAndLeavesItsSelection) {
 
   Run({.labels = "color in (blue, green)"});
 
-  EXPECT_THAT(told_, ElementsAre("added b", "synced", "added a", "deleted b"));
+  EXPECT_THAT(events_, ElementsAre("added b", "synced", "added a", "deleted b"));
 }
 
 TEST_F(InformerTest, TellsWhatItIsNotAllowed) {
@@ -332,7 +335,7 @@ TEST_F(InformerTest, TellsWhatItIsNotAllowed) {
 
   Run();
 
-  EXPECT_THAT(told_, ElementsAre("trouble PERMISSION_DENIED", "synced"));
+  EXPECT_THAT(events_, ElementsAre("error PERMISSION_DENIED", "synced"));
 }
 
 TEST(Informer, StopsInTheMiddleOfAWatch) {
@@ -344,7 +347,7 @@ TEST(Informer, StopsInTheMiddleOfAWatch) {
                     {.on_added = [&](const Object&) { watching.set_value(); },
                      .on_synced = [&] { server.Put(kPods, Pod("a")); }});
   std::jthread runner([&](const std::stop_token& stop) { informer.Run(stop); });
-  watching.get_future().wait();
+  ASSERT_OK(AwaitReady(watching.get_future(), "the first event of the watch"));
 
   runner.request_stop();
   runner.join();

@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads the fields of one map, and keeps the first thing that is wrong with them. Fields that it
-// is not asked for are no concern: kubeconfigs carry those of many programs. It is not JsonFields:
-// a kubeconfig is YAML, whose scalars have no type, and errors name the line.
+// Reads the fields of one map and keeps the first error. Ignores unknown fields, because
+// kubeconfigs contain those of many programs. This is not JsonFields: a kubeconfig is YAML, whose
+// scalars have no type, and errors name the line.
 class Fields {
  public:
   Fields(const YAML::Node& node, fs::path folder, std::string where)
       : node_(node), folder_(std::move(folder)), where_(std::move(where)) {
-    if (node_.IsDefined() && !node_.IsNull() && !node_.IsMap()) Fail("is not a map", node_);
+    if (node_.IsDefined() && !node_.IsNull() && !node_.IsMap()) Fail("expected a map", node_);
   }
 
   const Status& status() const { return status_; }
@@ -27,7 +27,7 @@ class Fields {
     const YAML::Node field = Get(name);
     if (!Given(field)) return "";
     if (!field.IsScalar()) {
-      Fail(fmt::format("'{}' is not plain text", name), field);
+      Fail(fmt::format("'{}': expected a string", name), field);
       return "";
     }
     return field.Scalar();
@@ -36,7 +36,7 @@ class Fields {
   bool Bool(const char* name) {
     const std::string text = Text(name);
     if (text == "true" || text.empty() || text == "false") return text == "true";
-    Fail(fmt::format("'{}' is '{}'; it is true or false", name, text), Get(name));
+    Fail(fmt::format("'{}' is '{}'; expected true or false", name, text), Get(name));
     return false;
   }
 
@@ -44,7 +44,7 @@ class Fields {
     std::vector<std::string> out;
     for (const YAML::Node& item : Items(name)) {
       if (!item.IsScalar()) {
-        Fail(fmt::format("'{}' is not a list of plain texts", name), item);
+        Fail(fmt::format("'{}': expected a list of strings", name), item);
         return {};
       }
       out.push_back(item.Scalar());
@@ -52,12 +52,12 @@ class Fields {
     return out;
   }
 
-  // The items of a list; none where there is no such field.
+  // The items of a list; empty if the field is missing.
   std::vector<YAML::Node> Items(const char* name) {
     const YAML::Node field = Get(name);
     if (!Given(field)) return {};
     if (!field.IsSequence()) {
-      Fail(fmt::format("'{}' is not a list", name), field);
+      Fail(fmt::format("'{}': expected a list", name), field);
       return {};
     }
     return {field.begin(), field.end()};
@@ -84,7 +84,7 @@ class Fields {
   }
 
   YAML::Node Get(const char* name) const { return node_.IsMap() ? node_[name] : YAML::Node(); }
-  // A field that is there and says something.
+  // Whether the field exists and is not null.
   static bool Given(const YAML::Node& field) { return field.IsDefined() && !field.IsNull(); }
 
   // The fields of a map within this one.
@@ -124,7 +124,7 @@ ExecPlugin ReadExec(Fields& in) {
                     .install_hint = in.Text("installHint"),
                     .provide_cluster_info = in.Bool("provideClusterInfo"),
                     .needs_terminal = in.Text("interactiveMode") == "Always"};
-  // A path is the kubeconfig's, a bare name is PATH's.
+  // A command with a slash is relative to the kubeconfig; a bare name is searched in PATH.
   if (plugin.command.find('/') != std::string::npos) plugin.command = in.Path("command");
   for (const YAML::Node& item : in.Items("env")) {
     Fields entry(item, {}, "an entry of 'env'");
@@ -160,7 +160,7 @@ KubeconfigContext ReadContext(Fields& in) {
   return {.cluster = in.Text("cluster"), .user = in.Text("user"), .ns = in.Text("namespace")};
 }
 
-// A list of {name: ..., <kind>: {...}}, as all three lists of a kubeconfig are.
+// Reads a list of {name: ..., <kind>: {...}}: all three lists of a kubeconfig have this form.
 template <typename Entry>
 Status ReadNamed(Fields& top, const char* list, const char* kind, const fs::path& file,
                  Entry (*read)(Fields&), std::map<std::string, Entry>& out) {
@@ -201,7 +201,7 @@ Result<Kubeconfig> ParseKubeconfig(std::string_view text, const fs::path& file) 
   try {
     return Read(YAML::Load(std::string(text)), file);
   } catch (const YAML::Exception& e) {
-    // yaml-cpp reports by exception only.
+    // yaml-cpp reports errors by exceptions only.
     return InvalidArgument("{} is not YAML (line {}): {}", file.string(), e.mark.line + 1, e.msg);
   }
 }

@@ -11,17 +11,17 @@
 
 namespace edl::kube {
 
-// A file's name, or its content right there; the content wins where both are given.
+// A file name or inline content. If both are given, the content is used.
 struct FileOrData {
-  std::filesystem::path file;  // resolved against the folder of the kubeconfig
+  std::filesystem::path file;  // relative paths are resolved against the folder of the kubeconfig
   std::optional<std::string> data;
 
   bool empty() const { return file.empty() && !data; }
 };
 
-// A program that makes credentials.
+// A credential plugin: a program that writes an ExecCredential.
 struct ExecPlugin {
-  std::string command;  // with a slash: a path; without: looked for in PATH
+  std::string command;  // with a slash: a path; otherwise searched in PATH
   std::vector<std::string> args;
   std::vector<std::pair<std::string, std::string>> env;
   std::string api_version;  // client.authentication.k8s.io/v1 or .../v1beta1
@@ -53,7 +53,7 @@ struct KubeconfigUser {
   FileOrData client_certificate;
   FileOrData client_key;
   Impersonation as;
-  std::string auth_provider;  // the name of one; nobody serves them any more
+  std::string auth_provider;  // name; removed from Kubernetes in 1.26
   std::optional<ExecPlugin> exec;
 };
 
@@ -63,19 +63,19 @@ struct KubeconfigContext {
   std::string ns;
 };
 
-// What kubectl reads, of one file or of several.
+// The content of one or several merged kubeconfig files.
 struct Kubeconfig {
   std::string current_context;
   std::map<std::string, KubeconfigCluster> clusters;
   std::map<std::string, KubeconfigUser> users;
   std::map<std::string, KubeconfigContext> contexts;
 
-  // Adds what `later` has and this has not, name by name: the first file wins.
+  // Adds the entries of `later` whose names are missing here: the first file wins.
   void Merge(const Kubeconfig& later);
 };
 
-// Reads no other file. `file` is named in errors, and relative paths start from its folder.
-// InvalidArgument: not a kubeconfig; the message has the line.
+// Parses `text` without reading other files. `file` appears in errors, and relative paths start
+// from its folder. InvalidArgument: the text is not a kubeconfig; the message contains the line.
 Result<Kubeconfig> ParseKubeconfig(std::string_view text, const std::filesystem::path& file);
 
 }  // namespace edl::kube

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::kube {
 namespace {
 
@@ -48,7 +50,7 @@ contexts:
 
 TEST(Kubeconfig, HasWhatTheFileSays) {
   const auto parsed = ParseKubeconfig(kFull, kFile);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   EXPECT_EQ(parsed->current_context, "kind");
   const KubeconfigCluster& cluster = parsed->clusters.at("kind");
   EXPECT_EQ(cluster.server, "https://127.0.0.1:6443/");
@@ -64,7 +66,7 @@ TEST(Kubeconfig, HasWhatTheFileSays) {
 
 TEST(Kubeconfig, TakesPathsFromItsOwnFolder) {
   const auto parsed = ParseKubeconfig(kFull, kFile);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   EXPECT_EQ(parsed->users.at("admin").client_certificate.file, "/home/me/.kube/pki/admin.crt");
   EXPECT_EQ(parsed->users.at("admin").client_key.file, "/etc/admin.key");
   EXPECT_EQ(parsed->users.at("cloud").exec->command, "/home/me/.kube/./bin/login");
@@ -72,13 +74,13 @@ TEST(Kubeconfig, TakesPathsFromItsOwnFolder) {
 
 TEST(Kubeconfig, LeavesABareCommandToPath) {
   const auto parsed = ParseKubeconfig("users: [{name: u, user: {exec: {command: aws}}}]", kFile);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   EXPECT_EQ(parsed->users.at("u").exec->command, "aws");
 }
 
 TEST(Kubeconfig, KeepsHowAPluginIsRun) {
   const auto parsed = ParseKubeconfig(kFull, kFile);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   const ExecPlugin& plugin = *parsed->users.at("cloud").exec;
   EXPECT_EQ(plugin.args, (std::vector<std::string>{"--region", "eu"}));
   EXPECT_EQ(plugin.env.at(0), std::make_pair(std::string("PROFILE"), std::string("work")));
@@ -103,24 +105,24 @@ TEST(Kubeconfig, TakesTheFirstOfTwoFilesNameByName) {
 
 TEST(Kubeconfig, OfNothingIsEmpty) {
   const auto parsed = ParseKubeconfig("", kFile);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   EXPECT_TRUE(parsed->contexts.empty());
 }
 
 TEST(Kubeconfig, NamesTheFileTheEntryAndTheLineOfAMistake) {
   const std::pair<const char*, const char*> mistakes[] = {
-      {"clusters: {a: 1}", "'clusters' is not a list"},
-      {"- a", "is not a map"},
+      {"clusters: {a: 1}", "'clusters': expected a list"},
+      {"- a", "expected a map"},
       {"clusters:\n- name: kind\n  cluster:\n    certificate-authority-data: '!'",
        "cluster 'kind' (line 4): 'certificate-authority-data'"},
       {"clusters:\n- name: kind\n  cluster: {insecure-skip-tls-verify: maybe}",
-       "it is true or false"},
-      {"users: [{name: u, user: {token: [1]}}]", "'token' is not plain text"},
+       "expected true or false"},
+      {"users: [{name: u, user: {token: [1]}}]", "'token': expected a string"},
       {"a: [", "is not YAML (line"},
   };
   for (const auto& [text, words] : mistakes) {
     const auto parsed = ParseKubeconfig(text, kFile);
-    EXPECT_EQ(parsed.status().code(), Code::kInvalidArgument) << text;
+    EXPECT_THAT(parsed, StatusIs(Code::kInvalidArgument)) << text;
     EXPECT_THAT(parsed.status().message(), HasSubstr(words));
     EXPECT_THAT(parsed.status().message(), HasSubstr(kFile));
   }

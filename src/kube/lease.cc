@@ -18,7 +18,7 @@ std::string HolderOf(const Object& lease) {
   return TextIn(FieldAt(lease.fields(), {"spec"}), "holderIdentity");
 }
 
-// Whether the same call may succeed later. An answer that was cut off counts as well.
+// Whether the same call may succeed later. Includes responses that were cut off.
 bool MaySucceedLater(const Status& status) {
   return IsTransientOrDenied(status) || IsConnectionLoss(status);
 }
@@ -29,7 +29,7 @@ json& SpecOf(Object& lease) {
   return spec;
 }
 
-ClientOptions OneTryWithin(std::chrono::milliseconds timeout) {
+ClientOptions OneAttemptWithin(std::chrono::milliseconds timeout) {
   return {.timeout = timeout, .tries = 1};
 }
 
@@ -38,9 +38,9 @@ ClientOptions OneTryWithin(std::chrono::milliseconds timeout) {
 LeaseHolder::LeaseHolder(Connection& connection, const Timing& timing, LeaseOptions options)
     : options_(std::move(options)),
       timing_(timing),
-      client_(connection, timing, OneTryWithin(options_.renew_deadline / 2)) {
+      client_(connection, timing, OneAttemptWithin(options_.renew_deadline / 2)) {
   CHECK(options_.duration > options_.renew_deadline && options_.renew_deadline > options_.retry,
-        "lease {}: duration {} s, renewal within {} s, each {} s", options_.key,
+        "lease {}: requires duration {} s > renew_deadline {} s > retry {} s", options_.key,
         options_.duration.count(), options_.renew_deadline.count(), options_.retry.count());
 }
 
@@ -61,10 +61,10 @@ void LeaseHolder::Observe(const Object& lease) {
 }
 
 bool LeaseHolder::Expired(const Object& lease) const {
-  const int64_t said = NumberIn(FieldAt(lease.fields(), {"spec"}), "leaseDurationSeconds");
-  constexpr int64_t kLongest = 3600;  // whatever the object says
-  const std::chrono::seconds duration(said > 0 ? std::min(said, kLongest)
-                                               : options_.duration.count());
+  const int64_t given = NumberIn(FieldAt(lease.fields(), {"spec"}), "leaseDurationSeconds");
+  constexpr int64_t kLongest = 3600;  // an upper limit for the value in the object
+  const std::chrono::seconds duration(given > 0 ? std::min(given, kLongest)
+                                                : options_.duration.count());
   return timing_.clock.Now() - observed_at_ >= duration;
 }
 
@@ -107,7 +107,7 @@ Result<LeaseHolder::Outcome> LeaseHolder::Take(Object lease, const std::stop_tok
   spec["holderIdentity"] = options_.identity;
   spec["leaseDurationSeconds"] = options_.duration.count();
   spec["renewTime"] = now;
-  // Others count from when they see this write, which is later.
+  // Other processes count from when they see this write, which is later.
   const Time sent = timing_.clock.Now();
   const auto updated = client_.Update(kLeases, lease, stop);
   if (updated.status().code() == Code::kAborted) return Outcome{};
@@ -118,7 +118,7 @@ Result<LeaseHolder::Outcome> LeaseHolder::Take(Object lease, const std::stop_tok
 }
 
 Status LeaseHolder::Acquire(const std::stop_token& stop, const OnWaiting& on_waiting,
-                            const OnTrouble& on_trouble) {
+                            const OnError& on_error) {
   std::string waiting_for;
   Status last = Ok();
   while (true) {
@@ -128,31 +128,31 @@ Status LeaseHolder::Acquire(const std::stop_token& stop, const OnWaiting& on_wai
       transitions_ = outcome->transitions;
       return Ok();
     }
-    if (!outcome.ok() && outcome.status() != last && on_trouble) on_trouble(outcome.status());
+    if (!outcome.ok() && outcome.status() != last && on_error) on_error(outcome.status());
     last = outcome.status();
     if (outcome.ok() && !outcome->holder.empty() && outcome->holder != waiting_for) {
       waiting_for = outcome->holder;
       if (on_waiting) on_waiting(waiting_for);
     }
     if (!timing_.wait(options_.retry, stop)) {
-      return Cancelled("lease {}: no longer waited for", options_.key);
+      return Cancelled("lease {}: acquiring it was cancelled", options_.key);
     }
   }
 }
 
-Status LeaseHolder::Keep(const std::stop_token& stop, const OnTrouble& on_trouble) {
+Status LeaseHolder::Keep(const std::stop_token& stop, const OnError& on_error) {
   Status last = Ok();
   while (timing_.wait(options_.retry, stop)) {
     const auto outcome = Try(stop);
     if (outcome.ok() && !outcome->holder.empty()) {
       SetHeldUntil(Time());
-      return Aborted("lease {}: now '{}' has it", options_.key, outcome->holder);
+      return Aborted("lease {}: it is now held by '{}'", options_.key, outcome->holder);
     }
     if (outcome.ok() && outcome->ours && outcome->transitions != transitions_) {
       SetHeldUntil(Time());
-      return Aborted("lease {}: another had it meanwhile", options_.key);
+      return Aborted("lease {}: another process held it in the meantime", options_.key);
     }
-    if (!outcome.ok() && outcome.status() != last && on_trouble) on_trouble(outcome.status());
+    if (!outcome.ok() && outcome.status() != last && on_error) on_error(outcome.status());
     last = outcome.status();
   }
   return Ok();

@@ -15,70 +15,71 @@ namespace edl::kube {
 
 struct LeaseOptions {
   ObjectKey key;
-  // Who holds it. Whoever comes with the same identity takes it back at once, so it belongs to
-  // something that there cannot be two of, such as a pod's uid.
+  // The holder. A process with the same identity takes the lease back immediately, so the identity
+  // must belong to something unique, such as the uid of a pod.
   std::string identity;
-  // So long after the last sign of life, somebody else may take it.
+  // Another process may take the lease this long after the last renewal.
   std::chrono::seconds duration{15};
-  // So long without a renewal, and it is lost: sooner than anybody else may take it, so that what
-  // the holder began before has an end.
+  // held() becomes false this long after the last renewal. It is shorter than `duration`, so that
+  // operations which the holder started can finish before another process takes the lease.
   std::chrono::seconds renew_deadline{10};
-  std::chrono::seconds retry{2};
+  std::chrono::seconds retry{2};  // between attempts, and between renewals
 };
 
-// A right that one at a time has, kept as a Lease object. No clocks are compared: whether another
-// holder is dead is judged by how long this process has seen no change of the object.
+// A mutual-exclusion lock, stored as a Kubernetes Lease object. It does not compare clocks of
+// different machines: another holder is considered dead after this process has seen no change of
+// the object for its duration.
 //
-// Confined to the thread that acquires and keeps it, but for held().
+// Confined to the thread that acquires and renews it, except held().
 class LeaseHolder {
  public:
   using OnWaiting = std::function<void(const std::string& holder)>;
-  using OnTrouble = std::function<void(const Status&)>;
+  using OnError = std::function<void(const Status&)>;
 
   // REQUIRES: duration > renew_deadline > retry. `connection` outlives this.
   LeaseHolder(Connection& connection, const Timing& timing, LeaseOptions options);
 
-  // Blocks until this holds it: as long as another shows signs of life, and then for its duration.
-  // `on_waiting` is told whom it waits for, once for each. Waits outages and missing permissions
-  // out, and tells them to `on_trouble` when they change; a refusal that asking again will not
-  // change is returned.
+  // Blocks until this process holds the lease, which takes as long as another holder renews it,
+  // plus the duration of the lease. Calls `on_waiting` once for each other holder. Retries during
+  // outages and while a permission is missing, and calls `on_error` when the error changes. Returns
+  // an error that a retry cannot change.
   Status Acquire(const std::stop_token& stop, const OnWaiting& on_waiting = {},
-                 const OnTrouble& on_trouble = {});
-  // Blocks and renews it until told to stop: Ok. While it cannot be renewed, held() is false after
-  // the renew deadline; it is true again once it was renewed and nobody else had it in between.
-  // Aborted: another has it, or had it.
-  // REQUIRES: Acquire returned Ok.
-  Status Keep(const std::stop_token& stop, const OnTrouble& on_trouble = {});
-  // Gives it back, so that the next one need not wait. Ok if this does not hold it.
+                 const OnError& on_error = {});
+  // Renews the lease until `stop` is requested, then returns Ok. While renewal fails, held() is
+  // false after the renew deadline; it becomes true again after a renewal, if nobody else had the
+  // lease in between. Aborted: another process has or had the lease. REQUIRES: Acquire returned Ok.
+  Status Keep(const std::stop_token& stop, const OnError& on_error = {});
+  // Releases the lease, so that the next holder need not wait for its expiry. Ok if this process
+  // does not hold it.
   Status Release();
 
-  // Whether nobody else can have it now: for whoever is about to do what only the holder may.
-  // Thread-safe.
+  // Whether no other process can hold the lease now. Check it before every operation that only the
+  // holder may do. Thread-safe.
   bool held() const;
 
  private:
   struct Outcome {
     bool ours = false;
-    std::string holder;       // not ours: who has it; empty: somebody was faster, ask again
-    int64_t transitions = 0;  // ours: how often it has changed hands
+    std::string holder;  // if not ours: the holder; empty: another process was faster, try again
+    int64_t transitions = 0;  // if ours: how often the holder has changed
   };
 
-  // One attempt to get or renew it.
+  // Attempts once to acquire or renew the lease.
   Result<Outcome> Try(const std::stop_token& stop);
   Result<Outcome> Create(const std::stop_token& stop);
   Result<Outcome> Take(Object lease, const std::stop_token& stop);
-  // Notes when the object changed, as far as this process can see.
+  // Records when this process saw the object change.
   void Observe(const Object& lease);
   bool Expired(const Object& lease) const;
   void SetHeldUntil(Time time);
 
   const LeaseOptions options_;
   const Timing timing_;
-  Client client_;  // of one try: the waiting is done here
+  Client client_;  // one attempt per call: this class does the waiting
 
   std::string observed_version_;
   Time observed_at_;
-  int64_t transitions_ = 0;  // of the object when this held it last
+  int64_t transitions_ = 0;  // of the object when this process last held it
 
   mutable Mutex mutex_;
   Time held_until_ GUARDED_BY(mutex_);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "base/testing/status_matchers.h"
 #include "kube/testing/api_server.h"
 #include "kube/testing/fake_timing.h"
 
@@ -44,7 +45,7 @@ TEST_F(LeaseTest, IsTakenWhereThereIsNone) {
   LeaseHolder one = Holder("one");
   EXPECT_FALSE(one.held());
 
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
 
   EXPECT_TRUE(one.held());
   EXPECT_EQ(Spec(), nlohmann::json::parse(R"({
@@ -55,10 +56,10 @@ TEST_F(LeaseTest, IsTakenWhereThereIsNone) {
 
 TEST_F(LeaseTest, IsKeptByRenewingIt) {
   LeaseHolder one = Holder("one");
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
   InWait(10, [this] { stop_.request_stop(); });
 
-  EXPECT_TRUE(one.Keep(stop_.get_token()).ok());
+  EXPECT_OK(one.Keep(stop_.get_token()));
 
   EXPECT_TRUE(one.held());
   EXPECT_EQ(Spec()["renewTime"], "1970-01-02T00:00:18.000000Z");
@@ -67,7 +68,7 @@ TEST_F(LeaseTest, IsKeptByRenewingIt) {
 
 TEST_F(LeaseTest, IsWaitedForUntilItsHolderHasShownNoLifeForItsDuration) {
   LeaseHolder dead = Holder("dead");
-  ASSERT_TRUE(dead.Acquire({}).ok());
+  ASSERT_OK(dead.Acquire({}));
   LeaseHolder next = Holder("next");
   std::vector<std::string> waited_for;
   fake_.set_on_wait([&] { EXPECT_FALSE(dead.held() && next.held()); });
@@ -75,7 +76,7 @@ TEST_F(LeaseTest, IsWaitedForUntilItsHolderHasShownNoLifeForItsDuration) {
   const Status got =
       next.Acquire({}, [&](const std::string& holder) { waited_for.push_back(holder); });
 
-  EXPECT_TRUE(got.ok()) << got;
+  EXPECT_OK(got);
   EXPECT_THAT(waited_for, ElementsAre("dead"));
   EXPECT_THAT(fake_.waits(), SizeIs(8)) << "of 2 s: the first after the 15 s";
   EXPECT_EQ(Spec()["holderIdentity"], "next");
@@ -98,17 +99,17 @@ TEST_F(LeaseTest, IsNotTakenFromOneWhoseClockIsBehind) {
     EXPECT_FALSE(one.held());
   });
 
-  EXPECT_TRUE(one.Acquire({}).ok());
+  EXPECT_OK(one.Acquire({}));
 
   EXPECT_THAT(fake_.waits(), SizeIs(28)) << "20 renewals, and the 15 s after the last";
 }
 
 TEST_F(LeaseTest, IsTakenBackAtOnceByTheSameHolder) {
   LeaseHolder before = Holder("pod");
-  ASSERT_TRUE(before.Acquire({}).ok());
+  ASSERT_OK(before.Acquire({}));
 
   LeaseHolder restarted = Holder("pod");
-  EXPECT_TRUE(restarted.Acquire({}).ok());
+  EXPECT_OK(restarted.Acquire({}));
 
   EXPECT_THAT(fake_.waits(), IsEmpty());
   EXPECT_EQ(Spec()["leaseTransitions"], 0);
@@ -116,7 +117,7 @@ TEST_F(LeaseTest, IsTakenBackAtOnceByTheSameHolder) {
 
 TEST_F(LeaseTest, IsNotHeldWhileItCannotBeRenewedAndIsHeldAgainAfterwards) {
   LeaseHolder one = Holder("one");
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
   constexpr int kTries = 30;  // a minute
   server_.Inject({.times = kTries, .status = 500, .body = R"({"message":"etcd is away"})"});
   std::vector<bool> held;
@@ -124,22 +125,22 @@ TEST_F(LeaseTest, IsNotHeldWhileItCannotBeRenewedAndIsHeldAgainAfterwards) {
     held.push_back(one.held());
     if (fake_.waits().size() == kTries + 3) stop_.request_stop();
   });
-  std::vector<std::string> troubles;
+  std::vector<std::string> errors;
 
-  const Status kept = one.Keep(
-      stop_.get_token(), [&](const Status& trouble) { troubles.push_back(trouble.message()); });
+  const Status kept =
+      one.Keep(stop_.get_token(), [&](const Status& error) { errors.push_back(error.message()); });
 
-  EXPECT_TRUE(kept.ok()) << kept;
+  EXPECT_OK(kept);
   EXPECT_TRUE(held[3]) << "8 s without a renewal";
   EXPECT_FALSE(held[6]) << "14 s: another may have it in a second";
   EXPECT_FALSE(held[kTries]);
   EXPECT_TRUE(held.back());
-  EXPECT_THAT(troubles, ElementsAre(HasSubstr("etcd is away")));
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("etcd is away")));
 }
 
 TEST_F(LeaseTest, IsLostWhenAnotherHadItMeanwhile) {
   LeaseHolder one = Holder("one");
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
   InWait(1, [this] {
     Object lease(kLeases, kKey);
     lease.fields()["spec"] = {
@@ -149,13 +150,13 @@ TEST_F(LeaseTest, IsLostWhenAnotherHadItMeanwhile) {
 
   const Status lost = one.Keep({});
 
-  EXPECT_EQ(lost.code(), Code::kAborted);
+  EXPECT_THAT(lost, StatusIs(Code::kAborted));
   EXPECT_FALSE(one.held());
 }
 
 TEST_F(LeaseTest, IsLostWhenAnotherHasIt) {
   LeaseHolder one = Holder("one");
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
   InWait(1, [this] {
     Object lease(kLeases, kKey);
     lease.fields()["spec"] = {{"holderIdentity", "other"}, {"leaseDurationSeconds", 15}};
@@ -164,19 +165,19 @@ TEST_F(LeaseTest, IsLostWhenAnotherHasIt) {
 
   const Status lost = one.Keep({});
 
-  EXPECT_EQ(lost.code(), Code::kAborted);
-  EXPECT_THAT(lost.message(), HasSubstr("'other' has it"));
+  EXPECT_THAT(lost, StatusIs(Code::kAborted));
+  EXPECT_THAT(lost.message(), HasSubstr("held by 'other'"));
   EXPECT_FALSE(one.held());
 }
 
 TEST_F(LeaseTest, SurvivesAnOutageThatIsShortEnough) {
   LeaseHolder one = Holder("one");
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
   server_.Inject({.times = 2, .status = 500});
   server_.Inject({.kind = ApiServer::Fault::Kind::kBreak, .part = "PUT"});
   InWait(8, [this] { stop_.request_stop(); });
 
-  EXPECT_TRUE(one.Keep(stop_.get_token()).ok());
+  EXPECT_OK(one.Keep(stop_.get_token()));
   EXPECT_TRUE(one.held());
 }
 
@@ -189,42 +190,41 @@ TEST_F(LeaseTest, GoesToOneOfTwoThatAskAtOnce) {
     server_.Put(kLeases, lease);
   });
 
-  EXPECT_TRUE(one.Acquire({}).ok());
+  EXPECT_OK(one.Acquire({}));
 
   EXPECT_THAT(fake_.waits(), SizeIs(9)) << "one, and the 15 s";
 }
 
 TEST_F(LeaseTest, IsFreeAtOnceWhenGivenBack) {
   LeaseHolder one = Holder("one");
-  ASSERT_TRUE(one.Acquire({}).ok());
+  ASSERT_OK(one.Acquire({}));
 
-  EXPECT_TRUE(one.Release().ok());
+  EXPECT_OK(one.Release());
 
   EXPECT_FALSE(one.held());
   EXPECT_EQ(Spec()["holderIdentity"], "");
   LeaseHolder next = Holder("next");
-  EXPECT_TRUE(next.Acquire({}).ok());
+  EXPECT_OK(next.Acquire({}));
   EXPECT_THAT(fake_.waits(), IsEmpty());
-  EXPECT_TRUE(one.Release().ok());
-  EXPECT_EQ(Spec()["holderIdentity"], "next") << "what is not held is not given back";
+  EXPECT_OK(one.Release());
+  EXPECT_EQ(Spec()["holderIdentity"], "next")
+      << "a process that does not hold the lease does not release it";
 }
 
 TEST_F(LeaseTest, IsWaitedForWhereItIsForbiddenForNow) {
   server_.Inject(
       {.times = 3, .status = 403, .body = R"({"message":"User \"u\" cannot get leases"})"});
   LeaseHolder one = Holder("one");
-  std::vector<std::string> troubles;
-  EXPECT_TRUE(
-      one.Acquire({}, {}, [&](const Status& trouble) { troubles.push_back(trouble.message()); })
-          .ok());
-  EXPECT_THAT(troubles, ElementsAre(HasSubstr("cannot get leases")));
+  std::vector<std::string> errors;
+  EXPECT_OK(one.Acquire({}, {}, [&](const Status& error) { errors.push_back(error.message()); }));
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("cannot get leases")));
 }
 
 TEST_F(LeaseTest, StopsWaitingWhenTold) {
   LeaseHolder dead = Holder("dead");
-  ASSERT_TRUE(dead.Acquire({}).ok());
+  ASSERT_OK(dead.Acquire({}));
   InWait(2, [this] { stop_.request_stop(); });
-  EXPECT_EQ(Holder("one").Acquire(stop_.get_token()).code(), Code::kCancelled);
+  EXPECT_THAT(Holder("one").Acquire(stop_.get_token()), StatusIs(Code::kCancelled));
 }
 
 }  // namespace

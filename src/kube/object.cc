@@ -19,7 +19,7 @@ Object::Labels TextsIn(const json& in) {
   return out;
 }
 
-// The field, made an object where it is none.
+// The field; replaced by an empty object if it is not one.
 json& ObjectIn(json& in, const char* name) {
   json& field = in[name];
   if (!field.is_object()) field = json::object();
@@ -41,7 +41,7 @@ Object::Object(const Resource& resource, const ObjectKey& key) : Object() {
 Result<Object> Object::Parse(std::string_view text) {
   json fields = ReadJson(text);
   if (!fields.is_object()) {
-    return DataLoss("the API server sent what is no object: {}", text.substr(0, 100));
+    return DataLoss("expected a JSON object from the API server, found: {}", text.substr(0, 100));
   }
   return Object(std::move(fields));
 }
@@ -110,7 +110,7 @@ void Object::AddOwner(const OwnerReference& owner) {
                 {"kind", owner.kind},
                 {"name", owner.name},
                 {"uid", owner.uid}};
-  // Without blockOwnerDeletion, which asks for a permission of its own on the owner.
+  // Without blockOwnerDeletion, which requires an additional permission on the owner.
   if (owner.controller) entry["controller"] = true;
   owners.push_back(std::move(entry));
 }

@@ -16,15 +16,15 @@
 
 namespace edl::kube {
 
-// Which object, among those of its kind.
+// Identifies an object among those of its kind.
 struct ObjectKey {
-  std::string ns;  // empty: of the cluster
+  std::string ns;  // empty: a cluster-scoped object
   std::string name;
 
   auto operator<=>(const ObjectKey&) const = default;
 };
 
-// An object that goes when its owners are gone.
+// An owner of an object. Kubernetes deletes an object when all of its owners are deleted.
 struct OwnerReference {
   std::string api_version;
   std::string kind;
@@ -35,9 +35,9 @@ struct OwnerReference {
   bool operator==(const OwnerReference&) const = default;
 };
 
-// One object of the API with all of its fields, also those that this program does not know: what is
-// read, changed and written back loses nothing. A missing field, or one of another type than the
-// API's, reads as empty.
+// An API object with all of its fields, including those unknown to this program: reading, changing
+// and writing an object loses nothing. A missing field, or one with an unexpected type, reads as
+// empty.
 //
 // A value. Reading it from several threads is safe.
 class Object {
@@ -45,11 +45,11 @@ class Object {
   using Labels = std::map<std::string, std::string>;
 
   Object() : fields_(nlohmann::json::object()) {}
-  // What is no JSON object becomes an empty one.
+  // A value that is not a JSON object becomes an empty object.
   explicit Object(nlohmann::json fields);
-  // A new one, to be filled in and created.
+  // A new object, to be filled in and created.
   Object(const Resource& resource, const ObjectKey& key);
-  // DataLoss: no JSON object.
+  // DataLoss: the text is not a JSON object.
   static Result<Object> Parse(std::string_view text);
 
   std::string kind() const;
@@ -57,13 +57,14 @@ class Object {
   std::string name() const;
   std::string ns() const;
   std::string uid() const;
-  std::string resource_version() const;  // opaque: only equality means something
+  std::string resource_version() const;  // opaque: compare for equality only
   Labels labels() const;
   Labels annotations() const;
   std::optional<std::string> label(const std::string& name) const;
   std::vector<OwnerReference> owners() const;
   std::optional<WallTime> creation_time() const;
-  // When it was told to go, or when its grace ends; it may be there for long yet.
+  // When the deletion was requested or the grace period ends. The object may exist for long after
+  // that.
   std::optional<WallTime> deletion_time() const;
   bool deleting() const;
 
@@ -72,13 +73,14 @@ class Object {
   void set_resource_version(const std::string& version);
   void AddOwner(const OwnerReference& owner);
 
-  // A reference to this object, for what it is to own. REQUIRES: it came from the API server.
+  // A reference to this object, for the objects that it owns. REQUIRES: the object was returned by
+  // the API server.
   OwnerReference AsOwner() const;
 
-  // All of it; always a JSON object.
+  // All fields; always a JSON object.
   const nlohmann::json& fields() const { return fields_; }
   nlohmann::json& fields() { return fields_; }
-  // metadata, made where it is missing or no object.
+  // The metadata. Created if it is missing or not an object.
   nlohmann::json& metadata();
 
   bool operator==(const Object&) const = default;
@@ -89,7 +91,7 @@ class Object {
 
 }  // namespace edl::kube
 
-// "namespace/name", or "name" for an object of the cluster.
+// "namespace/name", or "name" for a cluster-scoped object.
 template <>
 struct fmt::formatter<edl::kube::ObjectKey> : fmt::formatter<std::string> {
   auto format(const edl::kube::ObjectKey& key, fmt::format_context& context) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::kube {
 namespace {
@@ -23,7 +24,7 @@ constexpr const char* kText = R"({
 
 TEST(Object, ReadsItsMetadata) {
   const auto object = Object::Parse(kText);
-  ASSERT_TRUE(object.ok()) << object.status();
+  ASSERT_OK(object);
 
   EXPECT_EQ(object->kind(), "Pod");
   EXPECT_EQ(fmt::format("{}", object->key()), "jobs/worker-0");
@@ -41,7 +42,7 @@ TEST(Object, ReadsItsMetadata) {
 
 TEST(Object, KeepsWhatItDoesNotKnow) {
   auto object = Object::Parse(kText);
-  ASSERT_TRUE(object.ok()) << object.status();
+  ASSERT_OK(object);
 
   object->set_label("app", "other");
 
@@ -56,7 +57,7 @@ TEST(Object, ReadsWhatIsOddAsEmpty) {
         R"({"metadata": {"labels": {"app": 3}, "ownerReferences": {"a": "b"}}})",
         R"({"metadata": {"annotations": "x", "deletionTimestamp": 5}})"}) {
     const auto object = Object::Parse(text);
-    ASSERT_TRUE(object.ok()) << object.status();
+    ASSERT_OK(object);
     EXPECT_EQ(object->key(), ObjectKey()) << text;
     EXPECT_EQ(object->uid(), "") << text;
     EXPECT_THAT(object->labels(), IsEmpty()) << text;
@@ -70,7 +71,7 @@ TEST(Object, ReadsWhatIsOddAsEmpty) {
 
 TEST(Object, IsNotMadeOfAnythingElse) {
   for (const char* text : {"", "[]", "7", "{", "null"}) {
-    EXPECT_EQ(Object::Parse(text).status().code(), Code::kDataLoss) << text;
+    EXPECT_THAT(Object::Parse(text), StatusIs(Code::kDataLoss)) << text;
   }
   EXPECT_EQ(Object(nlohmann::json::array()), Object());
 }

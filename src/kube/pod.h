@@ -20,9 +20,9 @@ struct PodCondition {
   std::string message;
 };
 
-// How a container ended.
+// How a container terminated.
 struct ContainerExit {
-  int exit_code = 0;   // 128 + signal for one that a signal ended
+  int exit_code = 0;   // 128 + signal number after a signal
   std::string reason;  // "Completed", "Error", "OOMKilled", ...
   std::string message;
 
@@ -37,37 +37,40 @@ struct ContainerState {
   int64_t restarts = 0;
   std::string waiting_reason;  // "ContainerCreating", "ErrImagePull", "CrashLoopBackOff", ...
   std::string waiting_message;
-  std::optional<ContainerExit> exit;       // it has ended, and was not started again yet
-  std::optional<ContainerExit> last_exit;  // of the run before this one
+  std::optional<ContainerExit> exit;       // terminated, and not restarted yet
+  std::optional<ContainerExit> last_exit;  // of the run before the last restart
 };
 
-// What a Pod object says about its pod, as far as we act upon it. What phase, conditions and exit
-// mean together is not for this to say: a pod that was preempted may well have Succeeded.
+// The fields of a Pod object on which this project acts. It does not interpret phase, conditions
+// and exits together; pod_life.h in backend/kubernetes does: a preempted pod, for example, may be
+// in phase Succeeded.
 //
 // A value.
 struct PodState {
   PodPhase phase = PodPhase::kUnknown;
   std::string reason;  // mostly empty; "Evicted", "NodeLost", ...
   std::string message;
-  std::string node;  // empty: not scheduled
+  std::string node;  // empty: not scheduled yet
   std::string ip;
-  bool deleting = false;  // told to go; it may run for long yet, on a node that is away
+  bool deleting = false;  // deletion requested; on an unreachable node it may still run for long
   std::optional<WallTime> deletion_time;
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> init_containers;
   std::vector<ContainerState> containers;
 
   bool terminal() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
-  // By its condition: False also when its node has not been heard of.
+  // From the Ready condition, which is also False while the node is unreachable.
   bool ready() const;
-  // Null: the pod has no such condition. Points into this.
+  // Returns null if the pod has no such condition. The pointer is into this object.
   const PodCondition* condition(std::string_view type) const;
-  // Null: there is no such container. Points into this.
+  // Returns null if there is no such container. The pointer is into this object.
   const ContainerState* container(std::string_view name) const;
-  // Why somebody ends the pod: "PreemptionByScheduler", "EvictionByEvictionAPI",
-  // "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet". Empty: nobody does.
+  // Reason of the DisruptionTarget condition: "PreemptionByScheduler", "EvictionByEvictionAPI",
+  // "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet". Empty: the pod is not
+  // being disrupted.
   std::string disruption() const;
-  // Why the scheduler finds no node for it, in the scheduler's words. Empty: it has not said so.
+  // Why the scheduler finds no node for the pod, as the scheduler reports it. Empty: it has not
+  // reported that.
   std::string unschedulable() const;
 };
 

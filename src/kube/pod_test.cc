@@ -2,16 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::kube {
 namespace {
 
 PodState Read(const char* text) {
   const auto pod = Object::Parse(text);
-  EXPECT_TRUE(pod.ok()) << pod.status();
+  EXPECT_OK(pod);
   return PodStateOf(*pod);
 }
 
-// As recorded: a worker that the scheduler preempted and that exits 0 when told to.
+// Recorded: a worker that the scheduler preempted and that exits 0 on SIGTERM.
 TEST(Pod, SaysThatItWasPreemptedAlsoWhenItSucceeded) {
   const PodState pod = Read(R"({
     "metadata": {"deletionTimestamp": "2026-11-15T10:00:00Z"},

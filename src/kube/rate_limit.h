@@ -5,16 +5,16 @@
 
 namespace edl::kube {
 
-// A bucket of tokens: `burst` calls at once, then `per_second`.
+// A token bucket: admits `burst` calls immediately, then `per_second`.
 //
 // Thread-safe.
 class RateLimit {
  public:
   RateLimit(double per_second, int burst, const Clock& clock);
 
-  // Takes a token, perhaps one that comes later: the caller waits so long before it goes on.
+  // Takes a token and returns how long the caller must wait before it may proceed.
   Duration Take();
-  // Takes a token if there is one.
+  // Takes a token and returns true, or returns false if none is available.
   bool TryTake();
 
  private:
@@ -25,7 +25,7 @@ class RateLimit {
   const Clock& clock_;
 
   Mutex mutex_;
-  double tokens_ GUARDED_BY(mutex_);  // negative: promised to callers that wait
+  double tokens_ GUARDED_BY(mutex_);  // negative: reserved by callers that wait
   Time filled_at_ GUARDED_BY(mutex_);
 };
 

@@ -28,14 +28,14 @@ void Reflector::Run(const std::stop_token& stop) {
   }
 }
 
-void Reflector::ReportTrouble(const Status& status) const {
-  if (status.code() != Code::kCancelled && listener_.on_trouble) listener_.on_trouble(status);
+void Reflector::ReportError(const Status& status) const {
+  if (status.code() != Code::kCancelled && listener_.on_error) listener_.on_error(status);
 }
 
 bool Reflector::List(const std::stop_token& stop) {
   auto list = client_.List(scope_.resource, scope_.ns, scope_.selector, stop);
   if (!list.ok()) {
-    ReportTrouble(list.status());
+    ReportError(list.status());
     return false;
   }
   version_ = list->resource_version;
@@ -54,12 +54,12 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
                               .timeout = timeout,
                               .silence = options_.silence},
                              stop);
-  if (!watch.ok()) return Next::kWatchLater;  // told to stop
+  if (!watch.ok()) return Next::kWatchLater;  // cancelled
   for (bool useful = false;; useful = true) {
     auto event = (*watch)->Next();
     const Duration lasted = timing_.clock.Now() - begun;
     if (!event.ok()) {
-      ReportTrouble(event.status());
+      ReportError(event.status());
       return AfterFailure(event.status(), lasted);
     }
     if (*event) {
@@ -67,8 +67,8 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
     } else if (useful || lasted >= options_.short_watch) {
       return Next::kWatch;
     } else {
-      ReportTrouble(Unavailable("watch {} {}: the server ended it at once", scope_.resource.plural,
-                                scope_.ns));
+      ReportError(Unavailable("watch {} in {}: the server ended the watch immediately",
+                              scope_.resource.plural, scope_.ns));
       return Next::kWatchLater;
     }
   }
@@ -77,14 +77,14 @@ Reflector::Next Reflector::Watch(const std::stop_token& stop) {
 Reflector::Next Reflector::AfterFailure(const Status& failure, Duration lasted) const {
   switch (failure.code()) {
     case Code::kUnavailable:
-      // A connection that was good until now breaks for reasons that are over by then.
+      // A connection that worked until now usually breaks for a reason that has already passed.
       return lasted >= options_.short_watch ? Next::kWatch : Next::kWatchLater;
     case Code::kCancelled:
     case Code::kResourceExhausted:
       return Next::kWatchLater;
     case Code::kOutOfRange:
-      // The server answers, so the backoff of an outage before it does not apply: the list follows
-      // at once. Only a server that expires the version of a list within a moment gets a pause.
+      // The server answers, so the backoff of an earlier outage does not apply: list without delay,
+      // except when the server has expired the version of a list within a moment.
       return timing_.clock.Now() - listed_at_ >= options_.short_watch ? Next::kList
                                                                       : Next::kListLater;
     default:

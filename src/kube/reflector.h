@@ -11,37 +11,37 @@
 
 namespace edl::kube {
 
-// Which objects to follow.
+// The objects to follow.
 struct Scope {
   Resource resource;
-  std::string ns;  // empty: all of them
+  std::string ns;  // empty: all namespaces
   Selector selector;
 };
 
-// Follows the objects of a scope by a list and a watch that goes on from it, whatever the server
-// does: it resumes a watch that ended, and lists again where a watch cannot go on. Whoever listens
-// sees every state that lasts, though not every state in between, and some of them twice.
-//   a watch that ended, or whose connection broke or fell silent    watches on from where it was
-//   410 Expired, "too large resource version", any other refusal    lists again
-// After a failure it waits, longer each time. It does not wait before the list that follows 410,
-// unless the last list is less than `short_watch` old. A list is always of the most recent state.
+// Follows the objects of a scope with a list, and a watch that continues from the list. Listeners
+// receive every lasting state of an object; they may miss short-lived states and receive some
+// twice. On failures:
+//   the watch ended, broke or was silent too long: watches again from the last version
+//   410 Expired, "too large resource version", any other error: lists again
+// The delay grows with each consecutive failure. The list after a 410 follows without delay, unless
+// the last list is more recent than `short_watch`. Every list reads the most recent state.
 //
 // Confined to the thread that runs it.
 class Reflector {
  public:
   struct Listener {
-    // All objects there are. What is not among them is gone.
+    // All existing objects. Objects that are not in the list have been deleted.
     std::function<void(ObjectList)> on_list;
-    // kAdded, kModified and kDeleted.
+    // Called with kAdded, kModified and kDeleted.
     std::function<void(WatchEvent::Kind, Object)> on_event;
-    // What it cannot do for now. It goes on trying.
-    std::function<void(const Status&)> on_trouble;
+    // Called for each failure. The reflector continues to retry.
+    std::function<void(const Status&)> on_error;
   };
   struct Options {
-    std::chrono::seconds shortest_watch_timeout{300};  // up to twice as much, by chance
+    std::chrono::seconds shortest_watch_timeout{300};  // randomised up to twice this
     std::chrono::milliseconds silence{90'000};
     BackoffLimits backoff{std::chrono::milliseconds(800), std::chrono::seconds(30)};
-    // A watch that ends sooner and has brought nothing has failed.
+    // A watch that ends earlier than this without an event counts as a failure.
     std::chrono::milliseconds short_watch{1'000};
   };
 
@@ -49,25 +49,25 @@ class Reflector {
   Reflector(Connection& connection, Scope scope, const Timing& timing, Listener listener,
             Options options);
 
-  // Blocks until told to stop. Once.
+  // Blocks until `stop` is requested. Call it once.
   void Run(const std::stop_token& stop);
 
  private:
-  // How to go on after a watch.
+  // What to do after a watch.
   enum class Next { kWatch, kWatchLater, kList, kListLater };
 
-  // False: it failed.
+  // Returns false if the list failed.
   bool List(const std::stop_token& stop);
   Next Watch(const std::stop_token& stop);
   Next AfterFailure(const Status& failure, Duration lasted) const;
   void Deliver(WatchEvent event);
-  void ReportTrouble(const Status& status) const;
+  void ReportError(const Status& status) const;
 
   const Scope scope_;
   const Timing timing_;
   const Listener listener_;
   const Options options_;
-  Client client_;  // of one try: the waiting is done here
+  Client client_;  // one attempt per call: this class does the waiting
   Backoff backoff_;
   std::string version_;  // of the last list or event
   Time listed_at_;       // when the last list succeeded

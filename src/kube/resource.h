@@ -7,9 +7,9 @@
 
 namespace edl::kube {
 
-// A kind of object, and where the API server keeps it. Immutable.
+// A kind of API object and its REST path. Immutable.
 struct Resource {
-  std::string_view group;  // empty: the core
+  std::string_view group;  // empty: the core group
   std::string_view version;
   std::string_view kind;
   std::string_view plural;

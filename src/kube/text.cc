@@ -19,7 +19,8 @@ std::tm Parts(WallTime time) {
   return parts;
 }
 
-// Of ".123", the digits after the point, at most nine of which count. Takes them off `text`.
+// Removes a fraction (".123") from the front of `text` and returns it. Digits after the ninth are
+// ignored.
 Duration TakeFraction(std::string_view& text) {
   if (!text.starts_with('.')) return Duration(0);
   text.remove_prefix(1);
@@ -63,7 +64,7 @@ std::string UrlEncoded(std::string_view text) {
 std::optional<WallTime> ParseTime(const std::string& text) {
   std::tm parts{};
   const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  // A year that the clock's 64 bits of nanoseconds can hold.
+  // Only years that 64 bits of nanoseconds can represent.
   if (end == nullptr || parts.tm_year < 0 || parts.tm_year > 300) return std::nullopt;
   std::string_view rest(end);
   const Duration fraction = TakeFraction(rest);

@@ -8,13 +8,13 @@
 
 namespace edl::kube {
 
-// As a part of a path or of a query: all but letters, digits and "-._~" becomes %XX.
+// Percent-encodes all characters except letters, digits and "-._~".
 std::string UrlEncoded(std::string_view text);
 
-// Times as the API writes them: "2026-11-15T10:00:00Z", with or without parts of a second, and with
-// an offset from UTC. nullopt: no time.
+// Parses RFC 3339 ("2026-11-15T10:00:00Z"), with or without fractions of a second and with any UTC
+// offset. nullopt: the text is not a time.
 std::optional<WallTime> ParseTime(const std::string& text);
 std::string FormatTime(WallTime time);       // whole seconds
-std::string FormatMicroTime(WallTime time);  // microseconds, as leases and events want it
+std::string FormatMicroTime(WallTime time);  // microseconds, as leases and events require
 
 }  // namespace edl::kube

@@ -10,9 +10,9 @@ namespace {
 
 bool Wait(Duration duration, const std::stop_token& stop) {
   std::mutex mutex;
-  std::condition_variable_any told;
+  std::condition_variable_any never_notified;
   std::unique_lock lock(mutex);
-  told.wait_for(lock, stop, duration, [] { return false; });
+  never_notified.wait_for(lock, stop, duration, [] { return false; });
   return !stop.stop_requested();
 }
 

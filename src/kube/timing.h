@@ -7,20 +7,20 @@
 
 namespace edl::kube {
 
-// Time and chance for what waits: handed in, so that a test decides how long a wait takes.
+// The clock, the waiting and the randomness of this module, injected so that a test controls them.
 // Thread-safe.
 struct Timing {
-  const Clock& clock;  // outlives whoever has this
-  // Waits. False: told to stop before the time was over.
+  const Clock& clock;  // outlives this and its copies
+  // Waits for the duration. Returns false if the token was stopped before that.
   std::function<bool(Duration, const std::stop_token&)> wait;
-  // A number in [0, 1), another one each time.
+  // Returns a random number in [0, 1).
   std::function<double()> chance;
 };
 
 Timing RealTiming(const Clock& clock);
 
-// Goes on while the machine is suspended, which a monotonic clock does not: for rights that expire
-// elsewhere meanwhile.
+// A clock that also advances while the machine is suspended, unlike the monotonic clock: for
+// leases, which other machines see expire in that time.
 class BootClock final : public Clock {
  public:
   Time Now() const override;

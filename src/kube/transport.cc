@@ -17,9 +17,10 @@
 namespace edl::kube {
 namespace {
 
+// Not injected: silences are measured in the same clock in which libcurl waits.
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kConnectWithin{10};
+constexpr std::chrono::seconds kConnectTimeout{10};
 constexpr long kKeepAliveSeconds = 30;
 
 void InitializeOnce() {
@@ -47,34 +48,34 @@ std::string Part(CURLU* url, CURLUPart part) {
   return out;
 }
 
-// Where the server is, if its certificate has another name than its address.
-struct Place {
-  std::string url;         // under the name of the certificate
-  std::string connect_to;  // "name:port:address:port"; empty: where the url says
-  std::string host;        // the header that names the address
+// How to reach the server when its certificate has another name than its address.
+struct Endpoint {
+  std::string url;         // with the name in the certificate as host
+  std::string connect_to;  // "name:port:address:port"; empty: as `url` says
+  std::string host;        // the Host header, which names the address
 };
 
-Place PlaceOf(const Config& config) {
-  Place place{.url = config.server};
-  if (config.tls_server_name.empty()) return place;
+Endpoint EndpointOf(const Config& config) {
+  Endpoint endpoint{.url = config.server};
+  if (config.tls_server_name.empty()) return endpoint;
   CURLU* url = curl_url();
   if (curl_url_set(url, CURLUPART_URL, config.server.c_str(), 0) == CURLUE_OK) {
     const std::string address = Part(url, CURLUPART_HOST);
     const std::string port = Part(url, CURLUPART_PORT);
     curl_url_set(url, CURLUPART_HOST, config.tls_server_name.c_str(), 0);
-    place.url = Part(url, CURLUPART_URL);
-    while (place.url.ends_with('/')) place.url.pop_back();
-    place.connect_to = fmt::format("{}:{}:{}:{}", config.tls_server_name, port, address, port);
-    place.host = fmt::format("Host: {}:{}", address, port);
+    endpoint.url = Part(url, CURLUPART_URL);
+    while (endpoint.url.ends_with('/')) endpoint.url.pop_back();
+    endpoint.connect_to = fmt::format("{}:{}:{}:{}", config.tls_server_name, port, address, port);
+    endpoint.host = fmt::format("Host: {}:{}", address, port);
   }
   curl_url_cleanup(url);
-  return place;
+  return endpoint;
 }
 
-// One call on its way. Confined to the transport's thread between Begin and End.
+// One running call. Confined to the transport's thread between Begin and End.
 struct Transfer {
   Request request;
-  Transport::OnData on_data;  // empty: into the response
+  Transport::OnData on_data;  // empty: the body goes into the response
   std::stop_token stop;
   Response response;
   std::promise<Result<Response>> done;
@@ -82,7 +83,7 @@ struct Transfer {
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;
   curl_slist* connect_to = nullptr;
-  Clock::time_point heard_at;
+  Clock::time_point last_received;
   bool ended_by_reader = false;
 
   ~Transfer() {
@@ -94,7 +95,7 @@ struct Transfer {
 
 size_t OnBody(char* data, size_t size, size_t count, void* user) {
   auto* transfer = static_cast<Transfer*>(user);
-  transfer->heard_at = Clock::now();
+  transfer->last_received = Clock::now();
   const std::string_view bytes(data, size * count);
   long status = 0;
   curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -109,7 +110,7 @@ size_t OnBody(char* data, size_t size, size_t count, void* user) {
 
 size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   auto* transfer = static_cast<Transfer*>(user);
-  transfer->heard_at = Clock::now();
+  transfer->last_received = Clock::now();
   const std::string_view line(data, size * count);
   const size_t colon = line.find(':');
   if (colon != std::string_view::npos) {
@@ -123,11 +124,11 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
 
 }  // namespace
 
-// The thread that moves the bytes, over libcurl's multi interface.
+// The thread that does the socket I/O, with the multi interface of libcurl.
 class Transport::Engine {
  public:
   explicit Engine(const Config& config)
-      : config_(config), place_(PlaceOf(config)), multi_(curl_multi_init()) {
+      : config_(config), endpoint_(EndpointOf(config)), multi_(curl_multi_init()) {
     curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     thread_ = std::thread([this] { Run(); });
   }
@@ -175,7 +176,7 @@ class Transport::Engine {
     while (!running_.empty()) End(running_.back(), Cancelled("the client is shutting down"));
   }
 
-  // Until something may be due without a byte having come.
+  // The time until the next silence limit, capped at a minute.
   int TimeoutMs() const {
     using std::chrono::milliseconds;
     milliseconds timeout(60'000);
@@ -183,8 +184,8 @@ class Transport::Engine {
     for (const auto& transfer : running_) {
       const milliseconds silence = transfer->request.silence;
       if (silence.count() == 0) continue;
-      // Past the end, not at it.
-      const auto left = std::chrono::ceil<milliseconds>(transfer->heard_at + silence - now);
+      // One millisecond after the limit, so that it has passed when the poll returns.
+      const auto left = std::chrono::ceil<milliseconds>(transfer->last_received + silence - now);
       timeout = std::clamp(left + milliseconds(1), milliseconds(1), timeout);
     }
     return static_cast<int>(timeout.count());
@@ -192,7 +193,7 @@ class Transport::Engine {
 
   void Begin(std::shared_ptr<Transfer> transfer) {
     transfer->easy = curl_easy_init();
-    transfer->heard_at = Clock::now();
+    transfer->last_received = Clock::now();
     SetUp(*transfer);
     curl_multi_add_handle(multi_, transfer->easy);
     running_.push_back(std::move(transfer));
@@ -201,7 +202,7 @@ class Transport::Engine {
   void SetUp(Transfer& transfer) {
     CURL* easy = transfer.easy;
     const Request& request = transfer.request;
-    curl_easy_setopt(easy, CURLOPT_URL, (place_.url + request.path).c_str());
+    curl_easy_setopt(easy, CURLOPT_URL, (endpoint_.url + request.path).c_str());
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
     curl_easy_setopt(easy, CURLOPT_USERAGENT, fmt::format("elasticdl/{}", kVersion).c_str());
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer.error.data());
@@ -211,7 +212,7 @@ class Transport::Engine {
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, &transfer);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                     static_cast<long>(std::chrono::milliseconds(kConnectWithin).count()));
+                     static_cast<long>(std::chrono::milliseconds(kConnectTimeout).count()));
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, request.once ? 1L : 0L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -224,11 +225,11 @@ class Transport::Engine {
       AddHeader(transfer, "Content-Type: " + request.content_type);
     }
     AddHeader(transfer, "Accept: application/json, */*");
-    AddHeader(transfer, "Expect:");  // no round trip before a body
-    if (!place_.connect_to.empty()) {
-      transfer.connect_to = curl_slist_append(nullptr, place_.connect_to.c_str());
+    AddHeader(transfer, "Expect:");  // no "100 Continue" round trip
+    if (!endpoint_.connect_to.empty()) {
+      transfer.connect_to = curl_slist_append(nullptr, endpoint_.connect_to.c_str());
       curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to);
-      AddHeader(transfer, place_.host);
+      AddHeader(transfer, endpoint_.host);
     }
     for (const std::string& header : request.headers) AddHeader(transfer, header);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer.headers);
@@ -247,7 +248,7 @@ class Transport::Engine {
     }
     if (!config_.certificate_authority.empty()) {
       const curl_blob blob = BlobOf(config_.certificate_authority);
-      // This one and no other: libcurl trusts the machine's authorities as well unless told not to.
+      // Only this authority: by default libcurl trusts the machine's authorities as well.
       curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
       curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
       curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
@@ -281,8 +282,8 @@ class Transport::Engine {
     }
   }
 
-  // For people, so without the query.
-  std::string Asked(const Request& request) const {
+  // The request for error messages, without its query.
+  std::string Describe(const Request& request) const {
     return fmt::format("{} {}{}", request.method, config_.server,
                        request.path.substr(0, request.path.find('?')));
   }
@@ -290,7 +291,7 @@ class Transport::Engine {
   Status StatusOf(const Transfer& transfer, CURLcode code) const {
     if (code == CURLE_OK || transfer.ended_by_reader) return Ok();
     const char* why = transfer.error[0] != '\0' ? transfer.error.data() : curl_easy_strerror(code);
-    const std::string message = fmt::format("{}: {}", Asked(transfer.request), why);
+    const std::string message = fmt::format("{}: {}", Describe(transfer.request), why);
     curl_off_t connected = 0;  // microseconds
     curl_easy_getinfo(transfer.easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
     if (code == CURLE_OPERATION_TIMEDOUT && connected > 0) {
@@ -298,12 +299,12 @@ class Transport::Engine {
     }
     if (code == CURLE_SSL_CERTPROBLEM || code == CURLE_PEER_FAILED_VERIFICATION ||
         code == CURLE_SSL_CACERT_BADFILE) {
-      // Asking again will not help.
+      // A retry cannot help.
       return FailedPrecondition(
-          "{} (the server's certificate is checked against {})", message,
+          "{} (the certificate of the server was verified against {})", message,
           config_.certificate_authority.empty()
-              ? "the authorities that this machine trusts; certificate-authority in the kubeconfig "
-                "names another"
+              ? "the authorities that this machine trusts; set certificate-authority in the "
+                "kubeconfig to use another"
               : config_.ca_source);
     }
     return Unavailable("{}", message);
@@ -315,10 +316,10 @@ class Transport::Engine {
     for (const auto& transfer : all) {
       const std::chrono::milliseconds silence = transfer->request.silence;
       if (transfer->stop.stop_requested()) {
-        End(transfer, Cancelled("the call was given up"));
-      } else if (silence.count() > 0 && now - transfer->heard_at > silence) {
-        End(transfer,
-            Unavailable("{}: silent for {} ms", Asked(transfer->request), silence.count()));
+        End(transfer, Cancelled("the call was cancelled"));
+      } else if (silence.count() > 0 && now - transfer->last_received > silence) {
+        End(transfer, Unavailable("{}: received nothing for {} ms", Describe(transfer->request),
+                                  silence.count()));
       }
     }
   }
@@ -334,10 +335,9 @@ class Transport::Engine {
   }
 
   const Config config_;
-  const Place place_;
+  const Endpoint endpoint_;
   CURLM* const multi_;
-  std::vector<std::shared_ptr<Transfer>>
-      running_;  // the thread's and, until it is done, a caller's
+  std::vector<std::shared_ptr<Transfer>> running_;  // owned by the thread and by waiting callers
   std::thread thread_;
 
   Mutex mutex_;

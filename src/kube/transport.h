@@ -18,45 +18,45 @@ struct Request {
   std::string path;  // with its query: "/api/v1/pods?limit=500"
   std::string body;
   std::string content_type = "application/json";
-  std::vector<std::string> headers;  // "Name: value", besides what every request has
-  // From the call to the last byte; 0: without end, for a watch or a log.
+  std::vector<std::string> headers;  // "Name: value", in addition to the default headers
+  // Timeout from the call to the last byte. 0: none, for watches and logs.
   std::chrono::milliseconds timeout{30'000};
-  // A stream that is silent for so long is taken for dead: its peer may be gone without a word.
-  // 0: it may be.
+  // A stream that receives nothing for this long fails: the peer may have disappeared without
+  // closing the connection. 0: no limit.
   std::chrono::milliseconds silence{0};
-  // On a connection of its own. On one that was used before, a request may be sent a second time if
-  // the server hangs up just then.
+  // Sends the request on a new connection. On a reused connection, HTTP may send the request a
+  // second time if the server closes the connection at that moment.
   bool once = false;
 };
 
 struct Response {
-  int status = 0;  // of HTTP
+  int status = 0;  // HTTP status code
   std::string body;
-  std::string retry_after;            // as the server wrote it
-  std::vector<std::string> warnings;  // what the server wants its users to read
+  std::string retry_after;            // the header as the server sent it
+  std::vector<std::string> warnings;  // Warning headers
 };
 
-// HTTP to one API server, over one pool of connections that all callers share.
+// An HTTP client for one API server, with one connection pool for all callers.
 //
-// Thread-safe. Has one thread of its own, which moves all bytes.
+// Thread-safe. One thread of the transport does all socket I/O.
 class Transport {
  public:
-  // Returns false to end the stream.
+  // Return false to end the stream.
   using OnData = std::function<bool(std::string_view bytes)>;
 
   explicit Transport(const Config& config);
-  // Calls that still run end with Cancelled.
+  // Running calls fail with Cancelled.
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  // Blocks. Every answer of the server is a response, whatever its status. Unavailable: there was
-  // none, and the message says why; FailedPrecondition: there will be none with these certificates;
-  // DeadlineExceeded: it took too long; Cancelled: by `stop`.
+  // Blocks. Every response of the server is a Response, whatever its status code. Unavailable: no
+  // response arrived; the message says why. FailedPrecondition: TLS rejects these certificates, so
+  // a retry cannot help. DeadlineExceeded: the request timed out. Cancelled: `stop` was requested.
   Result<Response> Call(const Request& request, const std::stop_token& stop = {});
-  // Passes the body on as it comes, if the status is 200, on the transport's thread: `on_data` must
-  // not block. Returns at the end of the stream, whoever ended it; the body of another status is in
-  // the response.
+  // If the status is 200, passes the body to `on_data` as it arrives, on the thread of the
+  // transport: `on_data` must not block. Returns at the end of the stream, whichever side ended it.
+  // The body of any other status is in the response.
   Result<Response> Stream(const Request& request, OnData on_data, const std::stop_token& stop = {});
 
  private:

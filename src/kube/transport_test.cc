@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "kube/testing/http_server.h"
 
 namespace edl::kube {
@@ -32,7 +34,7 @@ TEST(Transport, CarriesARequestAndItsAnswer) {
                                         .body = "{}",
                                         .headers = {"Authorization: Bearer secret"}});
 
-  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_OK(response);
   EXPECT_EQ(response->status, 201);
   EXPECT_EQ(response->body, R"({"kind":"Pod"})");
   EXPECT_EQ(response->retry_after, "3");
@@ -58,7 +60,7 @@ TEST(Transport, ReachesAServerWhoseCertificateHasAnotherName) {
 
   const auto response = transport.Call({.path = "/api?a=b"});
 
-  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_OK(response);
   EXPECT_EQ(seen.target, "/prefix/api?a=b");
   EXPECT_EQ("http://" + seen.headers["host"], server.url());
 }
@@ -84,7 +86,7 @@ TEST(Transport, SaysThatNobodyIsThere) {
 
   const auto response = transport.Call({.path = "/api"});
 
-  EXPECT_EQ(response.status().code(), Code::kUnavailable);
+  EXPECT_THAT(response, StatusIs(Code::kUnavailable));
   EXPECT_THAT(response.status().message(), HasSubstr("GET " + url + "/api: "));
 }
 
@@ -95,7 +97,7 @@ TEST(Transport, SaysThatTheConnectionBroke) {
   });
   Transport transport(To(server));
 
-  EXPECT_EQ(transport.Call({.path = "/x"}).status().code(), Code::kUnavailable);
+  EXPECT_THAT(transport.Call({.path = "/x"}), StatusIs(Code::kUnavailable));
 }
 
 TEST(Transport, DoesNotWaitLongerThanAsked) {
@@ -103,16 +105,18 @@ TEST(Transport, DoesNotWaitLongerThanAsked) {
       [](const ServedRequest&, ServedConnection& connection) { connection.AwaitClose(); });
   Transport transport(To(server));
 
-  EXPECT_EQ(transport.Call({.path = "/x", .timeout = milliseconds(50)}).status().code(),
-            Code::kDeadlineExceeded);
+  EXPECT_THAT(transport.Call({.path = "/x", .timeout = milliseconds(50)}),
+              StatusIs(Code::kDeadlineExceeded));
 }
 
 TEST(Transport, StreamsBytesAsTheyCome) {
   std::promise<void> first_seen;
+  const std::future<void> seen = first_seen.get_future();
   HttpServer server([&](const ServedRequest&, ServedConnection& connection) {
     connection.BeginChunks();
     connection.Chunk("one ");
-    first_seen.get_future().wait();  // the first piece is there before the second is sent
+    // The first chunk arrives before the second is sent.
+    EXPECT_OK(AwaitReady(seen, "the first chunk"));
     connection.Chunk("two");
     connection.EndChunks();
   });
@@ -126,7 +130,7 @@ TEST(Transport, StreamsBytesAsTheyCome) {
         return true;
       });
 
-  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_OK(response);
   EXPECT_EQ(all, "one two");
   EXPECT_TRUE(response->body.empty());
 }
@@ -139,7 +143,7 @@ TEST(Transport, KeepsTheBodyOfARefusedStream) {
 
   const auto response = transport.Stream({.path = "/watch"}, [](std::string_view) { return true; });
 
-  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_OK(response);
   EXPECT_EQ(response->status, 410);
   EXPECT_EQ(response->body, "too old");
 }
@@ -155,7 +159,7 @@ TEST(Transport, EndsAStreamWhenItsReaderHasEnough) {
   const auto response = transport.Stream({.path = "/watch", .timeout = milliseconds(0)},
                                          [](std::string_view) { return false; });
 
-  EXPECT_TRUE(response.ok()) << response.status();
+  EXPECT_OK(response);
 }
 
 TEST(Transport, GivesAStreamUpWhenTold) {
@@ -175,7 +179,7 @@ TEST(Transport, GivesAStreamUpWhenTold) {
       },
       stop.get_token());
 
-  EXPECT_EQ(response.status().code(), Code::kCancelled);
+  EXPECT_THAT(response, StatusIs(Code::kCancelled));
 }
 
 TEST(Transport, TakesASilentStreamForDead) {
@@ -190,8 +194,8 @@ TEST(Transport, TakesASilentStreamForDead) {
       transport.Stream({.path = "/watch", .timeout = milliseconds(0), .silence = milliseconds(50)},
                        [](std::string_view) { return true; });
 
-  EXPECT_EQ(response.status().code(), Code::kUnavailable);
-  EXPECT_THAT(response.status().message(), HasSubstr("silent"));
+  EXPECT_THAT(response, StatusIs(Code::kUnavailable));
+  EXPECT_THAT(response.status().message(), HasSubstr("received nothing for 50 ms"));
 }
 
 TEST(Transport, ServesManyCallersAtOnce) {
@@ -207,7 +211,7 @@ TEST(Transport, ServesManyCallersAtOnce) {
       for (int i = 0; i < 20; ++i) {
         const std::string path = fmt::format("/{}/{}", caller, i);
         const auto response = transport.Call({.path = path});
-        ASSERT_TRUE(response.ok()) << response.status();
+        ASSERT_OK(response);
         EXPECT_EQ(response->body, path);
       }
     });
@@ -223,11 +227,11 @@ TEST(Transport, EndsItsCallsWhenItGoes) {
   });
   auto transport = std::make_unique<Transport>(To(server));
   auto call = std::async(std::launch::async, [&] { return transport->Call({.path = "/x"}); });
-  asked.get_future().wait();
+  ASSERT_OK(AwaitReady(asked.get_future(), "the request"));
 
   transport.reset();
 
-  EXPECT_EQ(call.get().status().code(), Code::kCancelled);
+  EXPECT_THAT(call.get(), StatusIs(Code::kCancelled));
 }
 
 }  // namespace

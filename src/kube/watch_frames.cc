@@ -23,13 +23,14 @@ Result<WatchEvent> ParseEvent(std::string_view line) {
   const auto object = in.is_object() ? in.find("object") : in.end();
   if (!in.is_object() || type == in.end() || !type->is_string() || object == in.end() ||
       !object->is_object()) {
-    return DataLoss("a watch sent what is no event: {}", line.substr(0, 100));
+    return DataLoss("expected a watch event with a type and an object, found: {}",
+                    line.substr(0, 100));
   }
   const std::string& name = type->get_ref<const std::string&>();
   for (const auto& [known, kind] : kKinds) {
     if (known == name) return WatchEvent{kind, std::move(*object)};
   }
-  return DataLoss("a watch sent an event of the unknown type '{}'", name);
+  return DataLoss("a watch event has the unknown type '{}'", name);
 }
 
 }  // namespace
@@ -39,7 +40,9 @@ Result<std::vector<WatchEvent>> WatchFrames::Feed(std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
     rest_ += bytes.substr(0, end);
-    if (rest_.size() > kMostBytes) return DataLoss("a watch sent an event without end");
+    if (rest_.size() > kMaxEventBytes) {
+      return DataLoss("a watch event is longer than {} bytes", kMaxEventBytes);
+    };
     if (end == std::string_view::npos) break;
     bytes.remove_prefix(end + 1);
     const std::string line = std::exchange(rest_, {});

@@ -15,22 +15,23 @@ namespace edl::kube {
 struct WatchEvent {
   enum class Kind { kAdded, kModified, kDeleted, kBookmark, kError };
   Kind kind = Kind::kAdded;
-  nlohmann::json object;  // kError: a Status
+  nlohmann::json object;  // for kError: a Status object
 };
 
-// Cuts the body of a watch into events: one JSON text a line, however the bytes are split.
+// Parses the body of a watch into events: one JSON object per line, in whatever pieces the bytes
+// arrive.
 //
 // Confined.
 class WatchFrames {
  public:
-  static constexpr size_t kMostBytes = size_t{64} << 20;  // of one event; objects are a few MB
+  static constexpr size_t kMaxEventBytes = size_t{64} << 20;  // API objects are a few MB at most
 
-  // What `bytes` completed, in order. DataLoss: not what an API server sends; the watch is of no
-  // further use, and neither is this.
+  // Returns the events that `bytes` completed, in order. DataLoss: the input is not a watch of an
+  // API server; neither the watch nor this object can be used any more.
   Result<std::vector<WatchEvent>> Feed(std::string_view bytes);
 
  private:
-  std::string rest_;  // of a line that is not complete
+  std::string rest_;  // an incomplete line
 };
 
 }  // namespace edl::kube

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::kube {
 namespace {
 
@@ -19,7 +21,7 @@ TEST(WatchFrames, AreTheSameHoweverTheBytesAreSplit) {
     std::vector<WatchEvent> all;
     for (size_t at = 0; at < kTwoEvents.size(); at += size) {
       auto events = frames.Feed(std::string_view(kTwoEvents).substr(at, size));
-      ASSERT_TRUE(events.ok()) << events.status();
+      ASSERT_OK(events);
       all.insert(all.end(), events->begin(), events->end());
     }
     ASSERT_EQ(all.size(), 2U) << size;
@@ -34,7 +36,7 @@ TEST(WatchFrames, KnowBookmarksAndErrors) {
   WatchFrames frames;
   const auto events = frames.Feed(
       "{\"type\":\"BOOKMARK\",\"object\":{}}\n\n{\"type\":\"ERROR\",\"object\":{\"code\":410}}\n");
-  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_OK(events);
   ASSERT_EQ(events->size(), 2U);
   EXPECT_EQ((*events)[0].kind, Kind::kBookmark);
   EXPECT_EQ((*events)[1].kind, Kind::kError);
@@ -50,7 +52,7 @@ TEST(WatchFrames, RefuseWhatIsNoEvent) {
   for (const char* text :
        {"<html>\n", "[]\n", "{}\n", "{\"type\":\"ADDED\"}\n", "{\"type\":1,\"object\":{}}\n",
         "{\"type\":\"ADDED\",\"object\":[]}\n", "{\"type\":\"RENAMED\",\"object\":{}}\n"}) {
-    EXPECT_EQ(WatchFrames().Feed(text).status().code(), Code::kDataLoss) << text;
+    EXPECT_THAT(WatchFrames().Feed(text), StatusIs(Code::kDataLoss)) << text;
   }
 }
 
@@ -58,10 +60,10 @@ TEST(WatchFrames, RefuseAnEventWithoutEnd) {
   WatchFrames frames;
   const std::string much(size_t{1} << 20, 'x');
   Status status;
-  for (size_t sent = 0; sent <= WatchFrames::kMostBytes && status.ok(); sent += much.size()) {
+  for (size_t sent = 0; sent <= WatchFrames::kMaxEventBytes && status.ok(); sent += much.size()) {
     status = frames.Feed(much).status();
   }
-  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_THAT(status, StatusIs(Code::kDataLoss));
 }
 
 }  // namespace

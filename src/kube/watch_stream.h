@@ -17,16 +17,16 @@ class WatchStream {
  public:
   explicit WatchStream(std::unique_ptr<ByteStream> bytes) : bytes_(std::move(bytes)) {}
 
-  // Blocks until there is one; nullopt: the server ended the watch, as it does every few minutes.
-  // OutOfRange: the version to start from is no longer kept. DataLoss: not what an API server
-  // sends. Other errors are those of ByteStream::Read. An ERROR event of the server comes as the
-  // error that it means.
+  // Blocks until the next event. nullopt: the server ended the watch, as it does every few minutes.
+  // OutOfRange: the server no longer keeps the start version. DataLoss: the input is not a watch of
+  // an API server. An ERROR event is returned as the error that it contains. Other errors are those
+  // of ByteStream::Read.
   Result<std::optional<WatchEvent>> Next();
 
  private:
   std::unique_ptr<ByteStream> bytes_;
   WatchFrames frames_;
-  std::deque<WatchEvent> waiting_;
+  std::deque<WatchEvent> parsed_;
 };
 
 }  // namespace edl::kube

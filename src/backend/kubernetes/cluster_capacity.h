@@ -10,25 +10,24 @@
 
 namespace edl::backend::kubernetes {
 
-// What the nodes of a cluster have left for pods. An estimate of what the scheduler will find: it
-// knows requests, selectors, taints and priorities, not affinities or volumes.
+// Estimates whether the scheduler can place pods on the nodes of a cluster. It considers requests,
+// selectors, taints and priorities, but not affinities or volumes.
 //
 // Confined.
 class ClusterCapacity {
  public:
-  // `pods`: all of the cluster, ended ones too.
+  // `pods`: all pods of the cluster, including terminated ones.
   ClusterCapacity(const std::vector<kube::Object>& nodes, const std::vector<kube::Object>& pods);
 
-  // How many nodes take such a pod, whatever else they run: ready, and neither their taints nor
-  // the pod's selector is against it.
+  // The number of nodes that accept such a pod regardless of free resources: ready nodes that
+  // neither their taints nor the selector of the pod exclude.
   int CountNodesFor(const kube::Object& pod) const;
-  // Whether one of these is large enough for it.
+  // Whether one of these nodes is large enough for the pod.
   bool FitsAlone(const kube::Object& pod) const;
-  // The most that one of these has of each resource that the pod asks for.
+  // For each resource that the pod requests, the largest amount on any of these nodes.
   ResourceList LargestFor(const kube::Object& pod) const;
 
-  // Puts up to `count` such pods where there is room, and returns how many. Pods of a lower
-  // priority give way.
+  // Places up to `count` such pods and returns how many fit. Preempts pods of lower priority.
   int Place(const kube::Object& pod, int64_t priority, int count);
 
  private:

@@ -29,15 +29,15 @@ class Cleanup final : public ClusterCleanup {
         clock_(clock),
         connection_(std::move(config), clock, {}),
         client_(connection_, kube::RealTiming(clock), {.tries = 3}),
-        hasty_(connection_, kube::RealTiming(clock),
-               {.timeout = std::chrono::milliseconds(1'000), .tries = 1}) {}
+        short_timeout_client_(connection_, kube::RealTiming(clock),
+                              {.timeout = std::chrono::milliseconds(1'000), .tries = 1}) {}
 
   Status NoteInterruption() override {
-    EDL_ASSIGN_OR_RETURN(const kube::Object pod, hasty_.Get(kube::kPods, pod_));
+    EDL_ASSIGN_OR_RETURN(const kube::Object pod, short_timeout_client_.Get(kube::kPods, pod_));
     const std::string why =
-        "its master was ended: " + WordsForDisruption(kube::PodStateOf(pod).disruption());
+        "its master was terminated: " + DescribeDisruption(kube::PodStateOf(pod).disruption());
     const nlohmann::json patch = {{"metadata", {{"annotations", {{kInterruptedAnnotation, why}}}}}};
-    return hasty_.Patch(kube::kConfigMaps, pod_, patch).status();
+    return short_timeout_client_.Patch(kube::kConfigMaps, pod_, patch).status();
   }
 
   Status DeleteReplicas() override {
@@ -45,7 +45,7 @@ class Cleanup final : public ClusterCleanup {
     while (true) {
       Status done = DeleteOnce();
       if (done.ok() || clock_.Now() >= deadline) return done;
-      LOG_WARNING("{}; it is tried again", done.message());
+      LOG_WARNING("{}; retrying", done.message());
       (void)kube::RealTiming(clock_).wait(kPause, {});
     }
   }
@@ -71,7 +71,7 @@ class Cleanup final : public ClusterCleanup {
   const Clock& clock_;
   kube::Connection connection_;
   kube::Client client_;
-  kube::Client hasty_;
+  kube::Client short_timeout_client_;
 };
 
 }  // namespace

@@ -8,19 +8,19 @@
 
 namespace edl::backend::kubernetes {
 
-// What is left to do in a cluster when a master ends without having ended its job: nobody else
+// Cleans up after a master that terminates without having ended its job. Only the pod of the master
 // knows what it launched.
 class ClusterCleanup {
  public:
-  // Null where this process is no master's pod. `clock` outlives it.
+  // Returns null if this process does not run in the pod of a master. `clock` outlives the object.
   static std::unique_ptr<ClusterCleanup> Make(const Clock& clock);
   virtual ~ClusterCleanup() = default;
 
-  // Notes with the job's status that the pod was told to end, and by whom: the pod's own object is
-  // gone soon. Takes two seconds at most.
+  // Records in the job's status that the pod was terminated, and by whom, because the pod object
+  // will soon be deleted. Takes two seconds at most.
   virtual Status NoteInterruption() = 0;
-  // Deletes every pod of the job that has not ended, until there is none. Gives up after a few
-  // minutes.
+  // Deletes every pod of the job that has not terminated, and retries until none is left or a few
+  // minutes have passed.
   virtual Status DeleteReplicas() = 0;
 };
 

@@ -22,8 +22,8 @@ std::string Find(const std::map<std::string, std::string>& in, const std::string
   return found == in.end() ? "" : found->second;
 }
 
-void SayWhoHasTheLedger(const std::string& holder) {
-  LOG_INFO("the ledger is another master's (pod {}) until it is known to be gone", holder);
+void LogLedgerHolder(const std::string& holder) {
+  LOG_INFO("waiting for the ledger, which the master in pod {} still holds", holder);
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ Result<std::unique_ptr<ClusterMaster>> ClusterMaster::Make(
   const std::string ns = Find(environment, "ELASTICDL_POD_NAMESPACE");
   if (name.empty() || uid.empty() || ns.empty()) {
     return FailedPrecondition(
-        "with --backend=kubernetes the master runs in a pod that `elasticdl train` made, which "
-        "says by ELASTICDL_POD_NAME, _UID and _NAMESPACE which one it is");
+        "ELASTICDL_POD_NAME, ELASTICDL_POD_UID and ELASTICDL_POD_NAMESPACE are not all set: with "
+        "--backend=kubernetes the master must run in a pod that `elasticdl train` created");
   }
   EDL_ASSIGN_OR_RETURN(
       kube::Config config,
@@ -63,7 +63,7 @@ ClusterMaster::ClusterMaster(const job::JobSpec& job, const ClusterOptions& opti
              {.key = pod_.key(), .identity = pod_.uid()}),
       recorder_(connection_, timing_, {.component = "elasticdl-master", .instance = pod_.name()}) {
   publisher_ = std::make_unique<StatusPublisher>(connection_, timing_, pod_.key());
-  const bool never = options.restart_policy == "Never";
+  const bool never = options.restart_policy == PodRestartPolicy::kNever;
   backend_ = std::make_unique<KubernetesBackend>(
       connection_, timing_, maker_,
       KubernetesBackend::Options{.master = pod_.AsOwner(),
@@ -75,14 +75,14 @@ ClusterMaster::~ClusterMaster() = default;
 
 Status ClusterMaster::AcquireLedger() {
   if (!shares_ledger_) return Ok();
-  const auto on_trouble = [](const Status& trouble) {
-    LOG_WARNING("the lease of the ledger: {}; it is tried again", trouble.message());
+  const auto on_error = [](const Status& error) {
+    LOG_WARNING("cannot renew the lease of the ledger: {}; retrying", error.message());
   };
-  EDL_RETURN_IF_ERROR(lease_.Acquire({}, SayWhoHasTheLedger, on_trouble));
-  lease_keeper_ = std::jthread([this, on_trouble](const std::stop_token& stop) {
-    const Status kept = lease_.Keep(stop, on_trouble);
+  EDL_RETURN_IF_ERROR(lease_.Acquire({}, LogLedgerHolder, on_error));
+  lease_keeper_ = std::jthread([this, on_error](const std::stop_token& stop) {
+    const Status kept = lease_.Keep(stop, on_error);
     if (kept.ok()) return;
-    LOG_ERROR("another master has the ledger: {}; this one begins anew", kept.message());
+    LOG_ERROR("another master holds the ledger: {}; this master restarts", kept.message());
     _exit(job::kMasterLostLedger);
   });
   return Ok();
@@ -91,22 +91,23 @@ Status ClusterMaster::AcquireLedger() {
 void ClusterMaster::AwaitLedger() {
   constexpr std::chrono::milliseconds kPoll{50};
   if (!shares_ledger_ || lease_.held()) return;
-  LOG_WARNING("the lease of the ledger was not renewed: nothing is written until it is");
+  LOG_WARNING("the lease of the ledger was not renewed in time; writes wait for its renewal");
   while (!lease_.held()) std::this_thread::sleep_for(kPoll);
-  LOG_INFO("the lease of the ledger is renewed: the job goes on");
+  LOG_INFO("the lease of the ledger was renewed; writes continue");
 }
 
-void ClusterMaster::Obey(std::function<void(std::string)> stop, std::function<void(int)> scale) {
-  // The annotations as they were last obeyed, which only the backend's thread looks at.
-  auto obeyed = std::make_shared<std::pair<std::string, std::string>>();
+void ClusterMaster::WatchRequests(std::function<void(std::string)> stop,
+                                  std::function<void(int)> scale) {
+  // The annotations that were handled last. Only the thread of the backend uses them.
+  auto handled = std::make_shared<std::pair<std::string, std::string>>();
   backend_->WatchMaster(
-      [obeyed, stop = std::move(stop), scale = std::move(scale)](const kube::Object& pod) {
+      [handled, stop = std::move(stop), scale = std::move(scale)](const kube::Object& pod) {
         const kube::Object::Labels notes = pod.annotations();
         const auto note = [&](std::string_view name) { return Find(notes, std::string(name)); };
         const std::string reason = note(kStopAnnotation);
-        if (reason != std::exchange(obeyed->first, reason) && !reason.empty()) stop(reason);
+        if (reason != std::exchange(handled->first, reason) && !reason.empty()) stop(reason);
         const std::string workers = note(kNumWorkersAnnotation);
-        if (workers == std::exchange(obeyed->second, workers) || workers.empty()) return;
+        if (workers == std::exchange(handled->second, workers) || workers.empty()) return;
         int number = -1;
         const auto [end, error] =
             std::from_chars(workers.data(), workers.data() + workers.size(), number);
@@ -114,37 +115,38 @@ void ClusterMaster::Obey(std::function<void(std::string)> stop, std::function<vo
             number <= job::kMostWorkers) {
           scale(number);
         } else {
-          LOG_WARNING("annotation {}={} of pod {} is no number of workers from 1 to {}",
+          LOG_WARNING("annotation {}={} of pod {}: expected a number of workers from 1 to {}",
                       kNumWorkersAnnotation, workers, pod.name(), job::kMostWorkers);
         }
       });
 }
 
-void ClusterMaster::Note(const job::ReplicaEvent& event) {
+void ClusterMaster::RecordWarning(const job::ReplicaEvent& event) {
   const auto warning = WarningOf(event);
   if (!warning.has_value()) return;
   recorder_.Record(pod_, kube::EventType::kWarning, warning->reason, warning->note);
 }
 
-void ClusterMaster::Show(const job::JobView& view) {
-  // A ConfigMap holds 1 MiB, and is written again with each change.
-  constexpr size_t kMostBytes = 256 << 10;
-  publisher_->Show(job::FitJson(view, kMostBytes));
+void ClusterMaster::Publish(const job::JobView& view) {
+  // A ConfigMap holds at most 1 MiB, and each change writes all of it.
+  constexpr size_t kMaxBytes = 256 << 10;
+  publisher_->Publish(job::FitJson(view, kMaxBytes));
 }
 
-void ClusterMaster::End(const std::string& reason, bool succeeded) {
-  // What has no exit of its own (a sidecar, a pod that nobody waits for) goes as well.
+void ClusterMaster::End(const std::string& reason, Outcome outcome) {
+  const bool succeeded = outcome == Outcome::kSucceeded;
+  // Deletes also pods that do not end by themselves, for example because of a sidecar.
   const std::vector<std::string> left = backend_->EndAll(std::chrono::minutes(5));
   if (!left.empty()) {
     LOG_ERROR(
-        "{} pod(s) of the job could not be deleted, the first: {}; `elasticdl stop` tries again",
+        "{} pod(s) of the job could not be deleted, the first is {}; retry with `elasticdl stop`",
         left.size(), left.front());
   }
   recorder_.Record(pod_, succeeded ? kube::EventType::kNormal : kube::EventType::kWarning,
                    succeeded ? "JobSucceeded" : "JobFailed",
                    reason.empty() ? "the job has ended" : reason);
   if (!publisher_->Flush(std::chrono::seconds(10))) {
-    LOG_WARNING("the cluster does not show how the job ended: its API server does not answer");
+    LOG_WARNING("cannot publish how the job ended: the API server does not answer");
   }
   recorder_.Flush();
   if (!lease_keeper_.joinable()) return;

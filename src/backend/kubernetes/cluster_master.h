@@ -21,42 +21,48 @@
 
 namespace edl::backend::kubernetes {
 
-// What a master in a pod has around it: its cluster, its right to the ledger, its replicas as pods,
-// the publisher of the job's status, and what users tell it.
+// The cluster-side parts of a master that runs in a pod: the connection to its cluster, the lease
+// of the ledger, the backend, the publisher of the job's status, and the requests of users.
 class ClusterMaster {
  public:
-  // `environment` says which pod this is.
+  enum class Outcome { kSucceeded, kFailed };
+
+  // `environment` names the pod of this process.
   static Result<std::unique_ptr<ClusterMaster>> Make(
       const job::JobSpec& job, const ClusterOptions& options, const Clock& clock,
       const std::map<std::string, std::string>& environment);
   ~ClusterMaster();
 
-  // Blocks until no other master can write to the ledger on the job's claim, and ends this process
-  // when another has it. Nothing to do where the ledger is the pod's own.
+  // Blocks until no other master can write to the ledger on the job's claim. Terminates this
+  // process when another master takes the ledger. Does nothing if the ledger is on a volume of the
+  // pod.
   Status AcquireLedger();
-  // Blocks while another master could have the ledger: to be called before each write.
+  // Blocks while another master might hold the ledger. Call it before each write.
   void AwaitLedger();
 
   KubernetesBackend& backend() { return *backend_; }
   std::string master_address() const { return maker_.MasterAddress(); }
 
-  // What users ask for by annotations of the master's pod.
-  void Obey(std::function<void(std::string reason)> stop, std::function<void(int workers)> scale);
-  // For `kubectl describe`: what keeps a replica from running.
-  void Note(const job::ReplicaEvent& event);
-  void Show(const job::JobView& view);
-  // The job has ended: lets what is said be heard, and gives the ledger back.
-  void End(const std::string& reason, bool succeeded);
+  // Calls `stop` and `scale` when a user requests them with annotations of the master's pod.
+  void WatchRequests(std::function<void(std::string reason)> stop,
+                     std::function<void(int workers)> scale);
+  // Records a Kubernetes event, which `kubectl describe` shows, when something keeps a replica from
+  // running.
+  void RecordWarning(const job::ReplicaEvent& event);
+  void Publish(const job::JobView& view);
+  // Call it when the job has ended: deletes remaining pods, publishes the last status and events,
+  // and releases the ledger.
+  void End(const std::string& reason, Outcome outcome);
 
  private:
   ClusterMaster(const job::JobSpec& job, const ClusterOptions& options, const Clock& clock,
                 kube::Config config, kube::Object pod);
 
-  const kube::Object pod_;  // the master's, as far as it can be named
+  const kube::Object pod_;  // the master's pod: only its key and uid
   const bool shares_ledger_;
   kube::Connection connection_;
   const kube::Timing timing_;
-  const kube::BootClock boot_clock_;  // a right expires while this machine is suspended, too
+  const kube::BootClock boot_clock_;  // leases also expire while this machine is suspended
   const PodMaker maker_;
   kube::LeaseHolder lease_;
   kube::EventRecorder recorder_;

@@ -9,12 +9,12 @@
 
 namespace edl::backend::kubernetes {
 
-// The jobs of the cluster that the environment names: by $KUBECONFIG, ~/.kube/config or, unless
-// `force_file`, the pod that this runs in. NotFound: none is configured. `clock` outlives them.
+// Connects to the cluster of $KUBECONFIG, of ~/.kube/config or, unless `force_file`, of the pod in
+// which this process runs. NotFound: no cluster is configured. `clock` outlives the result.
 Result<std::unique_ptr<ClusterJobs>> ConnectClusterJobs(const Clock& clock, const std::string& ns,
                                                         bool force_file);
 
-// The name of the kubeconfig's current context; empty: there is none.
+// The current context of the kubeconfig; empty if there is none.
 std::string ClusterContext();
 
 }  // namespace edl::backend::kubernetes

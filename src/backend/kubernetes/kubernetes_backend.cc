@@ -19,23 +19,23 @@ namespace {
 
 using Kind = job::ReplicaEvent::Kind;
 
-// A job of a thousand workers is launched in seconds. What fails is tried again by the backend
-// itself, which says meanwhile what it waits for.
+// Fast enough to launch a thousand workers within seconds. The backend itself retries failed calls,
+// and reports what it waits for.
 const kube::ClientOptions kCalls{.calls_per_second = 200,
                                  .burst = 400,
                                  .timeout = std::chrono::milliseconds(10'000),
                                  .tries = 3,
                                  .retry_timeout = std::chrono::milliseconds(5'000)};
 
-// For what others wait behind.
-const kube::ClientOptions kHastyCalls{.timeout = std::chrono::milliseconds(3'000), .tries = 1};
+// For calls that block other work.
+const kube::ClientOptions kShortTimeout{.timeout = std::chrono::milliseconds(3'000), .tries = 1};
 constexpr BackoffLimits kRetry{.first = std::chrono::seconds(1),
                                .longest = std::chrono::seconds(30)};
-// From so many pods on, one call deletes them all.
-constexpr size_t kMany = 32;
+// From this number of pods on, one call deletes all of them.
+constexpr size_t kBulkDeletion = 32;
 
-// Whether an administrator or the cluster itself may remove the cause: a server that is away, a
-// quota that is full, a role or a credential that is missing.
+// Whether an administrator or the cluster may remove the cause of an error: an unavailable server,
+// an exceeded quota, a missing role or credential.
 bool MaySucceedLater(const Status& status) {
   if (status.code() == Code::kPermissionDenied) return kube::IsMissingRole(status);
   return IsTransientOrDenied(status);
@@ -47,7 +47,7 @@ bool IsOwnedBy(const kube::Object& object, const std::string& uid) {
                      [&](const kube::OwnerReference& owner) { return owner.uid == uid; });
 }
 
-// The number in a label that the pod maker wrote; 0 where there is none.
+// The number in a label that PodMaker wrote; 0 if the label is missing.
 int64_t NumberOf(const kube::Object& pod, std::string_view label) {
   const std::string text = pod.label(std::string(label)).value_or("");
   int64_t number = 0;
@@ -61,21 +61,21 @@ KubernetesBackend::KubernetesBackend(kube::Connection& connection, const kube::T
                                      PodMaker maker, Options options)
     : timing_(timing),
       client_(connection, timing, kCalls),
-      hasty_(connection, timing, kHastyCalls),
+      short_timeout_client_(connection, timing, kShortTimeout),
       maker_(std::move(maker)),
       options_(std::move(options)) {
-  kube::InformerCalls calls;
-  calls.on_added = [this](const kube::Object& pod) { OnPod(pod); };
-  calls.on_updated = [this](const kube::Object&, const kube::Object& pod) { OnPod(pod); };
-  calls.on_deleted = [this](const kube::Object& pod) { OnPodGone(pod); };
-  calls.on_synced = [this] { OnSynced(); };
-  calls.on_trouble = [](const Status& trouble) {
-    LOG_WARNING("watching the job's pods: {}", trouble.message());
+  kube::InformerCallbacks callbacks;
+  callbacks.on_added = [this](const kube::Object& pod) { OnPod(pod); };
+  callbacks.on_updated = [this](const kube::Object&, const kube::Object& pod) { OnPod(pod); };
+  callbacks.on_deleted = [this](const kube::Object& pod) { OnPodDeleted(pod); };
+  callbacks.on_synced = [this] { OnSynced(); };
+  callbacks.on_error = [](const Status& error) {
+    LOG_WARNING("cannot watch the pods of the job: {}; retrying", error.message());
   };
   informer_ = std::make_unique<kube::Informer>(
       connection,
       kube::Scope{kube::kPods, maker_.ns(), {.labels = maker_.Selector(), .fields = {}}}, timing_,
-      std::move(calls));
+      std::move(callbacks));
   follower_ = std::jthread([this](const std::stop_token& stop) { informer_->Run(stop); });
   retrier_ = std::jthread([this](const std::stop_token& stop) { Retry(stop); });
   cleaner_ = std::jthread([this](const std::stop_token& stop) { Clean(stop); });
@@ -117,9 +117,9 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
   }
   Replica& replica = replicas_[spec.name];
   if (replica.unwanted) {
-    // Its pod, if there is one after all, is deleted when it is seen.
-    TellExit(spec.name, replica,
-             {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
+    // If the pod was created after all, it is deleted when the informer reports it.
+    NotifyExit(spec.name, replica,
+               {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
     return Ok();
   }
   if (!MaySucceedLater(created)) {
@@ -127,9 +127,9 @@ Status KubernetesBackend::Launch(const job::ReplicaSpec& spec) {
     return created;
   }
   replica.pending_create = spec;
-  replica.create_wait = options_.try_again_after;
+  replica.create_wait = options_.retry_every;
   replica.create_at = timing_.clock.Now() + replica.create_wait;
-  Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
+  Notify(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
   return Ok();
 }
 
@@ -140,7 +140,7 @@ Status KubernetesBackend::Create(const job::ReplicaSpec& spec) {
   const Result<kube::Object> there = client_.Get(kube::kPods, KeyOf(spec.name));
   if (there.ok() && IsOwnedBy(*there, options_.master.uid)) return Ok();
   if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
-  return Aborted("a pod {} of an earlier job is still there; it is awaited to go", spec.name);
+  return Aborted("pod {} of an earlier job still exists; waiting for its deletion", spec.name);
 }
 
 Status KubernetesBackend::PointServiceAt(const job::ReplicaSpec& spec) {
@@ -159,9 +159,9 @@ Status KubernetesBackend::CreateService(const kube::Object& service) {
 
 void KubernetesBackend::Retry(const std::stop_token& stop) {
   Time services_at = timing_.clock.Now() + options_.services_every;
-  while (timing_.wait(options_.try_again_after, stop)) {
+  while (timing_.wait(options_.retry_every, stop)) {
     RetryCreates(stop);
-    LookForUnseen(stop);
+    LookUpUnseen(stop);
     if (timing_.clock.Now() < services_at) continue;
     RecreateServices(stop);
     services_at = timing_.clock.Now() + options_.services_every;
@@ -180,7 +180,7 @@ void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
           options_.master));
     }
   }
-  // Without the right to list them, each is created again: one that is there stays as it is.
+  // Without permission to list services, creates each again: the call fails if the service exists.
   std::set<std::string> there;
   const Result<kube::ObjectList> listed =
       client_.List(kube::kServices, maker_.ns(), {.labels = maker_.Selector(), .fields = {}}, stop);
@@ -192,9 +192,10 @@ void KubernetesBackend::RecreateServices(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     if (there.contains(service.name())) continue;
     const Status created = CreateService(service);
-    if (created.ok()) LOG_WARNING("service {} was gone and is made again", service.name());
+    if (created.ok()) LOG_WARNING("service {} was deleted; it was created again", service.name());
     if (!created.ok() && created.code() != Code::kAlreadyExists) {
-      LOG_WARNING("service {} is missing: {}", service.name(), created.message());
+      LOG_WARNING("service {} is missing and cannot be created: {}", service.name(),
+                  created.message());
       if (IsUnreachable(created)) return;
     }
   }
@@ -216,7 +217,8 @@ void KubernetesBackend::RetryCreates(const std::stop_token& stop) {
     const Status created = Create(spec);
     const MutexLock lock(mutex_);
     Replica& replica = replicas_[spec.name];
-    // Stopped meanwhile. Its pod, if there is one now, is deleted when it is seen.
+    // The replica was stopped in the meantime. If its pod was created, it is deleted when the
+    // informer reports it.
     if (!replica.pending_create.has_value()) continue;
     replica.create_wait = kRetry.Following(replica.create_wait);
     replica.create_at = timing_.clock.Now() + replica.create_wait;
@@ -224,23 +226,23 @@ void KubernetesBackend::RetryCreates(const std::stop_token& stop) {
       replica.pending_create.reset();
       replica.unseen_since = timing_.clock.Now();
     } else if (!MaySucceedLater(created)) {
-      TellExit(spec.name, replica,
-               {.kind = job::ExitCause::Kind::kNotLaunched,
-                .message = "could not be launched: " + created.message()});
+      NotifyExit(spec.name, replica,
+                 {.kind = job::ExitCause::Kind::kNotLaunched,
+                  .message = "could not be launched: " + created.message()});
     } else if (replica.last.reason != created.message()) {
-      Tell(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
+      Notify(replica, {.name = spec.name, .kind = Kind::kPending, .reason = created.message()});
     }
     if (IsUnreachable(created)) return;
   }
 }
 
-void KubernetesBackend::LookForUnseen(const std::stop_token& stop) {
+void KubernetesBackend::LookUpUnseen(const std::stop_token& stop) {
   std::vector<std::string> unseen;
   {
     const MutexLock lock(mutex_);
     for (const auto& [name, replica] : replicas_) {
       if (replica.unseen_since.has_value() &&
-          timing_.clock.Now() - *replica.unseen_since >= options_.look_after) {
+          timing_.clock.Now() - *replica.unseen_since >= options_.lookup_after) {
         unseen.push_back(name);
       }
     }
@@ -251,53 +253,53 @@ void KubernetesBackend::LookForUnseen(const std::stop_token& stop) {
     const MutexLock lock(mutex_);
     Replica& replica = replicas_[name];
     if (!replica.unseen_since.has_value()) continue;
-    TellExit(name, replica,
-             {.kind = job::ExitCause::Kind::kKilled, .message = "its pod was deleted"});
+    NotifyExit(name, replica,
+               {.kind = job::ExitCause::Kind::kKilled, .message = "its pod was deleted"});
   }
 }
 
 Status KubernetesBackend::Stop(const std::string& name, std::chrono::milliseconds grace) {
   const MutexLock lock(mutex_);
-  // Before the first list is complete, a name that is not known may still turn up.
+  // Before the first list is complete, a pod of an unknown name may still appear.
   if (!replicas_.contains(name) && synced_) return Ok();
   Replica& replica = replicas_[name];
   if (replica.last.kind == Kind::kExited) return Ok();
   replica.unwanted = true;
-  // A grace of 0 would forget the pod while its container still runs.
+  // With a grace period of 0 the API server would delete the pod object while its container still
+  // runs.
   replica.grace = std::max(std::chrono::ceil<std::chrono::seconds>(grace), std::chrono::seconds(1));
   if (replica.pending_create.has_value()) {
-    TellExit(name, replica,
-             {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
+    NotifyExit(name, replica,
+               {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
   }
   changed_.NotifyAll();
   return Ok();
 }
 
-bool KubernetesBackend::IsDoomed(const Replica& replica) const {
+bool KubernetesBackend::NeedsDeletion(const Replica& replica) const {
   if (!replica.pod.has_value() || replica.pod->terminal || replica.pod->deleting) return false;
   return replica.unwanted || replica.last.kind == Kind::kExited;
 }
 
-std::vector<KubernetesBackend::Doomed> KubernetesBackend::TakeDoomed(bool& all) {
+KubernetesBackend::Deletions KubernetesBackend::TakeDeletions() {
   const Time now = timing_.clock.Now();
-  std::vector<Doomed> doomed;
-  all = true;
+  Deletions due;
   for (auto& [name, replica] : replicas_) {
     const bool has_ended = replica.last.kind == Kind::kExited;
     const bool is_over = has_ended && (!replica.pod.has_value() || replica.pod->terminal);
-    if (!replica.unwanted && !is_over) all = false;
-    if (!IsDoomed(replica) || now < replica.delete_at) continue;
-    doomed.push_back({name, replica.pod->uid, replica.grace});
+    if (!replica.unwanted && !is_over) due.all = false;
+    if (!NeedsDeletion(replica) || now < replica.delete_at) continue;
+    due.pods.push_back({name, replica.pod->uid, replica.grace});
     replica.delete_wait = kRetry.Following(replica.delete_wait);
     replica.delete_at = now + replica.delete_wait;
   }
-  return doomed;
+  return due;
 }
 
 std::optional<Time> KubernetesBackend::NextDeletion() const {
   std::optional<Time> next;
   for (const auto& [name, replica] : replicas_) {
-    if (!IsDoomed(replica)) continue;
+    if (!NeedsDeletion(replica)) continue;
     next = next.has_value() ? std::min(*next, replica.delete_at) : replica.delete_at;
   }
   return next;
@@ -305,13 +307,13 @@ std::optional<Time> KubernetesBackend::NextDeletion() const {
 
 void KubernetesBackend::Clean(const std::stop_token& stop) {
   while (true) {
-    std::vector<Doomed> doomed;
-    bool all = false;
+    Deletions due;
     {
       const MutexLock lock(mutex_);
-      for (doomed = TakeDoomed(all); doomed.empty() && !ending_; doomed = TakeDoomed(all)) {
+      for (due = TakeDeletions(); due.pods.empty() && !ending_; due = TakeDeletions()) {
         const std::optional<Time> next = NextDeletion();
         if (next.has_value()) {
+          // A condition variable waits in real time, whatever clock was injected.
           changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() +
                                          std::max(*next - timing_.clock.Now(), Duration::zero()));
         } else {
@@ -320,25 +322,24 @@ void KubernetesBackend::Clean(const std::stop_token& stop) {
       }
       if (ending_) return;
     }
-    DeletePods(doomed, all, stop);
+    DeletePods(due, stop);
   }
 }
 
-void KubernetesBackend::DeletePods(const std::vector<Doomed>& doomed, bool all,
-                                   const std::stop_token& stop) {
-  if (all && doomed.size() >= kMany) {
+void KubernetesBackend::DeletePods(const Deletions& deletions, const std::stop_token& stop) {
+  if (deletions.all && deletions.pods.size() >= kBulkDeletion) {
     std::chrono::seconds grace{1};
-    for (const Doomed& one : doomed) grace = std::max(grace, one.grace);
+    for (const PodToDelete& pod : deletions.pods) grace = std::max(grace, pod.grace);
     const Status deleted = DeleteAllPods(grace, stop);
     if (deleted.ok() || IsUnreachable(deleted)) return;
-    LOG_WARNING("{}; the pods are deleted one by one", deleted.message());
+    LOG_WARNING("{}; deleting the pods one by one", deleted.message());
   }
-  for (const Doomed& one : doomed) {
+  for (const PodToDelete& pod : deletions.pods) {
     if (stop.stop_requested()) return;
     const Status deleted =
-        client_.Delete(kube::kPods, KeyOf(one.name), {.grace = one.grace, .uid = one.uid}, stop);
+        client_.Delete(kube::kPods, KeyOf(pod.name), {.grace = pod.grace, .uid = pod.uid}, stop);
     if (deleted.ok()) continue;
-    LOG_WARNING("{}; it is tried again", deleted.message());
+    LOG_WARNING("{}; retrying", deleted.message());
     if (IsUnreachable(deleted)) return;
   }
 }
@@ -349,6 +350,7 @@ Status KubernetesBackend::DeleteAllPods(std::chrono::seconds grace, const std::s
 }
 
 std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds timeout) {
+  // In real time, because the condition variable waits in it.
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const MutexLock lock(mutex_);
   while (true) {
@@ -356,12 +358,12 @@ std::vector<std::string> KubernetesBackend::EndAll(std::chrono::milliseconds tim
     for (auto& [name, replica] : replicas_) {
       replica.unwanted = true;
       if (replica.pending_create.has_value()) {
-        TellExit(name, replica,
-                 {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
+        NotifyExit(name, replica,
+                   {.kind = job::ExitCause::Kind::kKilled, .message = "stopped before it ran"});
       }
-      // One that was created and is not seen yet will be.
-      const bool is_coming = replica.unseen_since.has_value();
-      if (IsDoomed(replica) || is_coming) left.push_back(name);
+      // A created pod that the informer has not reported yet will appear.
+      const bool will_appear = replica.unseen_since.has_value();
+      if (NeedsDeletion(replica) || will_appear) left.push_back(name);
     }
     if (left.empty()) return {};
     changed_.NotifyAll();
@@ -395,16 +397,18 @@ Result<LogPiece> KubernetesBackend::Logs(const std::string& name, int64_t offset
   });
 }
 
-Result<std::string> KubernetesBackend::Tail(const std::string& name, size_t most_lines,
-                                            int64_t most_bytes) {
-  // The server counts bytes from the first of these lines, so a long one may hide the last.
+Result<std::string> KubernetesBackend::Tail(const std::string& name, size_t max_lines,
+                                            int64_t max_bytes) {
+  // The server counts the byte limit from the first of these lines, so a long line may hide the
+  // last one.
   constexpr int64_t kLongLines = 16;
-  EDL_ASSIGN_OR_RETURN(std::string text,
-                       hasty_.Log(KeyOf(name), {.container = name,
-                                                .tail_lines = static_cast<int64_t>(most_lines),
-                                                .limit_bytes = kLongLines * most_bytes}));
-  if (std::cmp_greater(text.size(), most_bytes)) {
-    text.erase(0, text.size() - static_cast<size_t>(most_bytes));
+  EDL_ASSIGN_OR_RETURN(
+      std::string text,
+      short_timeout_client_.Log(KeyOf(name), {.container = name,
+                                              .tail_lines = static_cast<int64_t>(max_lines),
+                                              .limit_bytes = kLongLines * max_bytes}));
+  if (std::cmp_greater(text.size(), max_bytes)) {
+    text.erase(0, text.size() - static_cast<size_t>(max_bytes));
   }
   return text;
 }
@@ -413,24 +417,25 @@ Result<std::string> KubernetesBackend::AddressOf(job::Role role, int index) {
   return maker_.AddressOf(role, index);
 }
 
-void KubernetesBackend::Tell(Replica& replica, job::ReplicaEvent event) {
+void KubernetesBackend::Notify(Replica& replica, job::ReplicaEvent event) {
   replica.last = event;
-  dispatcher_.Tell(std::move(event));
+  dispatcher_.Notify(std::move(event));
 }
 
-void KubernetesBackend::TellExit(const std::string& name, Replica& replica, job::ExitCause cause) {
+void KubernetesBackend::NotifyExit(const std::string& name, Replica& replica,
+                                   job::ExitCause cause) {
   replica.pending_create.reset();
   replica.unseen_since.reset();
   if (!replica.unwanted) {
-    // The pod's phase follows its container a second later, and sidecars may need a while.
+    // The phase of the pod follows its container after a second, and sidecars may need longer.
     replica.delete_at = timing_.clock.Now() + options_.sidecar_grace;
   }
-  Tell(replica, {.name = name, .kind = Kind::kExited, .cause = std::move(cause)});
+  Notify(replica, {.name = name, .kind = Kind::kExited, .cause = std::move(cause)});
   changed_.NotifyAll();
 }
 
 std::optional<job::Role> KubernetesBackend::RoleOf(const kube::Object& pod) const {
-  // Pods of an earlier job of this name go with their own master.
+  // Pods of an earlier job of this name are deleted with their own master.
   if (!IsOwnedBy(pod, options_.master.uid)) return std::nullopt;
   const std::optional<std::string> name = pod.label(std::string(kRoleLabel));
   return name.has_value() ? job::RoleFromName(*name) : std::nullopt;
@@ -456,20 +461,21 @@ void KubernetesBackend::OnPod(const kube::Object& pod) {
     replica.pod = Pod{.uid = pod.uid(), .terminal = state.terminal(), .deleting = state.deleting};
     replica.unseen_since.reset();
     changed_.NotifyAll();
-    if (replica.last.kind == Kind::kExited) return;  // the rest of its way out
+    if (replica.last.kind == Kind::kExited) return;  // the exit was reported already
     replica.pending_create.reset();
     const bool runs = life.kind == Kind::kRunning;
-    const bool news = !replica.told_running || replica.last.node_lost != life.node_lost;
-    if ((runs && news) || (life.kind == Kind::kExited && life.started && !replica.told_running)) {
-      replica.told_running = true;
-      Tell(replica,
-           {.name = name, .kind = Kind::kRunning, .host = state.ip, .node_lost = life.node_lost});
+    const bool news = !replica.reported_running || replica.last.node_lost != life.node_lost;
+    if ((runs && news) ||
+        (life.kind == Kind::kExited && life.started && !replica.reported_running)) {
+      replica.reported_running = true;
+      Notify(replica,
+             {.name = name, .kind = Kind::kRunning, .host = state.ip, .node_lost = life.node_lost});
     }
     if (life.kind == Kind::kExited) {
-      TellExit(name, replica, life.cause);
+      NotifyExit(name, replica, life.cause);
     } else if (life.kind == Kind::kPending &&
                (replica.last.name.empty() || replica.last.reason != life.reason)) {
-      Tell(replica, {.name = name, .kind = Kind::kPending, .reason = life.reason});
+      Notify(replica, {.name = name, .kind = Kind::kPending, .reason = life.reason});
     }
   }
 }
@@ -494,7 +500,7 @@ void KubernetesBackend::OnMasterPod(const kube::Object& pod) {
   if (on_pod) on_pod(pod);
 }
 
-void KubernetesBackend::OnPodGone(const kube::Object& pod) {
+void KubernetesBackend::OnPodDeleted(const kube::Object& pod) {
   if (!RoleOf(pod).has_value()) return;
   const std::string name = pod.name();
   const MutexLock lock(mutex_);
@@ -502,13 +508,13 @@ void KubernetesBackend::OnPodGone(const kube::Object& pod) {
   replica.pod.reset();
   changed_.NotifyAll();
   if (replica.last.kind == Kind::kExited) return;
-  TellExit(name, replica, CauseOfDeletion(kube::PodStateOf(pod), name));
+  NotifyExit(name, replica, CauseOfDeletion(kube::PodStateOf(pod), name));
 }
 
 void KubernetesBackend::OnSynced() {
   const MutexLock lock(mutex_);
   synced_ = true;
-  dispatcher_.Tell({.kind = Kind::kSynced});
+  dispatcher_.Notify({.kind = Kind::kSynced});
 }
 
 }  // namespace edl::backend::kubernetes

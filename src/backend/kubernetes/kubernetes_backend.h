@@ -20,28 +20,29 @@
 
 namespace edl::backend::kubernetes {
 
-// Runs replicas as pods of one job, owned by its master's pod, and gives each slot that others
-// reach a service of its own.
+// Runs the replicas of one job as pods, owned by the master's pod. Each slot that other processes
+// connect to has its own service.
 //
-// What the cluster refuses for now (a quota, a missing permission, an API server that is away)
-// stays Pending, with the reason, and is tried again. What it refuses for good is Launch's answer.
+// Launch retries temporary errors of the cluster (an exceeded quota, a missing permission, an
+// unavailable API server) in the background; meanwhile the replica is Pending with the reason.
+// Launch returns permanent errors.
 //
-// What should not run is deleted until it is gone: each pod of this master that was stopped, or
-// whose replica has ended, however the pod came to exist. Services of running replicas that
-// somebody deleted are made again.
+// The backend keeps deleting pods that should not run until they are deleted: pods of stopped
+// replicas and of replicas that have exited. It recreates services of running replicas that
+// somebody deleted.
 //
-// Thread-safe. Calls may be made from the watcher too.
+// Thread-safe. The watcher may call it.
 class KubernetesBackend final : public Backend {
  public:
   struct Options {
     kube::OwnerReference master;
     Restart restart = Restart::kNever;
-    std::chrono::milliseconds try_again_after{2'000};
-    // A pod that was created and is not seen for so long is looked for.
-    std::chrono::milliseconds look_after{10'000};
-    // Containers beside the replica's have so long to end after it before the pod is deleted.
+    std::chrono::milliseconds retry_every{2'000};
+    // A created pod that the informer has not reported for this long is looked up.
+    std::chrono::milliseconds lookup_after{10'000};
+    // Time for sidecar containers to end after the replica, before the pod is deleted.
     std::chrono::milliseconds sidecar_grace{10'000};
-    // How often services that are missing are looked for.
+    // How often the backend looks for missing services.
     std::chrono::milliseconds services_every{30'000};
   };
 
@@ -50,8 +51,8 @@ class KubernetesBackend final : public Backend {
                     Options options);
   ~KubernetesBackend() override;
 
-  // Calls `on_pod` with the master's own pod, if it is known, and whenever it changes, on threads
-  // of the caller and of the backend: what users write there is for the master. Once.
+  // Calls `on_pod` with the master's pod, if it is known, and whenever it changes, on threads of
+  // the caller and of the backend. Users write requests to that pod. Call it once.
   void WatchMaster(std::function<void(const kube::Object& pod)> on_pod);
 
   Status Launch(const job::ReplicaSpec& spec) override;
@@ -59,77 +60,80 @@ class KubernetesBackend final : public Backend {
   void Watch(std::function<void(const job::ReplicaEvent&)> on_event) override;
   Status Acknowledge(const std::string& name) override;
   Result<LogPiece> Logs(const std::string& name, int64_t offset, int64_t at_most) override;
-  Result<std::string> Tail(const std::string& name, size_t most_lines, int64_t most_bytes) override;
+  Result<std::string> Tail(const std::string& name, size_t max_lines, int64_t max_bytes) override;
   Result<std::string> AddressOf(job::Role role, int index) override;
 
-  // Deletes every pod of this master that still runs, and waits until each is gone or told to go,
-  // at most for `timeout`. Names those that are neither. Pods that have ended stay, for their
-  // logs.
+  // Deletes every running pod of this master, and waits at most `timeout` until each is deleted or
+  // being deleted. Returns the names of the other pods. Terminated pods remain, for their logs.
   std::vector<std::string> EndAll(std::chrono::milliseconds timeout);
 
  private:
-  // A replica's pod, as the informer saw it last.
+  // The last state of a replica's pod that the informer reported.
   struct Pod {
     std::string uid;
     bool terminal = false;
     bool deleting = false;
   };
   struct Replica {
-    job::ReplicaEvent last;  // what a new watcher is told; without a name: nothing
+    job::ReplicaEvent last;  // for a new watcher; without a name: none yet
     job::Role role = job::Role::kWorker;
     int index = 0;
     int64_t id = 0;
     std::optional<Pod> pod;
-    bool unwanted = false;  // its pod is to go
+    bool unwanted = false;  // its pod must be deleted
     std::chrono::seconds grace{1};
-    Time delete_at;  // not before
+    Time delete_at;  // earliest time of the next deletion
     Duration delete_wait = Duration::zero();
-    bool seen = false;  // its pod, by the informer
-    bool told_running = false;
+    bool seen = false;  // the informer has reported its pod
+    bool reported_running = false;
     bool acknowledged = false;
-    std::optional<job::ReplicaSpec> pending_create;  // refused for now
-    Time create_at;                                  // of an pending_create one: the next try
+    std::optional<job::ReplicaSpec> pending_create;  // failed, will be retried
+    Time create_at;                                  // the next attempt of pending_create
     Duration create_wait = Duration::zero();
-    std::optional<Time> unseen_since;  // created, and the informer has not seen it yet
+    std::optional<Time> unseen_since;  // created, and not yet reported by the informer
   };
 
   void OnPod(const kube::Object& pod);
   void OnMasterPod(const kube::Object& pod);
-  void OnPodGone(const kube::Object& pod);
+  void OnPodDeleted(const kube::Object& pod);
   void OnSynced();
   // The role of a pod that this job's master launched.
   std::optional<job::Role> RoleOf(const kube::Object& pod) const;
-  void Tell(Replica& replica, job::ReplicaEvent event) REQUIRES(mutex_);
-  void TellExit(const std::string& name, Replica& replica, job::ExitCause cause) REQUIRES(mutex_);
+  void Notify(Replica& replica, job::ReplicaEvent event) REQUIRES(mutex_);
+  void NotifyExit(const std::string& name, Replica& replica, job::ExitCause cause) REQUIRES(mutex_);
 
-  // Ok: the pod is there, or was.
+  // Ok: the pod exists, or existed.
   Status Create(const job::ReplicaSpec& spec);
   Status PointServiceAt(const job::ReplicaSpec& spec);
   Status CreateService(const kube::Object& service);
   void Retry(const std::stop_token& stop);
-  // Deletes what should not run, as soon as there is something.
+  // Runs on its own thread: deletes pods that should not run.
   void Clean(const std::stop_token& stop);
-  struct Doomed {
+  struct PodToDelete {
     std::string name;
     std::string uid;
     std::chrono::seconds grace;
   };
-  // What is to be deleted now. `all`: nothing else runs.
-  std::vector<Doomed> TakeDoomed(bool& all) REQUIRES(mutex_);
-  bool IsDoomed(const Replica& replica) const REQUIRES(mutex_);
-  void DeletePods(const std::vector<Doomed>& doomed, bool all, const std::stop_token& stop);
+  struct Deletions {
+    std::vector<PodToDelete> pods;
+    bool all = true;  // no other replica runs
+  };
+  // The deletions that are due now.
+  Deletions TakeDeletions() REQUIRES(mutex_);
+  bool NeedsDeletion(const Replica& replica) const REQUIRES(mutex_);
+  void DeletePods(const Deletions& deletions, const std::stop_token& stop);
   Status DeleteAllPods(std::chrono::seconds grace, const std::stop_token& stop);
-  // When the next deletion is due, if one is.
+  // When the next deletion is due; nullopt: there is none.
   std::optional<Time> NextDeletion() const REQUIRES(mutex_);
   void RecreateServices(const std::stop_token& stop);
   void RetryCreates(const std::stop_token& stop);
-  // A pod may come and go while nobody watches.
-  void LookForUnseen(const std::stop_token& stop);
+  // Detects pods that were created and deleted while the informer did not watch.
+  void LookUpUnseen(const std::stop_token& stop);
   kube::ObjectKey KeyOf(const std::string& name) const { return {maker_.ns(), name}; }
 
   const kube::Timing timing_;
   kube::Client client_;
-  kube::Client hasty_;
+  kube::Client short_timeout_client_;  // for calls that block other work
   const PodMaker maker_;
   const Options options_;
   EventDispatcher dispatcher_;

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "backend/testing/event_recorder.h"
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "job/train_flags.h"
 #include "kube/resource.h"
 #include "kube/testing/api_server.h"
@@ -28,14 +30,14 @@ constexpr const char* kRunningStatus = R"({"phase": "Running", "podIP": "10.0.0.
     "conditions": [{"type": "Ready", "status": "True"}],
     "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
                            "state": {"running": {}}}]})";
-// As the node lifecycle controller leaves it.
+// The status that the node lifecycle controller writes for a lost node.
 constexpr const char* kLostStatus = R"({"phase": "Running", "podIP": "10.0.0.7",
     "conditions": [{"type": "Ready", "status": "False"}],
     "containerStatuses": [{"name": "iris-edljob-worker-0", "ready": true,
                            "state": {"running": {}}}]})";
 
-// The whole suite runs in a real cluster (testing/conformance_main.cc); here is what that one
-// cannot be made to do.
+// The conformance suite runs in a real cluster (testing/conformance_main.cc). These tests cover
+// what a real cluster cannot be made to do.
 class KubernetesBackendTest : public testing::Test {
  protected:
   KubernetesBackendTest() {
@@ -52,8 +54,8 @@ class KubernetesBackendTest : public testing::Test {
     backend_.emplace(connection_, kube::RealTiming(clock_),
                      PodMaker(*job::MakeJobSpec(flags), *backend::MakeClusterOptions(flags), "ml"),
                      KubernetesBackend::Options{.master = master_,
-                                                .try_again_after = std::chrono::milliseconds(20),
-                                                .look_after = std::chrono::milliseconds(20),
+                                                .retry_every = std::chrono::milliseconds(20),
+                                                .lookup_after = std::chrono::milliseconds(20),
                                                 .sidecar_grace = std::chrono::milliseconds(50),
                                                 .services_every = std::chrono::milliseconds(20)});
   }
@@ -64,7 +66,7 @@ class KubernetesBackendTest : public testing::Test {
     ASSERT_TRUE(recorder_.Await(Kind::kSynced).has_value());
   }
 
-  // A pod of this master that somebody else created, or that was created behind our back.
+  // A pod of this master that the backend did not create.
   kube::Object OwnPod(const std::string& role) const {
     kube::Object pod(kube::kPods, kWorkerKey);
     pod.set_label("app", "elasticdl");
@@ -74,15 +76,13 @@ class KubernetesBackendTest : public testing::Test {
     return pod;
   }
 
-  // Waits until `count` events were told that this is true of.
-  void AwaitEvent(const std::function<bool(const job::ReplicaEvent&)>& wanted, int count = 1) {
-    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kTimeout;
-    while (std::chrono::steady_clock::now() < deadline) {
+  // Waits until `count` events match.
+  void AwaitEvent(std::string_view what,
+                  const std::function<bool(const job::ReplicaEvent&)>& matches, int count = 1) {
+    ASSERT_OK(AwaitPolling(what, [&] {
       const auto events = recorder_.Events();
-      if (std::count_if(events.begin(), events.end(), wanted) >= count) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    FAIL() << "the event did not come";
+      return std::count_if(events.begin(), events.end(), matches) >= count;
+    }));
   }
 
   static job::ReplicaSpec Worker(int64_t id = 0) {
@@ -92,7 +92,7 @@ class KubernetesBackendTest : public testing::Test {
             .command = {"train"}};
   }
 
-  // Pods that the backend has seen to run.
+  // Launches workers and waits until the backend reports them as running.
   void LaunchAndRun(int64_t count) {
     for (int64_t id = 0; id < count; ++id) {
       const std::string name = Worker(id).name;
@@ -107,13 +107,10 @@ class KubernetesBackendTest : public testing::Test {
     }
   }
 
-  // The kubelet's word on the worker's pod, once it is there.
+  // Waits until the pod of the worker exists, and sets its status as a kubelet does.
   void SetStatus(const std::string& status, const std::string& metadata = "{}") {
-    const auto deadline = std::chrono::steady_clock::now() + EventRecorder::kTimeout;
-    while (!server_.Get(kube::kPods, kWorkerKey).ok()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "no pod was created";
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    ASSERT_OK(AwaitPolling("the pod of worker 0",
+                           [&] { return server_.Get(kube::kPods, kWorkerKey).ok(); }));
     kube::Object pod = server_.Get(kube::kPods, kWorkerKey).value();
     pod.fields()["status"] = json::parse(status);
     pod.metadata().update(json::parse(metadata));
@@ -148,11 +145,11 @@ TEST_F(KubernetesBackendTest, SaysWhatTheClusterRefusesForGood) {
                   .body = R"({"kind": "Status", "code": 403, "reason": "Forbidden",
                               "message": "no PriorityClass with name high was found"})"});
   const Status launched = backend_->Launch(Worker());
-  EXPECT_EQ(launched.code(), Code::kPermissionDenied);
+  EXPECT_THAT(launched, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(launched.message(), HasSubstr("no PriorityClass with name high was found"));
 }
 
-TEST_F(KubernetesBackendTest, StopsWhatWasNeverBorn) {
+TEST_F(KubernetesBackendTest, StopsAReplicaWhosePodWasNeverCreated) {
   Start();
   server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
                   .times = 1'000'000,
@@ -181,7 +178,7 @@ TEST_F(KubernetesBackendTest, LeavesPodsOfAnEarlierJobAlone) {
 
   const auto pending = recorder_.Await(Kind::kPending, kWorker);
   ASSERT_TRUE(pending.has_value());
-  EXPECT_THAT(pending->reason, HasSubstr("of an earlier job is still there"));
+  EXPECT_THAT(pending->reason, HasSubstr("of an earlier job still exists"));
   server_.Remove(kube::kPods, kWorkerKey);
   server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 2);
 }
@@ -192,7 +189,7 @@ TEST_F(KubernetesBackendTest, PointsTheSlotsServiceAtWhoFillsIt) {
   ASSERT_EQ(backend_->Launch(Worker(4)), Ok());  // the same slot again
 
   const auto service = server_.Get(kube::kServices, kWorkerKey);
-  ASSERT_TRUE(service.ok()) << service.status();
+  ASSERT_OK(service);
   EXPECT_EQ(service->fields()["spec"]["selector"]["elasticdl-replica-id"], "4");
 }
 
@@ -206,9 +203,11 @@ TEST_F(KubernetesBackendTest, TellsThatANodeIsLostAndDeletesNothing) {
   EXPECT_FALSE(running->node_lost);
 
   SetStatus(kLostStatus);
-  AwaitEvent([](const job::ReplicaEvent& event) { return event.node_lost; });
+  AwaitEvent("an event with node_lost",
+             [](const job::ReplicaEvent& event) { return event.node_lost; });
   SetStatus(kRunningStatus);
   AwaitEvent(
+      "a second event without node_lost",
       [](const job::ReplicaEvent& event) {
         return event.kind == Kind::kRunning && !event.node_lost;
       },
@@ -229,7 +228,7 @@ TEST_F(KubernetesBackendTest, DeletesWhatWasStoppedUntilItIsGone) {
 
   EXPECT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
   EXPECT_EQ(server_.CountRequests("DELETE"), 3);
-  EXPECT_EQ(server_.Get(kube::kPods, kWorkerKey).status().code(), Code::kNotFound);
+  EXPECT_THAT(server_.Get(kube::kPods, kWorkerKey), StatusIs(Code::kNotFound));
 }
 
 TEST_F(KubernetesBackendTest, DeletesAPodThatAppearsAfterItWasStopped) {
@@ -242,7 +241,7 @@ TEST_F(KubernetesBackendTest, DeletesAPodThatAppearsAfterItWasStopped) {
   ASSERT_EQ(backend_->Stop(kWorker, std::chrono::seconds(1)), Ok());
   ASSERT_TRUE(recorder_.Await(Kind::kExited, kWorker).has_value());
 
-  // A create that had timed out, and that the server carried out after all.
+  // A create call that timed out, but that the server executed.
   server_.Put(kube::kPods, OwnPod("worker"));
 
   server_.AwaitRequests("DELETE /api/v1/namespaces/ml/pods/iris-edljob-worker-0", 1);
@@ -283,8 +282,8 @@ TEST_F(KubernetesBackendTest, KeepsPodsThatHaveEndedForTheirLogs) {
 
   EXPECT_TRUE(backend_->EndAll(EventRecorder::kTimeout).empty());
 
-  EXPECT_TRUE(server_.Get(kube::kPods, kWorkerKey).ok());
-  EXPECT_EQ(server_.Get(kube::kPods, {"ml", Worker(1).name}).status().code(), Code::kNotFound);
+  EXPECT_OK(server_.Get(kube::kPods, kWorkerKey));
+  EXPECT_THAT(server_.Get(kube::kPods, {"ml", Worker(1).name}), StatusIs(Code::kNotFound));
 }
 
 TEST_F(KubernetesBackendTest, DeletesManyWithOneCall) {
@@ -293,10 +292,10 @@ TEST_F(KubernetesBackendTest, DeletesManyWithOneCall) {
 
   EXPECT_TRUE(backend_->EndAll(EventRecorder::kTimeout).empty());
 
-  // On a slow machine it asks again before it has seen all of them go.
+  // On a slow machine the backend repeats the call before it has seen all deletions.
   EXPECT_GE(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods?"), 1);
   EXPECT_LT(server_.CountRequests("DELETE"), 50);
-  EXPECT_TRUE(server_.Get(kube::kPods, {"ml", "elasticdl-iris-master"}).ok());
+  EXPECT_OK(server_.Get(kube::kPods, {"ml", "elasticdl-iris-master"}));
 }
 
 TEST_F(KubernetesBackendTest, DeletesOneByOneWhereItMayNotDeleteManyAtOnce) {
@@ -325,9 +324,9 @@ TEST_F(KubernetesBackendTest, WaitsForAPermissionThatIsMissing) {
   const auto pending = recorder_.Await(Kind::kPending, kWorker);
   ASSERT_TRUE(pending.has_value());
   EXPECT_THAT(pending->reason, HasSubstr("cannot create resource"));
-  AwaitEvent([](const job::ReplicaEvent& event) {
+  AwaitEvent("a pending event about rejected credentials", [](const job::ReplicaEvent& event) {
     return event.kind == Kind::kPending &&
-           event.reason.find("does not accept the credentials") != std::string::npos;
+           event.reason.find("rejects the credentials") != std::string::npos;
   });
   if (HasFatalFailure()) return;
   SetStatus(kRunningStatus);
@@ -346,9 +345,9 @@ TEST_F(KubernetesBackendTest, MakesAServiceAgainThatSomebodyDeleted) {
   server_.AwaitRequests("GET /api/v1/namespaces/ml/services",
                         server_.CountRequests("GET /api/v1/namespaces/ml/services") + 1);
   const auto service = server_.Get(kube::kServices, slot);
-  ASSERT_TRUE(service.ok()) << service.status();
+  ASSERT_OK(service);
   EXPECT_EQ(service->fields()["spec"]["selector"]["elasticdl-replica-id"], "7");
-  EXPECT_TRUE(server_.Get(kube::kServices, {"ml", "elasticdl-iris-master"}).ok());
+  EXPECT_OK(server_.Get(kube::kServices, {"ml", "elasticdl-iris-master"}));
 }
 
 TEST_F(KubernetesBackendTest, TellsAPodThatWentUnseenAsKilled) {
@@ -370,7 +369,7 @@ TEST_F(KubernetesBackendTest, ReadsTheEndOfALogWithoutTheRest) {
 
   const auto tail = backend_->Tail(kWorker, 20, 100);
 
-  ASSERT_TRUE(tail.ok()) << tail.status();
+  ASSERT_OK(tail);
   EXPECT_THAT(*tail, testing::EndsWith("\nlast\n"));
   EXPECT_EQ(tail->size(), 100u);
   EXPECT_EQ(server_.CountRequests("tailLines=20"), 1);

@@ -24,8 +24,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kGoneTimeout{90};
-constexpr std::chrono::milliseconds kGonePoll{200};
+constexpr std::chrono::seconds kDeletionTimeout{90};
+constexpr std::chrono::milliseconds kDeletionPoll{200};
 
 // 128 bits in hexadecimal digits.
 std::string NewToken() {
@@ -75,12 +75,11 @@ PodMaker KubernetesJobs::MakerOf(const Submission& submission) const {
   return {submission.job, submission.options, ns_};
 }
 
-Submission KubernetesJobs::Settled(Submission submission) {
+Submission KubernetesJobs::WithAccount(Submission submission) {
   std::string& account = submission.options.service_account;
   if (!account.empty()) return submission;
   const kube::ObjectKey ours{ns_, std::string(backend::kMasterAccount)};
-  // Where it is missing, or may not be looked for, roles that were granted to the default account
-  // are what there is.
+  // If the account does not exist or cannot be read, the roles of the default account must suffice.
   if (client_.Get(kube::kServiceAccounts, ours).ok()) account = ours.name;
   return submission;
 }
@@ -110,8 +109,8 @@ std::string KubernetesJobs::Manifests(const Submission& submission) const {
 }
 
 std::vector<Finding> KubernetesJobs::Check(const Submission& submission, Depth depth) {
-  const Submission settled = Settled(submission);
-  return Preflight(client_, ns_, settled).Run(depth);
+  const Submission complete = WithAccount(submission);
+  return Preflight(client_, ns_, complete).Run(depth);
 }
 
 Templates KubernetesJobs::MakeTemplates(const Submission& submission) const {
@@ -123,7 +122,7 @@ Status KubernetesJobs::LaunchMaster(const PodMaker& maker) {
   const kube::Object service = maker.MasterService(pod.AsOwner());
   Status served = client_.Create(kube::kServices, service).status();
   if (served.code() == Code::kAlreadyExists) {
-    // It belongs to an earlier master, and the garbage collector has not removed it yet.
+    // The service belongs to an earlier master, and the garbage collector has not deleted it yet.
     EDL_RETURN_IF_ERROR(client_.Delete(kube::kServices, service.key()));
     served = client_.Create(kube::kServices, service).status();
   }
@@ -140,7 +139,7 @@ void KubernetesJobs::Undo(std::vector<Made> made) {
 }
 
 Status KubernetesJobs::Submit(const Submission& given) {
-  const Submission submission = Settled(given);
+  const Submission submission = WithAccount(given);
   const std::string& job = submission.job.job_name;
   const PodMaker maker = MakerOf(submission);
   std::vector<Made> made;
@@ -149,8 +148,8 @@ Status KubernetesJobs::Submit(const Submission& given) {
     if (created.ok()) made.push_back({resource, *created});
     return created.status();
   };
-  // The map is what makes the name this job's. Any of them that is there belongs to another job,
-  // running or not, of which nothing is touched.
+  // The ConfigMap reserves the name. An object that already exists belongs to another job, running
+  // or not, and is left alone.
   Status submitted = create(kube::kConfigMaps, StatusMap(submission));
   if (submitted.ok()) {
     submitted = create(kube::kSecrets, maker.JobSecret(submission.spec_json, NewToken()));
@@ -159,13 +158,13 @@ Status KubernetesJobs::Submit(const Submission& given) {
   if (submitted.ok()) return Ok();
   Undo(std::move(made));
   if (submitted.code() == Code::kAlreadyExists) {
-    return AlreadyExists("there is a job {} in namespace {}", job, ns_);
+    return AlreadyExists("job {} already exists in namespace {}", job, ns_);
   }
   return submitted;
 }
 
-Status KubernetesJobs::AwaitGone(const kube::ObjectKey& master) {
-  const Time deadline = timing_.clock.Now() + kGoneTimeout;
+Status KubernetesJobs::AwaitDeletion(const kube::ObjectKey& master) {
+  const Time deadline = timing_.clock.Now() + kDeletionTimeout;
   while (true) {
     const Status pod = client_.Get(kube::kPods, master).status();
     const Status service = client_.Get(kube::kServices, master).status();
@@ -174,20 +173,20 @@ Status KubernetesJobs::AwaitGone(const kube::ObjectKey& master) {
       if (!status.ok() && status.code() != Code::kNotFound) return status;
     }
     if (timing_.clock.Now() >= deadline) {
-      return DeadlineExceeded("pod {} is still there after {} s; see `kubectl describe pod {}`",
-                              master, kGoneTimeout.count(), master.name);
+      return DeadlineExceeded("pod {} still exists after {} s; see `kubectl describe pod {}`",
+                              master, kDeletionTimeout.count(), master.name);
     }
-    (void)timing_.wait(kGonePoll, {});
+    (void)timing_.wait(kDeletionPoll, {});
   }
 }
 
 Status KubernetesJobs::Resume(const Submission& given) {
-  const Submission submission = Settled(given);
+  const Submission submission = WithAccount(given);
   const std::string& job = submission.job.job_name;
   EDL_ASSIGN_OR_RETURN(const ClusterJob found, Find(job));
-  if (found.running) return FailedPrecondition("job {} runs", job);
+  if (found.running) return FailedPrecondition("job {} is running", job);
   const kube::ObjectKey master = MasterKey(job);
-  // This pod and no other: a second --resume at the same time may have made its own by now.
+  // Deletes only this pod: a concurrent --resume may have created its own by now.
   const Result<kube::Object> old = client_.Get(kube::kPods, master);
   if (old.ok()) {
     EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, master, {.uid = old->uid()}));
@@ -196,8 +195,8 @@ Status KubernetesJobs::Resume(const Submission& given) {
   }
   EDL_RETURN_IF_ERROR(client_.Delete(kube::kServices, master));
   EDL_RETURN_IF_ERROR(DeletePodsOf(job, Which::kRunning));
-  EDL_RETURN_IF_ERROR(AwaitGone(master));
-  // Its token stays.
+  EDL_RETURN_IF_ERROR(AwaitDeletion(master));
+  // The token does not change.
   kube::Object secret = MakerOf(submission).JobSecret(submission.spec_json, "");
   secret.fields()["data"].erase(std::string(kTokenKey));
   const json spec = {{"data", secret.fields()["data"]}};
@@ -216,7 +215,7 @@ Result<std::string> KubernetesJobs::SpecOf(const std::string& job) {
 Result<ClusterJob> KubernetesJobs::Find(const std::string& job) {
   const Result<kube::Object> map = client_.Get(kube::kConfigMaps, MasterKey(job));
   if (map.status().code() == Code::kNotFound) {
-    // Somebody deleted what it shows; it may well run.
+    // The ConfigMap was deleted, but the job may still run.
     const Result<kube::Object> left = client_.Get(kube::kPods, MasterKey(job));
     if (left.ok()) return JobOf(kube::Object(kube::kConfigMaps, MasterKey(job)), &*left, job);
     if (left.status().code() != Code::kNotFound) return left.status();
@@ -251,10 +250,10 @@ Status KubernetesJobs::Annotate(const std::string& job, std::string_view name,
 Status KubernetesJobs::Stop(const std::string& job, const std::string& reason) {
   const Result<kube::Object> pod = client_.Get(kube::kPods, MasterKey(job));
   if (!pod.ok() && pod.status().code() != Code::kNotFound) return pod.status();
-  // Without a master nobody else ends what it launched.
+  // Without a master, nothing else ends the pods that it launched.
   if (!pod.ok() || !MasterLifeOf(*pod).running) return DeletePodsOf(job, Which::kRunning);
   if (kube::PodStateOf(*pod).phase == kube::PodPhase::kPending) {
-    return StopPendingCreates(job, *pod, reason);
+    return StopPendingMaster(job, *pod, reason);
   }
   return Annotate(job, kStopAnnotation, reason);
 }
@@ -284,11 +283,11 @@ Result<int> KubernetesJobs::CountRunningPods(const std::string& job) {
   return static_cast<int>(pods.items.size());
 }
 
-Status KubernetesJobs::StopPendingCreates(const std::string& job, const kube::Object& pod,
-                                          const std::string& reason) {
+Status KubernetesJobs::StopPendingMaster(const std::string& job, const kube::Object& pod,
+                                         const std::string& reason) {
   EDL_RETURN_IF_ERROR(client_.Delete(kube::kPods, pod.key(), {.uid = pod.uid()}));
   EDL_ASSIGN_OR_RETURN(const kube::Object map, client_.Get(kube::kConfigMaps, MasterKey(job)));
-  // What cannot be read is not kept.
+  // An unreadable status is discarded.
   const Result<job::JobView> shown = job::JobView::FromJson(JobOf(map, nullptr).status_json);
   job::JobView view = shown.ok() ? *shown : job::JobView{.name = job};
   view.state = job::JobState::kStopped;
@@ -303,13 +302,13 @@ Status KubernetesJobs::Scale(const std::string& job, int num_workers) {
 
 Status KubernetesJobs::Delete(const std::string& job) {
   const kube::ObjectKey master = MasterKey(job);
-  // The garbage collector would come to them too, some time after their owner is gone.
+  // The garbage collector would also delete them, some time after their owner.
   EDL_RETURN_IF_ERROR(DeletePodsOf(job, Which::kAll));
   for (const kube::Resource& resource :
        {kube::kPods, kube::kServices, kube::kLeases, kube::kSecrets}) {
     EDL_RETURN_IF_ERROR(client_.Delete(resource, master));
   }
-  // Last: while it is there the name is taken, and deleting can be tried again.
+  // Last: while the ConfigMap exists, the name is reserved and the deletion can be repeated.
   return client_.Delete(kube::kConfigMaps, master);
 }
 
@@ -327,10 +326,10 @@ Result<std::vector<std::string>> KubernetesJobs::Pods(const std::string& job) {
   return names;
 }
 
-Status KubernetesJobs::ReadLog(const std::string& pod, bool follow, const OnText& on_text) {
+Status KubernetesJobs::ReadLog(const std::string& pod, LogMode mode, const OnText& on_text) {
   const kube::ObjectKey key{ns_, pod};
   const kube::LogOptions options{.container = pod};
-  if (!follow) {
+  if (mode == LogMode::kUntilNow) {
     EDL_ASSIGN_OR_RETURN(const std::string text, client_.Log(key, options));
     on_text(text);
     return Ok();

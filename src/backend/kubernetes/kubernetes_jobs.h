@@ -11,17 +11,18 @@
 
 namespace edl::backend::kubernetes {
 
-// What users write to a master's pod, for its master to read.
-inline constexpr std::string_view kStopAnnotation = "elasticdl.org/stop";  // why
+// Annotations of the master's pod with which users send requests to the master.
+inline constexpr std::string_view kStopAnnotation = "elasticdl.org/stop";  // the reason
 inline constexpr std::string_view kNumWorkersAnnotation = "elasticdl.org/num-workers";
-// Annotation of the status ConfigMap: why the master's pod was told to end. It outlives the pod.
+// Annotation of the status ConfigMap: why the pod of the master was terminated. It outlives the
+// pod.
 inline constexpr std::string_view kInterruptedAnnotation = "elasticdl.org/interrupted";
-// Where a master shows its job: the key of a ConfigMap of the master's name.
+// The key of the published status, in a ConfigMap with the name of the master.
 inline constexpr std::string_view kStatusKey = "status.json";
 
-// The jobs of one namespace. A job is a ConfigMap (what its master shows), a Secret (what it is,
-// and its token) and a master's pod, which owns the rest; the first two outlive the pod, so that an
-// ended job can be looked at, and an interrupted one resumed.
+// The jobs of one namespace. A job consists of a ConfigMap (its published status), a Secret (its
+// job file and token) and the pod of its master, which owns the rest. The first two outlive the
+// pod, so that an ended job can be inspected and an interrupted one resumed.
 //
 // Thread-safe.
 class KubernetesJobs final : public ClusterJobs {
@@ -43,13 +44,13 @@ class KubernetesJobs final : public ClusterJobs {
   Status Delete(const std::string& job) override;
   Result<int> CountRunningPods(const std::string& job) override;
   Result<std::vector<std::string>> Pods(const std::string& job) override;
-  Status ReadLog(const std::string& pod, bool follow, const OnText& on_text) override;
+  Status ReadLog(const std::string& pod, LogMode mode, const OnText& on_text) override;
   Result<std::vector<ClusterEvent>> Events(const std::string& job) override;
 
  private:
   PodMaker MakerOf(const Submission& submission) const;
-  // With the service account that the master gets.
-  Submission Settled(Submission submission);
+  // Returns the submission with the service account that the master will use.
+  Submission WithAccount(Submission submission);
   kube::Object StatusMap(const Submission& submission) const;
   kube::ObjectKey MasterKey(const std::string& job) const;
   struct Made {
@@ -59,16 +60,16 @@ class KubernetesJobs final : public ClusterJobs {
   enum class Which { kRunning, kAll };
 
   Status LaunchMaster(const PodMaker& maker);
-  // Deletes what a submission made a moment ago, and nothing else.
+  // Deletes the objects that this submission created, and nothing else.
   void Undo(std::vector<Made> made);
-  // The replicas' pods of a job, whoever owns them.
+  // Deletes the pods of the replicas of a job, whoever owns them.
   Status DeletePodsOf(const std::string& job, Which which);
-  // Nothing of the last master's life is left.
-  Status AwaitGone(const kube::ObjectKey& master);
+  // Waits until pod and service of the previous master are deleted.
+  Status AwaitDeletion(const kube::ObjectKey& master);
   Status Annotate(const std::string& job, std::string_view name, const std::string& value);
-  // A master that does not run yet obeys nobody.
-  Status StopPendingCreates(const std::string& job, const kube::Object& pod,
-                            const std::string& reason);
+  // Stops a job whose master does not run yet and therefore reads no annotations.
+  Status StopPendingMaster(const std::string& job, const kube::Object& pod,
+                           const std::string& reason);
 
   const std::unique_ptr<kube::Connection> connection_;
   const kube::Timing timing_;

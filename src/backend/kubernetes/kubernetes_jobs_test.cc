@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
+#include "base/testing/status_matchers.h"
 #include "job/job_view.h"
 #include "job/train_flags.h"
 #include "kube/resource.h"
@@ -61,12 +62,12 @@ TEST_F(KubernetesJobsTest, SubmitsAllThatAMasterNeeds) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
 
   const auto pod = server_.Get(kube::kPods, kMaster);
-  ASSERT_TRUE(pod.ok()) << pod.status();
+  ASSERT_OK(pod);
   const auto service = server_.Get(kube::kServices, kMaster);
-  ASSERT_TRUE(service.ok()) << service.status();
+  ASSERT_OK(service);
   EXPECT_EQ(service->owners().front().uid, pod->uid());
   const auto secret = server_.Get(kube::kSecrets, kMaster);
-  ASSERT_TRUE(secret.ok()) << secret.status();
+  ASSERT_OK(secret);
   EXPECT_EQ(DecodeBase64(secret->fields()["data"]["token"].get<std::string>())->size(), 32u);
   EXPECT_EQ(jobs_.SpecOf("iris").value(), R"({"job_name": "iris"})");
 }
@@ -74,8 +75,8 @@ TEST_F(KubernetesJobsTest, SubmitsAllThatAMasterNeeds) {
 TEST_F(KubernetesJobsTest, RefusesANameThatIsTaken) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   const Status again = jobs_.Submit(Iris());
-  EXPECT_EQ(again.code(), Code::kAlreadyExists);
-  EXPECT_THAT(again.message(), HasSubstr("there is a job iris in namespace ml"));
+  EXPECT_THAT(again, StatusIs(Code::kAlreadyExists));
+  EXPECT_THAT(again.message(), HasSubstr("job iris already exists in namespace ml"));
 }
 
 TEST_F(KubernetesJobsTest, LeavesNothingOfWhatItCouldNotSubmit) {
@@ -86,7 +87,7 @@ TEST_F(KubernetesJobsTest, LeavesNothingOfWhatItCouldNotSubmit) {
 
   const Status submitted = jobs_.Submit(Iris());
 
-  EXPECT_EQ(submitted.code(), Code::kPermissionDenied);
+  EXPECT_THAT(submitted, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(submitted.message(), HasSubstr("no PriorityClass high"));
   for (const kube::Resource& resource :
        {kube::kPods, kube::kServices, kube::kSecrets, kube::kConfigMaps}) {
@@ -95,7 +96,7 @@ TEST_F(KubernetesJobsTest, LeavesNothingOfWhatItCouldNotSubmit) {
 }
 
 TEST_F(KubernetesJobsTest, FindsAJobAndSaysWhatKeepsItsMaster) {
-  EXPECT_EQ(jobs_.Find("iris").status().code(), Code::kNotFound);
+  EXPECT_THAT(jobs_.Find("iris"), StatusIs(Code::kNotFound));
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   EXPECT_TRUE(jobs_.Find("iris")->running);
   EXPECT_EQ(jobs_.Find("iris")->status_json, kStatus);
@@ -113,7 +114,7 @@ TEST_F(KubernetesJobsTest, FindsAJobAndSaysWhatKeepsItsMaster) {
 
 TEST_F(KubernetesJobsTest, GoesOnWithAJobWhoseMasterIsGone) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
-  EXPECT_EQ(jobs_.Resume(Iris()).code(), Code::kFailedPrecondition);
+  EXPECT_THAT(jobs_.Resume(Iris()), StatusIs(Code::kFailedPrecondition));
   server_.Remove(kube::kPods, kMaster);
   EXPECT_FALSE(jobs_.Find("iris")->running);
   const kube::Object token = server_.Get(kube::kSecrets, kMaster).value();
@@ -142,7 +143,7 @@ TEST_F(KubernetesJobsTest, DoesNotDeleteTheMasterOfAnotherResume) {
   EXPECT_FALSE(jobs_.Resume(Iris()).ok());
 
   const auto left = server_.Get(kube::kPods, kMaster);
-  ASSERT_TRUE(left.ok()) << left.status();
+  ASSERT_OK(left);
   EXPECT_EQ(left->uid(), other.uid());
 }
 
@@ -169,7 +170,7 @@ TEST_F(KubernetesJobsTest, StopsAJobWhoseMasterDoesNotRunYet) {
 TEST_F(KubernetesJobsTest, DeletesAllOfAJob) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   ASSERT_EQ(jobs_.Delete("iris"), Ok());
-  EXPECT_EQ(jobs_.Find("iris").status().code(), Code::kNotFound);
+  EXPECT_THAT(jobs_.Find("iris"), StatusIs(Code::kNotFound));
   EXPECT_EQ(jobs_.Delete("iris"), Ok());
 }
 
@@ -180,7 +181,7 @@ TEST_F(KubernetesJobsTest, DeletesNothingThatASubmissionDidNotMake) {
 
   const Status again = jobs_.Submit(Iris());
 
-  EXPECT_EQ(again.code(), Code::kAlreadyExists);
+  EXPECT_THAT(again, StatusIs(Code::kAlreadyExists));
   for (const kube::Resource& resource : {kube::kPods, kube::kServices, kube::kSecrets}) {
     EXPECT_TRUE(IsThere(resource)) << resource.plural;
   }
@@ -234,13 +235,13 @@ TEST_F(KubernetesJobsTest, TakesAJobForEndedWhoseMasterHasThoughASidecarRuns) {
 TEST_F(KubernetesJobsTest, SaysWhyAMasterIsGone) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   kube::Object map = server_.Get(kube::kConfigMaps, kMaster).value();
-  map.set_annotation("elasticdl.org/interrupted", "its master was ended: preempted");
+  map.set_annotation("elasticdl.org/interrupted", "its master was terminated: preempted");
   server_.Put(kube::kConfigMaps, map);
   EXPECT_EQ(jobs_.Find("iris")->trouble, "") << "it runs";
 
   server_.Remove(kube::kPods, kMaster);
 
-  EXPECT_EQ(jobs_.Find("iris")->trouble, "its master was ended: preempted");
+  EXPECT_EQ(jobs_.Find("iris")->trouble, "its master was terminated: preempted");
   server_.Remove(kube::kServices, kMaster);
   ASSERT_EQ(jobs_.Resume(Iris()), Ok());
   EXPECT_FALSE(
@@ -262,7 +263,7 @@ TEST_F(KubernetesJobsTest, StopsAJobWhoseStatusCannotBeRead) {
 
 TEST_F(KubernetesJobsTest, NeverRestartsAMaster) {
   Submission submission = Iris();
-  submission.options.restart_policy = "Always";
+  submission.options.restart_policy = PodRestartPolicy::kAlways;
   ASSERT_EQ(jobs_.Submit(submission), Ok());
   EXPECT_EQ(server_.Get(kube::kPods, kMaster)->fields()["spec"]["restartPolicy"], "Never");
 }
@@ -285,7 +286,7 @@ TEST_F(KubernetesJobsTest, ReadsLogsOfItsPods) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   server_.SetLog(kMaster, "one\ntwo\n");
   std::string text;
-  ASSERT_EQ(jobs_.ReadLog(kMaster.name, false,
+  ASSERT_EQ(jobs_.ReadLog(kMaster.name, LogMode::kUntilNow,
                           [&](std::string_view piece) {
                             text += piece;
                             return true;

@@ -8,7 +8,7 @@
 namespace edl::backend::kubernetes {
 namespace {
 
-// The end of what the container said, which the kubelet keeps for containers that fail.
+// The last line of the container's output, which the kubelet keeps for containers that fail.
 std::string LastLineOf(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   const size_t newline = text.rfind('\n');
@@ -17,15 +17,16 @@ std::string LastLineOf(std::string text) {
 
 std::string WhyItEnded(const kube::PodState& state, const kube::ContainerExit& exit) {
   if (exit.reason == "OOMKilled") {
-    return "its master ran out of memory; give more with --master_resource_limit";
+    return "its master ran out of memory; raise --master_resource_limit";
   }
   if (exit.reason == "StartError" || exit.reason == "ContainerCannotRun") {
     return fmt::format(
-        "its master cannot start: {} (is elasticdl in the image of --image_name, and on its PATH?)",
+        "its master cannot start: {} (check that the image of --image_name has elasticdl on its "
+        "PATH)",
         exit.message);
   }
   if (state.deleting || !state.disruption().empty()) {
-    return "its master was ended: " + WordsForDisruption(state.disruption());
+    return "its master was terminated: " + DescribeDisruption(state.disruption());
   }
   if (exit.exit_code == 0) return "";
   const std::string last = LastLineOf(exit.message);
@@ -43,17 +44,17 @@ MasterLife MasterLifeOf(const kube::Object& pod) {
   if (has_ended) {
     life.trouble = WhyItEnded(state, *master->exit);
   } else if (state.phase == kube::PodPhase::kFailed) {
-    // Its node refused or lost it.
+    // The node rejected or lost the pod.
     life.trouble = fmt::format("its master's pod failed: {}{}{}",
-                               state.reason.empty() ? "the node says nothing more" : state.reason,
+                               state.reason.empty() ? "the node gives no reason" : state.reason,
                                state.message.empty() ? "" : ": ", state.message);
     if (!state.disruption().empty()) {
-      life.trouble = "its master was ended: " + WordsForDisruption(state.disruption());
+      life.trouble = "its master was terminated: " + DescribeDisruption(state.disruption());
     }
   } else if (state.deleting) {
     life.trouble = "its master's pod is being deleted";
   } else if (std::string why = state.unschedulable(); !why.empty()) {
-    life.trouble = "its master waits for room: " + why;
+    life.trouble = "its master cannot be scheduled: " + why;
   }
   if (!life.trouble.empty() || has_ended) return life;
   for (const kube::ContainerState& container : state.containers) {
@@ -67,7 +68,7 @@ MasterLife MasterLifeOf(const kube::Object& pod) {
   if (life.trouble.empty() && master != nullptr && master->running && master->ready &&
       ready != nullptr && ready->status != "True" && ready->reason.empty()) {
     life.trouble = fmt::format(
-        "the cluster has lost contact with its master's node {}: what is shown here may be old",
+        "the cluster has lost contact with its master's node {}: this status may be outdated",
         state.node);
   }
   return life;

@@ -6,13 +6,13 @@
 
 namespace edl::backend::kubernetes {
 
-// What the pod of a master says about its master.
+// The state of a master, derived from its pod object.
 struct MasterLife {
-  bool running = false;  // the master runs, or will once its pod does
-  std::string trouble;   // why it does not run, where the pod says so
+  bool running = false;  // the master runs, or will when its pod starts
+  std::string trouble;   // why it does not run; may be empty
 };
 
-// The master's own container decides: others in its pod (a proxy that was injected) may run on.
+// Only the container of the master counts: others in its pod (an injected proxy) may keep running.
 MasterLife MasterLifeOf(const kube::Object& pod);
 
 }  // namespace edl::backend::kubernetes

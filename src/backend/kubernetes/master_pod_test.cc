@@ -38,8 +38,9 @@ TEST(MasterPod, HasEndedWhenItsOwnContainerHas) {
 
 TEST(MasterPod, SaysWhyTheMasterDoesNotRun) {
   EXPECT_THAT(MasterLifeOf(Pod(Ended(137, "OOMKilled"))).trouble, HasSubstr("ran out of memory"));
-  EXPECT_THAT(MasterLifeOf(Pod(Ended(128, "StartError", "exec: elasticdl: not found"))).trouble,
-              HasSubstr("exec: elasticdl: not found (is elasticdl in the image"));
+  EXPECT_THAT(
+      MasterLifeOf(Pod(Ended(128, "StartError", "exec: elasticdl: not found"))).trouble,
+      HasSubstr("exec: elasticdl: not found (check that the image of --image_name has elasticdl"));
   EXPECT_EQ(MasterLifeOf(Pod(Ended(2, "Error", "one\nthe ledger cannot be written\n"))).trouble,
             "its master ended with exit code 2: the ledger cannot be written");
   EXPECT_EQ(MasterLifeOf(Pod(R"({"phase": "Failed", "reason": "Evicted",
@@ -49,7 +50,7 @@ TEST(MasterPod, SaysWhyTheMasterDoesNotRun) {
   EXPECT_EQ(MasterLifeOf(Pod(R"({"phase": "Failed", "conditions": [{"type": "DisruptionTarget",
                                  "status": "True", "reason": "PreemptionByScheduler"}]})"))
                 .trouble,
-            "its master was ended: preempted by the scheduler");
+            "its master was terminated: preempted by the scheduler");
 }
 
 TEST(MasterPod, SaysThatItsNodeIsLost) {

@@ -40,7 +40,8 @@ std::vector<PodGroup> GroupPods(const Submission& submission, const std::string&
     int first = 0;
     for (int index = 0; index < count; ++index) first += class_of(index) == class_of(0) ? 1 : 0;
     groups.push_back({role, first, PodOf(submission.job, maker, role, 0)});
-    // With classes by a fraction, the first slot has one and the slot in the middle the other.
+    // With a fraction of high-priority workers, the first slot has one class and the middle slot
+    // the other.
     if (first == count) continue;
     groups.push_back({role, count - first, PodOf(submission.job, maker, role, count / 2)});
   }

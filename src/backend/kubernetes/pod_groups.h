@@ -9,18 +9,17 @@
 
 namespace edl::backend::kubernetes {
 
-// Pods of a job that are alike but for what tells one from the other: those of one role with one
-// priority class.
+// Pods of a job that differ only in their identity: those of one role with one priority class.
 struct PodGroup {
   job::Role role = job::Role::kMaster;
   int count = 0;
-  kube::Object pod;  // of one of them
+  kube::Object pod;  // an example
 };
 
-// All that the job has when all of it runs: the master, what workers need, the workers last.
+// All pods of the running job: the master first, the workers last.
 std::vector<PodGroup> GroupPods(const Submission& submission, const std::string& ns);
 
-// The first pod of each role, whether the job has it now or may get it by scaling, and a service.
+// The first pod of each role, including roles that the job does not have, and a service.
 Templates MakeTemplates(const Submission& submission, const std::string& ns);
 
 }  // namespace edl::backend::kubernetes

@@ -16,14 +16,14 @@ using kube::ContainerState;
 using kube::PodState;
 
 constexpr int kSignalBase = 128;
-constexpr int kMostSignals = 64;
+constexpr int kMaxSignal = 64;
 
 job::ExitCause Killed(std::string message, int signal) {
   return {.kind = job::ExitCause::Kind::kKilled, .signal = signal, .message = std::move(message)};
 }
 
 job::ExitCause Disrupted(const PodState& pod) {
-  return Killed(WordsForDisruption(pod.disruption()), SIGTERM);
+  return Killed(DescribeDisruption(pod.disruption()), SIGTERM);
 }
 
 job::ExitCause CauseOf(const ContainerExit& exit) {
@@ -31,25 +31,25 @@ job::ExitCause CauseOf(const ContainerExit& exit) {
     return {.kind = job::ExitCause::Kind::kOutOfMemory,
             .exit_code = exit.exit_code,
             .signal = SIGKILL,
-            .message = "out of memory: it used more than its limit"};
+            .message = "out of memory: the container exceeded its limit"};
   }
-  // What the container's runtime could not even start.
+  // The container runtime could not start the program.
   if (exit.reason == "StartError" || exit.reason == "ContainerCannotRun") {
     return {.kind = job::ExitCause::Kind::kNotLaunched,
             .exit_code = exit.exit_code,
             .message = "could not be started: " + exit.message};
   }
-  // A node that was restarted knows only that its containers are gone.
+  // After a restart, a node only knows that its containers no longer exist.
   if (exit.reason == "Unknown" || exit.reason == "ContainerStatusUnknown") {
     return Killed("its node was restarted", 0);
   }
   const int signal = exit.exit_code - kSignalBase;
-  const bool by_signal = signal > 0 && signal <= kMostSignals;
+  const bool by_signal = signal > 0 && signal <= kMaxSignal;
   return by_signal ? CauseOfSignal(signal) : CauseOfExit(exit.exit_code);
 }
 
-// A pod that failed before its container ran, or without a word about it: its node refused or lost
-// it, which is no fault of the program.
+// The cause for a pod that failed before its container ran, or without a container status: the node
+// rejected or lost it, which is not a fault of the program.
 job::ExitCause CauseWithoutContainer(const PodState& pod) {
   std::string message = pod.reason.empty() ? "its pod failed" : pod.reason;
   if (!pod.message.empty()) message += ": " + pod.message;
@@ -61,9 +61,9 @@ bool HasEnded(const PodState& pod, const ContainerState* container, Restart rest
   return restart == Restart::kNever && container != nullptr && container->exit.has_value();
 }
 
-// The node lifecycle controller marks the pods of a node that it has not heard of: it changes the
-// status of their Ready condition and nothing else. A kubelet that finds a pod unready (a sidecar,
-// a readiness gate) gives a reason, and changes ContainersReady where containers are the reason.
+// The node lifecycle controller marks the pods of an unreachable node by changing only the status
+// of their Ready condition. A kubelet that finds a pod unready (a sidecar, a readiness gate) sets a
+// reason, and changes ContainersReady if containers are the cause.
 bool IsNodeLost(const PodState& pod, const ContainerState* container) {
   const kube::PodCondition* ready = pod.condition("Ready");
   const kube::PodCondition* containers = pod.condition("ContainersReady");
@@ -72,7 +72,7 @@ bool IsNodeLost(const PodState& pod, const ContainerState* container) {
          container != nullptr && container->running && container->ready;
 }
 
-std::string WhyItWaits(const PodState& pod, const ContainerState* container) {
+std::string PendingReason(const PodState& pod, const ContainerState* container) {
   if (std::string why = pod.unschedulable(); !why.empty()) return why;
   if (container == nullptr || container->waiting_reason.empty()) return "";
   if (container->waiting_message.empty()) return container->waiting_reason;
@@ -81,15 +81,15 @@ std::string WhyItWaits(const PodState& pod, const ContainerState* container) {
 
 }  // namespace
 
-std::string WordsForDisruption(const std::string& reason) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kWords = {
+std::string DescribeDisruption(const std::string& reason) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDescriptions = {
       {{"PreemptionByScheduler", "preempted by the scheduler"},
        {"EvictionByEvictionAPI", "evicted (its node is drained)"},
        {"DeletionByTaintManager", "evicted from a node that is not ready"},
        {"DeletionByPodGC", "its node is gone"},
        {"TerminationByKubelet", "evicted by its node"}}};
-  for (const auto& [name, words] : kWords) {
-    if (name == reason) return std::string(words);
+  for (const auto& [name, text] : kDescriptions) {
+    if (name == reason) return std::string(text);
   }
   return reason.empty() ? "its pod was deleted" : "disrupted: " + reason;
 }
@@ -125,7 +125,7 @@ PodLife LifeOf(const PodState& pod, job::Role role, const std::string& name, Res
     life.kind = Kind::kRunning;
     return life;
   }
-  life.reason = WhyItWaits(pod, container);
+  life.reason = PendingReason(pod, container);
   return life;
 }
 

@@ -8,35 +8,37 @@
 
 namespace edl::backend::kubernetes {
 
-// What a pod's object says about the replica in it.
+// The state of a replica, derived from its pod object.
 struct PodLife {
   job::ReplicaEvent::Kind kind = job::ReplicaEvent::Kind::kPending;
-  job::ExitCause cause;  // kExited
-  std::string reason;    // kPending: why it waits
-  bool started = false;  // its program ran, whether or not it still does
-  // The control plane has lost contact with the node. The replica may well be alive.
+  job::ExitCause cause;  // for kExited
+  std::string reason;    // for kPending: what it waits for
+  bool started = false;  // the program has run; it may have ended
+  // The control plane has lost contact with the node. The replica may still be alive.
   bool node_lost = false;
 };
 
-// How the kubelet deals with a container that has ended.
+// Whether the kubelet restarts a container that has ended.
 enum class Restart { kNever, kByKubelet };
 
-// The end of a replica is known:
-//   - when its container has ended and will not be restarted (the pod's phase follows 1 s later);
-//   - for a worker as soon as its pod is told to go, so that its place is refilled while it still
-//     goes; chief, ps and evaluator must be gone before another takes their name;
-//   - when it was told to go and there is no contact with its node: the node ends it, or is gone
-//     for good.
-// A node that is lost is no end by itself: who knows whether the replica is silent decides.
-// A pod that somebody disrupts or deletes was killed, however it ends: one that exits 0 on SIGTERM
-// has not done its work.
+// A replica has exited
+//   - when its container has ended and will not be restarted (the phase of the pod follows 1 s
+//     later);
+//   - for a worker, when the deletion of its pod is requested, so that its slot can be refilled
+//     while the pod terminates; chief, ps and evaluator must have terminated before another
+//     takes their name;
+//   - when the deletion was requested and the node is unreachable: the node will end the pod, or
+//     will never return.
+// A lost node alone is not an exit: the master decides, which knows whether the replica is silent.
+// A replica whose pod is disrupted or deleted counts as killed whatever its exit code, because a
+// program that exits 0 on SIGTERM has not done its work.
 PodLife LifeOf(const kube::PodState& pod, job::Role role, const std::string& container,
                Restart restart);
 
-// Who disrupted a pod, in words for people, by the reason of its condition.
-std::string WordsForDisruption(const std::string& reason);
+// Describes who disrupted a pod, for messages. `reason` is that of its DisruptionTarget condition.
+std::string DescribeDisruption(const std::string& reason);
 
-// How the replica of a pod ended whose object is gone.
+// The exit cause of a replica whose pod object was deleted.
 job::ExitCause CauseOfDeletion(const kube::PodState& last, const std::string& container);
 
 }  // namespace edl::backend::kubernetes

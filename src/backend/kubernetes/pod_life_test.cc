@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kContainer = "job-edljob-worker-0";
 
-// A pod's status as an API server shows it, with the container's state in it.
+// The status of a pod in the format of the API server, with the given container state.
 kube::PodState Pod(const std::string& phase, const std::string& container,
                    const std::string& conditions = "[]", bool deleting = false) {
   nlohmann::json pod = nlohmann::json::parse(fmt::format(
@@ -64,7 +64,7 @@ TEST(PodLife, KnowsARunningOne) {
 }
 
 TEST(PodLife, TakesTheContainersEndForTheReplicas) {
-  // The phase says so a second later, and with a container that somebody injected perhaps never.
+  // The phase changes a second later, and with an injected container possibly never.
   for (const char* phase : {"Running", "Pending", "Failed"}) {
     const PodLife life = Life(Pod(phase, Ended(3, "Error")));
     EXPECT_EQ(life.kind, Kind::kExited) << phase;
@@ -125,12 +125,12 @@ TEST(PodLife, EndsAWorkerWhenItIsToldToGo) {
   for (const job::Role role : {job::Role::kPs, job::Role::kChief, job::Role::kEvaluator}) {
     EXPECT_EQ(Life(Pod("Running", kRunning, kReady, true), role).kind, Kind::kRunning);
   }
-  // Not before: the scheduler marks its victim a moment earlier, and may change its mind.
+  // Not earlier: the scheduler marks its victim some time before, and may choose another.
   EXPECT_EQ(Life(Pod("Running", kRunning, kPreempted)).kind, Kind::kRunning);
 }
 
 TEST(PodLife, NoticesThatANodeIsLostAndLeavesTheReplicaAlone) {
-  // The node's last word, "ready", stays; only the control plane's condition changes.
+  // The status that the node reported last, "ready", stays; only the condition changes.
   const char* unready = R"([{"type": "Ready", "status": "False"},
                             {"type": "ContainersReady", "status": "True"}])";
   for (const job::Role role : {job::Role::kWorker, job::Role::kPs, job::Role::kChief}) {
@@ -138,7 +138,7 @@ TEST(PodLife, NoticesThatANodeIsLostAndLeavesTheReplicaAlone) {
     EXPECT_EQ(life.kind, Kind::kRunning);
     EXPECT_TRUE(life.node_lost);
   }
-  // One that was told to go as well does not come back.
+  // A replica whose deletion was requested too has exited.
   const PodLife gone = Life(Pod("Running", kRunning, unready, true), job::Role::kPs);
   EXPECT_EQ(gone.kind, Kind::kExited);
   EXPECT_EQ(gone.cause.message, "its node n2 is lost");
@@ -161,7 +161,7 @@ TEST(PodLife, DoesNotTakeAnUnreadyPodForALostNode) {
       EXPECT_FALSE(life.node_lost) << conditions;
     }
   }
-  // A container that is not ready by its node's own word.
+  // The node itself reports that the container is not ready.
   EXPECT_FALSE(Life(Pod("Running", R"("ready": false, "state": {"running": {}})",
                         R"([{"type": "Ready", "status": "False"}])"))
                    .node_lost);
@@ -184,7 +184,7 @@ TEST(PodLife, TakesADeletedPodForKilled) {
   EXPECT_EQ(CauseOfDeletion(Pod("Running", kRunning, kReady, true), kContainer).message,
             "its pod was deleted");
   EXPECT_EQ(CauseOfDeletion(Pod("Running", kRunning, kReady), kContainer).kind, Cause::kKilled);
-  // Its end was known, and only nobody had told it yet.
+  // Its exit was recorded in the pod, but not reported yet.
   EXPECT_EQ(CauseOfDeletion(Pod("Failed", Ended(3, "Error")), kContainer).kind, Cause::kFailed);
 }
 

@@ -12,7 +12,7 @@ std::string PodLog::TakeNew(std::string_view fetched) {
     std::string_view line = fetched.substr(0, line_end);
     fetched.remove_prefix(line_end);
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos) continue;  // cut off within its time
+    if (space == std::string_view::npos) continue;  // truncated within its time
     const std::string_view time = line.substr(0, space);
     line.remove_prefix(space + 1);
     // Times have a fixed width, so they compare as text.

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::backend::kubernetes {
 namespace {
 
 using ::testing::ElementsAre;
 
-// What a node keeps of one container's output.
+// The output of one container that a node keeps.
 class Node {
  public:
   void Print(int second, const std::string& text) {
@@ -85,8 +87,8 @@ TEST(PodLog, ReadsFromAnywhere) {
 
 TEST(PodLog, SaysWhatTheNodeSays) {
   PodLog log;
-  EXPECT_EQ(log.Read(0, 1, [](const std::string&) { return NotFound("no pod"); }).status().code(),
-            Code::kNotFound);
+  EXPECT_THAT(log.Read(0, 1, [](const std::string&) { return NotFound("no pod"); }),
+              StatusIs(Code::kNotFound));
 }
 
 TEST(PodLog, SurvivesAnAnswerThatIsCutOff) {

@@ -18,15 +18,15 @@ using nlohmann::json;
 
 constexpr const char* kTokenVolume = "elasticdl-job";
 constexpr const char* kStateVolume = "elasticdl-state";
-// Our master's image runs as this user and group (elasticdl/docker/Dockerfile.master). A fresh
-// volume belongs to root; what Kubernetes can give to a group, it gives to this one.
+// The user and group of the master's image (elasticdl/docker/Dockerfile.master). A new volume
+// belongs to root; Kubernetes gives it to this group where it can.
 constexpr int kMasterGroup = 65532;
 
-// How long a pod may take to end by itself. A worker has nothing to save, and whoever preempts it
-// waits for its place; the others' ends cost a wait for the replacement too.
+// The grace period of a pod. A worker has nothing to save, and a preempting pod waits for its
+// place. For the other roles, the replacement waits too.
 int GraceSeconds(job::Role role) { return role == job::Role::kWorker ? 1 : 5; }
 
-// "disk" is the original's word for what Kubernetes calls ephemeral-storage.
+// The original ElasticDL calls ephemeral-storage "disk".
 json ResourceListOf(const job::Resources& resources) {
   json out = json::object();
   for (const auto& [name, amount] : resources.amounts) {
@@ -38,16 +38,16 @@ json ResourceListOf(const job::Resources& resources) {
 json ResourcesOf(const job::RoleResources& resources, int64_t memory_bytes) {
   json out = {{"requests", ResourceListOf(resources.request)},
               {"limits", ResourceListOf(resources.limit)}};
-  // After it ran out of memory a replica gets more than its flags say.
+  // A replica that ran out of memory gets more than its flags request.
   if (memory_bytes > resources.limit.memory_bytes && resources.limit.memory_bytes > 0) {
     out["requests"]["memory"] = out["limits"]["memory"] = std::to_string(memory_bytes);
   }
   return out;
 }
 
-// Claims first, then host paths, each once however often it is mounted.
+// Adds claims first, then host paths, each once however often it is mounted.
 void AddVolumes(const std::vector<job::Volume>& volumes, json& spec, json& container) {
-  std::map<std::string, std::string> names;  // by what is mounted
+  std::map<std::string, std::string> names;  // by source
   const auto add = [&](const std::string& key, json source) {
     if (names.contains(key)) return;
     const std::string name = fmt::format("volume-{}", names.size());
@@ -75,8 +75,8 @@ void AddVolumes(const std::vector<job::Volume>& volumes, json& spec, json& conta
   }
 }
 
-// Kubernetes reads $(NAME) in commands and values, and takes $$ for $; a user's text is to arrive
-// as it is.
+// Escapes a text so that it arrives unchanged: Kubernetes expands $(NAME) in commands and values,
+// and replaces $$ by $.
 std::string Verbatim(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '$' ? "$$" : std::string(1, c);
@@ -87,8 +87,7 @@ void AddVariable(json& container, const std::string& name, const std::string& va
   container["env"].push_back({{"name", name}, {"value", Verbatim(value)}});
 }
 
-// The key in the job's secret under which a variable of --envs lies; empty: no secret takes that
-// name.
+// The key in the job's secret for a variable of --envs; empty if a secret cannot have that key.
 std::string SecretKeyOf(const std::string& name) {
   const bool fits = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
@@ -96,7 +95,7 @@ std::string SecretKeyOf(const std::string& name) {
   return fits ? "env." + name : "";
 }
 
-// Values of --envs may be secrets, and pods are readable to many.
+// Values of --envs may be secret, and many users can read pods.
 void AddSecretVariable(json& container, const std::string& name, const std::string& value,
                        const std::string& secret) {
   const std::string key = SecretKeyOf(name);
@@ -122,8 +121,8 @@ json OwnerJson(const kube::OwnerReference& owner) {
           {"kind", owner.kind},
           {"name", owner.name},
           {"uid", owner.uid},
-          // Without blockOwnerDeletion: clusters may ask for a right to finalizers for it, and the
-          // garbage collector does not need it.
+          // Without blockOwnerDeletion: some clusters require a permission on finalizers for it,
+          // and the garbage collector does not need it.
           {"controller", true}};
 }
 
@@ -174,14 +173,14 @@ json PodMaker::PodSpec(const std::string& name, job::Role role, int index) const
                 {{{"name", name},
                   {"image", options_.images.at(role)},
                   {"imagePullPolicy", options_.image_pull_policy},
-                  // What Pod Security calls restricted, but for the user, who is the image's.
+                  // Pod Security level "restricted", except for the user, which the image sets.
                   {"securityContext",
                    {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}}},
                   {"env", json::array()}}}},
                {"securityContext", {{"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-               {"restartPolicy", options_.restart_policy},
+               {"restartPolicy", NameOf(options_.restart_policy)},
                {"terminationGracePeriodSeconds", GraceSeconds(role)},
-               // Addresses of other services as variables would be thousands, and all stale.
+               // Service links would be thousands of environment variables, and outdated.
                {"enableServiceLinks", false}};
   const std::string priority = options_.PriorityClassOf(role, index, job_.CountOf(role));
   if (!priority.empty()) spec["priorityClassName"] = priority;
@@ -199,7 +198,7 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
               {"spec", PodSpec(spec.name, spec.role, spec.index)}};
   pod["metadata"]["labels"][std::string(kIdLabel)] = std::to_string(spec.id);
   pod["metadata"]["ownerReferences"] = json::array({OwnerJson(master)});
-  // A program of the user's has no business with the API server.
+  // The program of the user does not need the API server.
   pod["spec"]["automountServiceAccountToken"] = false;
   json& container = pod["spec"]["containers"][0];
   for (const std::string& word : spec.command) container["command"].push_back(Verbatim(word));
@@ -260,10 +259,10 @@ kube::Object PodMaker::MasterPod() const {
   if (!options_.service_account.empty()) {
     pod["spec"]["serviceAccountName"] = options_.service_account;
   }
-  // A job that has ended is not run again: --restart_policy is about replicas.
+  // A job that has ended must not run again: --restart_policy applies to replicas.
   pod["spec"]["restartPolicy"] = "Never";
   json& container = pod["spec"]["containers"][0];
-  // The kubelet keeps the end of its output with its exit code, for `elasticdl status`.
+  // The kubelet stores the end of the output with the exit code, for `elasticdl status`.
   container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   container["command"] = {"elasticdl", "supervise"};
   container["args"] = {"master",
@@ -286,7 +285,7 @@ kube::Object PodMaker::MasterPod() const {
     return !volume.claim_name.empty();
   });
   if (claim != volumes.end()) {
-    // One more mount of the same volume: a pod with two volumes of one claim never starts.
+    // Mounts the same volume again: a pod with two volumes of one claim never starts.
     volumes.push_back({.claim_name = claim->claim_name,
                        .mount_path = std::string(kStateMount),
                        .sub_path = fmt::format(".elasticdl/{}", job_.job_name)});

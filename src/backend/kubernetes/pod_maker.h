@@ -13,7 +13,7 @@
 
 namespace edl::backend::kubernetes {
 
-// Labels that users select by, and services too.
+// Labels with which users and services select pods.
 inline constexpr std::string_view kAppLabel = "app";
 inline constexpr std::string_view kApp = "elasticdl";
 inline constexpr std::string_view kJobLabel = "elasticdl-job-name";
@@ -23,45 +23,45 @@ inline constexpr std::string_view kIdLabel = "elasticdl-replica-id";
 
 inline constexpr int kMasterPort = 50001;
 inline constexpr int kPsPort = 2222;
-inline constexpr int kReplicaPort = 3333;  // of chief, workers and evaluator
+inline constexpr int kReplicaPort = 3333;  // chief, workers and evaluator
 
-// Where pods see the job's secret: replicas its token, the master all of it.
+// Where the job's secret is mounted: for replicas only the token, for the master all of it.
 inline constexpr std::string_view kJobMount = "/var/run/elasticdl/job";
 inline constexpr std::string_view kTokenKey = "token";
 inline constexpr std::string_view kSpecKey = "spec.json";
-// Where the master keeps its ledger.
+// Where the master stores its ledger.
 inline constexpr std::string_view kStateMount = "/var/lib/elasticdl";
 
-// Whether a volume of the job is a claim, so that what its pods write there outlives them.
+// Whether the job has a persistent volume claim, so that its data outlives its pods.
 bool HasClaim(const job::JobSpec& job);
 
-// Makes the objects of one job. Immutable, thread-safe.
+// Creates the Kubernetes objects of one job. Immutable, thread-safe.
 class PodMaker {
  public:
   PodMaker(job::JobSpec job, backend::ClusterOptions options, std::string ns);
 
   const std::string& ns() const { return ns_; }
-  // Selects every pod of the job, the master's too.
+  // A label selector for every pod of the job, including the master.
   std::string Selector() const;
-  // Selects every replica's pod that has not ended.
+  // Selects the pods of replicas that have not terminated.
   kube::Selector RunningReplicas() const;
-  // "<service>.<namespace>.svc:<port>" of a slot.
+  // The address of a slot: "<service>.<namespace>.svc:<port>".
   std::string AddressOf(job::Role role, int index) const;
   std::string MasterAddress() const;
 
-  // The pod of a replica, owned by `master`: deleting the master's pod ends the job.
+  // The pod of a replica, owned by `master`: deleting the pod of the master ends the job.
   kube::Object ReplicaPod(const job::ReplicaSpec& spec, const kube::OwnerReference& master) const;
-  // Points at the replica that fills the slot.
+  // A service for a slot, which selects the replica that currently fills the slot.
   kube::Object SlotService(const job::ReplicaSpec& spec, const kube::OwnerReference& master) const;
-  // Whether the replicas of this role are reached by others.
+  // Whether other processes connect to the replicas of this role.
   bool HasService(job::Role role) const;
 
-  // The master's pod. Its ledger lies on the job's first claim, if it has
-  // one.
+  // The pod of the master. Its ledger is on the job's first claim, if it has one.
   kube::Object MasterPod() const;
-  // Without an owner where the pod is not there yet.
+  // The service of the master; without an owner if its pod does not exist yet.
   kube::Object MasterService(const std::optional<kube::OwnerReference>& master) const;
-  // What the master needs to know, and what replicas show it.
+  // The secret of the job: the job file for the master, the token and secret variables for
+  // replicas.
   kube::Object JobSecret(const std::string& spec_json, const std::string& token) const;
 
  private:

@@ -25,26 +25,26 @@ namespace {
 using nlohmann::json;
 using Verdict = Finding::Verdict;
 
-// Without these no job comes to be.
+// Permissions without which a job cannot be submitted.
 constexpr std::array<Act, 4> kSubmitting = {{{"create", kube::kConfigMaps},
                                              {"create", kube::kSecrets},
                                              {"create", kube::kPods},
                                              {"create", kube::kServices}}};
-// What the other verbs of the command line do.
-constexpr std::array<Act, 14> kSteering = {{{"get", kube::kConfigMaps},
-                                            {"list", kube::kConfigMaps},
-                                            {"patch", kube::kConfigMaps},
-                                            {"delete", kube::kConfigMaps},
-                                            {"get", kube::kSecrets},
-                                            {"patch", kube::kSecrets},
-                                            {"delete", kube::kSecrets},
-                                            {"get", kube::kPods},
-                                            {"list", kube::kPods},
-                                            {"patch", kube::kPods},
-                                            {"delete", kube::kPods},
-                                            {"get", kube::kPods, "log"},
-                                            {"delete", kube::kServices},
-                                            {"list", kube::kEvents}}};
+// Permissions for the other verbs of the command line.
+constexpr std::array<Act, 14> kControlling = {{{"get", kube::kConfigMaps},
+                                               {"list", kube::kConfigMaps},
+                                               {"patch", kube::kConfigMaps},
+                                               {"delete", kube::kConfigMaps},
+                                               {"get", kube::kSecrets},
+                                               {"patch", kube::kSecrets},
+                                               {"delete", kube::kSecrets},
+                                               {"get", kube::kPods},
+                                               {"list", kube::kPods},
+                                               {"patch", kube::kPods},
+                                               {"delete", kube::kPods},
+                                               {"get", kube::kPods, "log"},
+                                               {"delete", kube::kServices},
+                                               {"list", kube::kEvents}}};
 constexpr std::array<Act, 16> kMaster = {{{"create", kube::kPods},
                                           {"get", kube::kPods},
                                           {"list", kube::kPods},
@@ -64,7 +64,7 @@ constexpr std::array<Act, 16> kMaster = {{{"create", kube::kPods},
 
 const json& SpecOf(const PodGroup& group) { return FieldAt(group.pod.fields(), {"spec"}); }
 
-// As nodes list their images. A name that is not one stays as it is.
+// The image name as nodes report it. An invalid name is returned unchanged.
 std::string FullImageName(const std::string& name) {
   const Result<image::ImageName> parsed = image::ParseImageName(name);
   return parsed.ok() ? parsed->Full() : name;
@@ -75,13 +75,13 @@ std::string CountOf(const PodGroup& group, int count) {
   return fmt::format("{} {}{}", count, job::NameOf(group.role), plural ? "s" : "");
 }
 
-ResourceList AskedBy(const PodGroup& group) {
-  ResourceList asked = RequestsOf(group.pod.fields());
-  asked.erase("pods");
-  return asked;
+ResourceList RequestsOfReplica(const PodGroup& group) {
+  ResourceList requests = RequestsOf(group.pod.fields());
+  requests.erase("pods");
+  return requests;
 }
 
-// The least strict policy that lets such a pod in.
+// The strictest Pod Security level that admits such a pod.
 std::string_view PodSecurityLevelOf(const json& pod) {
   for (const json& volume : ListAt(pod, {"spec", "volumes"})) {
     if (volume.contains("hostPath")) return "privileged";
@@ -137,9 +137,9 @@ void Preflight::AddUnknown(std::string what, std::string detail, std::string fix
 }
 
 void Preflight::AddUnread(const std::string& what, const Status& why, const std::string& fix,
-                          bool blocks) {
+                          Severity severity) {
   if (why.code() == Code::kNotFound) {
-    AddMissing(what, "there is none", fix).blocks = blocks;
+    AddMissing(what, "does not exist", fix).blocks = severity == Severity::kBlocker;
   } else {
     AddUnknown(what, why.message());
   }
@@ -149,14 +149,13 @@ bool Preflight::CheckServer() {
   const std::string what = "cluster " + client_.config().server;
   const Result<std::string> version = client_.ServerVersion();
   if (version.ok() || version.status().code() == Code::kPermissionDenied) {
-    AddOk(what,
-          version.ok() && !version->empty() ? "it answers, version " + *version : "it answers");
+    AddOk(what, version.ok() && !version->empty() ? "reachable, version " + *version : "reachable");
     return true;
   }
   const bool refused = version.status().code() == Code::kUnauthenticated;
   AddMissing(what, version.status().message(),
-             refused ? "log in again, or name another kubeconfig by KUBECONFIG"
-                     : "see `kubectl cluster-info`; KUBECONFIG names another kubeconfig")
+             refused ? "log in again, or set KUBECONFIG to another kubeconfig"
+                     : "run `kubectl cluster-info`, or set KUBECONFIG to another kubeconfig")
       .blocks = true;
   return false;
 }
@@ -165,16 +164,16 @@ bool Preflight::CheckNamespace() {
   const std::string what = "namespace " + ns_;
   const Result<kube::Object> found = client_.Get(kube::kNamespaces, {"", ns_});
   if (found.ok() && found->deleting()) {
-    AddMissing(what, "it is being deleted", "take another one by --namespace").blocks = true;
+    AddMissing(what, "is being deleted", "choose another one with --namespace").blocks = true;
     return false;
   }
   if (found.ok()) {
-    AddOk(what, "it is there");
+    AddOk(what, "exists");
     return true;
   }
   AddUnread(what, found.status(),
-            fmt::format("kubectl create namespace {}, or take another one by --namespace", ns_),
-            /*blocks=*/true);
+            fmt::format("kubectl create namespace {}, or choose another one with --namespace", ns_),
+            Severity::kBlocker);
   return found.status().code() != Code::kNotFound;
 }
 
@@ -197,18 +196,21 @@ Result<std::vector<std::string>> Preflight::Denied(std::span<const Act> acts,
 }
 
 void Preflight::CheckCaller(Depth depth) {
-  const auto check = [&](const std::string& what, std::span<const Act> acts, bool blocks) {
+  const auto check = [&](const std::string& what, std::span<const Act> acts, Severity severity) {
     const Result<std::vector<std::string>> denied = Denied(acts, nullptr);
     if (!denied.ok()) return AddUnknown(what, denied.status().message());
-    if (denied->empty()) return AddOk(what, "you have it");
-    AddMissing(what, fmt::format("you may not {}", fmt::join(*denied, ", ")),
-               fmt::format("ask whoever runs the cluster for a role, such as: kubectl -n {} create "
-                           "rolebinding elasticdl-user --clusterrole=edit --user=YOU",
-                           ns_))
-        .blocks = blocks;
+    if (denied->empty()) return AddOk(what, "granted");
+    AddMissing(
+        what, fmt::format("you may not {}", fmt::join(*denied, ", ")),
+        fmt::format("request a role from an administrator of the cluster, for example: kubectl "
+                    "-n {} create rolebinding elasticdl-user --clusterrole=edit --user=YOU",
+                    ns_))
+        .blocks = severity == Severity::kBlocker;
   };
-  check("permission to submit jobs", kSubmitting, /*blocks=*/true);
-  if (depth == Depth::kAll) check("permission to look at and steer jobs", kSteering, false);
+  check("permission to submit jobs", kSubmitting, Severity::kBlocker);
+  if (depth == Depth::kAll) {
+    check("permission to inspect and control jobs", kControlling, Severity::kWarning);
+  }
 }
 
 void Preflight::CheckAccount(Depth depth) {
@@ -217,34 +219,34 @@ void Preflight::CheckAccount(Depth depth) {
   const kube::ObjectKey account{ns_, name};
   const Status found = client_.Get(kube::kServiceAccounts, account).status();
   if (found.ok()) {
-    AddOk("service account " + name, "it is there");
+    AddOk("service account " + name, "exists");
   } else {
     AddUnread("service account " + name, found,
-              fmt::format("kubectl -n {} create serviceaccount {}", ns_, name),
-              /*blocks=*/true);
+              fmt::format("kubectl -n {} create serviceaccount {}", ns_, name), Severity::kBlocker);
   }
   if (found.code() == Code::kNotFound) return;
-  // The first is the one without which a master is of no use.
+  // The first permission is the one without which a master is useless.
   std::span<const Act> acts = kMaster;
   if (depth == Depth::kBlockers) {
     acts = acts.first(1);
   } else if (!has_claims_) {
-    acts = acts.first(acts.size() - 3);  // leases keep masters from one another's claim
+    acts = acts.first(acts.size() - 3);  // leases are needed only for a ledger on a claim
   }
   const std::string what = "the master's permissions";
   const Result<std::vector<std::string>> denied = Denied(acts, &account);
   if (!denied.ok()) {
     AddUnknown(what,
                denied.status().code() == Code::kPermissionDenied
-                   ? "you may not ask what others may do (create localsubjectaccessreviews)"
+                   ? "unknown: you may not create localsubjectaccessreviews"
                    : denied.status().message(),
-               "an administrator's `elasticdl check` tells");
+               "let an administrator run `elasticdl check`");
   } else if (denied->empty()) {
-    AddOk(what, fmt::format("service account {} has them", name));
+    AddOk(what, fmt::format("granted to service account {}", name));
   } else {
     std::string fix =
         fmt::format("kubectl -n {} apply -f elasticdl/manifests/elasticdl-rbac.yaml", ns_);
-    // The manifest makes that account and binds the role to it; any other is bound by hand.
+    // The manifest creates this account and binds the role to it. Other accounts need their own
+    // binding.
     if (name != "default" && name != backend::kMasterAccount) {
       fix += fmt::format(
           " && kubectl -n {0} create rolebinding elasticdl-master-{1} --role=elasticdl-master "
@@ -267,14 +269,14 @@ void Preflight::CheckClasses() {
     const Result<kube::Object> found = client_.Get(kube::kPriorityClasses, {"", name});
     if (found.ok()) {
       priorities_[name] = NumberIn(found->fields(), "value");
-      AddOk("priority class " + name, fmt::format("its value is {}", priorities_[name]));
+      AddOk("priority class " + name, fmt::format("has value {}", priorities_[name]));
       continue;
     }
-    const bool ours = name == "high" || name == "low";
+    const bool has_manifest = name == "high" || name == "low";
     AddUnread("priority class " + name, found.status(),
-              ours ? "kubectl apply -f elasticdl/manifests/priority-classes.yaml"
-                   : fmt::format("kubectl create priorityclass {} --value=NUMBER", name),
-              /*blocks=*/true);
+              has_manifest ? "kubectl apply -f elasticdl/manifests/priority-classes.yaml"
+                           : fmt::format("kubectl create priorityclass {} --value=NUMBER", name),
+              Severity::kBlocker);
   }
   ComparePriorities();
 }
@@ -294,10 +296,10 @@ void Preflight::ComparePriorities() {
     const std::string_view role = job::NameOf(group.role);
     AddMissing(
         fmt::format("priority of the {}", role),
-        fmt::format("its value is {}, and that of a worker {}: where there is little room, a "
+        fmt::format("its value {} is lower than {}, that of a worker: when resources are short, a "
                     "worker of this job preempts it, which ends the job",
                     value_of(group), workers),
-        fmt::format("give --{}_pod_priority a class of {} or more", role, workers));
+        fmt::format("set --{}_pod_priority to a class with a value of at least {}", role, workers));
   }
 }
 
@@ -313,27 +315,28 @@ void Preflight::CheckAdmission() {
 
 void Preflight::CheckAdmission(const std::string& what, const kube::Resource& resource,
                                const kube::Object& object) {
-  kube::Object asked = object;
+  kube::Object dry_run = object;
   // The owner does not exist yet.
-  asked.metadata().erase("ownerReferences");
-  const Status taken = client_.CreateDryRun(resource, asked).status();
-  if (taken.ok() || taken.code() == Code::kAlreadyExists) {
-    return AddOk(what, "the server would take it");
+  dry_run.metadata().erase("ownerReferences");
+  const Status accepted = client_.CreateDryRun(resource, dry_run).status();
+  if (accepted.ok() || accepted.code() == Code::kAlreadyExists) {
+    return AddOk(what, "the API server would accept it");
   }
-  const std::string& why = taken.message();
-  // Another check reports a missing account or class; admission stops at it and looks no further.
+  const std::string& why = accepted.message();
+  // Other checks report a missing account or class; admission stops at it.
   const bool is_reported = why.find("error looking up service account") != std::string::npos ||
                            why.find("no PriorityClass with name") != std::string::npos;
-  if (is_reported || IsUnreachable(taken)) return AddUnknown(what, why);
-  std::string fix = "see what the server says";
+  if (is_reported || IsUnreachable(accepted)) return AddUnknown(what, why);
+  std::string fix = "change the flags or the cluster as the message of the server requires";
   if (why.find("violates PodSecurity") != std::string::npos) {
     fix = fmt::format(
-        "take an image that does not run as root (USER in its Dockerfile) and no host_path, or ask "
-        "for another policy: kubectl label namespace {} "
+        "use an image that does not run as root (USER in its Dockerfile) and no host_path, or "
+        "request another policy: kubectl label namespace {} "
         "pod-security.kubernetes.io/enforce={} --overwrite",
-        ns_, PodSecurityLevelOf(asked.fields()));
+        ns_, PodSecurityLevelOf(dry_run.fields()));
   } else if (why.find("exceeded quota") != std::string::npos) {
-    fix = fmt::format("ask for less, or for a larger quota: kubectl -n {} get resourcequota", ns_);
+    fix = fmt::format("request fewer resources, or a larger quota: kubectl -n {} get resourcequota",
+                      ns_);
   } else if (why.find(" usage per ") != std::string::npos) {
     fix = fmt::format(
         "change --*_resource_request and --*_resource_limit: kubectl -n {} get "
@@ -354,10 +357,11 @@ void Preflight::CheckClaims(Depth depth) {
   for (const std::string& name : names) {
     const Result<kube::Object> found = client_.Get(kube::kPersistentVolumeClaims, {ns_, name});
     if (!found.ok()) {
-      AddUnread("claim " + name, found.status(),
-                fmt::format("kubectl -n {} apply -f FILE, with a PersistentVolumeClaim {} in it",
-                            ns_, name),
-                /*blocks=*/true);
+      AddUnread(
+          "claim " + name, found.status(),
+          fmt::format("kubectl -n {} apply -f FILE, where FILE defines a PersistentVolumeClaim {}",
+                      ns_, name),
+          Severity::kBlocker);
     } else if (depth == Depth::kAll) {
       CheckClaim(*found);
     }
@@ -366,28 +370,30 @@ void Preflight::CheckClaims(Depth depth) {
 
 void Preflight::CheckClaim(const kube::Object& claim) {
   const std::string what = "claim " + claim.name();
-  const std::string look = fmt::format("kubectl -n {} describe pvc {}", ns_, claim.name());
+  const std::string describe = fmt::format("kubectl -n {} describe pvc {}", ns_, claim.name());
   if (claim.deleting()) {
-    AddMissing(what, "it is being deleted", look);
+    AddMissing(what, "is being deleted", describe);
     return;
   }
   const std::string phase = TextIn(FieldAt(claim.fields(), {"status"}), "phase");
-  if (phase == "Bound") return AddOk(what, "it is bound");
+  if (phase == "Bound") return AddOk(what, "is bound");
   const std::string name = TextIn(FieldAt(claim.fields(), {"spec"}), "storageClassName");
   if (phase == "Pending" && !name.empty()) {
     const Result<kube::Object> found = client_.Get(kube::kStorageClasses, {"", name});
     if (found.ok() && TextIn(found->fields(), "volumeBindingMode") == "WaitForFirstConsumer") {
-      return AddOk(what, "it is bound when the first pod uses it");
+      return AddOk(what, "will be bound when the first pod uses it");
     }
     if (!found.ok() && found.status().code() != Code::kNotFound) {
-      return AddUnknown(what, "it is not bound yet, and may wait for a pod that uses it", look);
+      return AddUnknown(what, "is not bound yet, and may wait for the first pod that uses it",
+                        describe);
     }
   }
-  AddMissing(what, fmt::format("it is {}, not Bound", phase.empty() ? "new" : phase), look);
+  AddMissing(what, fmt::format("is not bound (phase {})", phase.empty() ? "unknown" : phase),
+             describe);
 }
 
 void Preflight::CheckSecrets() {
-  std::map<std::string, std::set<std::string>> read;  // their keys
+  std::map<std::string, std::set<std::string>> read;  // keys by secret
   std::set<std::string> pulls;
   for (const PodGroup& group : groups_) {
     for (const json& secret : ListAt(group.pod.fields(), {"spec", "imagePullSecrets"})) {
@@ -407,12 +413,13 @@ void Preflight::CheckSecrets() {
   }
   read.erase("");
   read.erase(job_secret_);
-  for (const std::string& name : pulls) CheckSecret(name, {}, /*pulls=*/true);
-  for (const auto& [name, keys] : read) CheckSecret(name, keys, /*pulls=*/false);
+  for (const std::string& name : pulls) CheckSecret(name, {}, SecretUse::kPull);
+  for (const auto& [name, keys] : read) CheckSecret(name, keys, SecretUse::kRead);
 }
 
 void Preflight::CheckSecret(const std::string& name, const std::set<std::string>& keys,
-                            bool pulls) {
+                            SecretUse use) {
+  const bool pulls = use == SecretUse::kPull;
   const std::string what = (pulls ? "pull secret " : "secret ") + name;
   std::string fix = fmt::format("kubectl -n {} create secret ", ns_);
   if (pulls) {
@@ -422,47 +429,48 @@ void Preflight::CheckSecret(const std::string& name, const std::set<std::string>
     for (const std::string& key : keys) fix += fmt::format(" --from-literal={}=...", key);
   }
   const Result<kube::Object> found = client_.Get(kube::kSecrets, {ns_, name});
-  if (!found.ok()) return AddUnread(what, found.status(), fix, /*blocks=*/false);
+  if (!found.ok()) return AddUnread(what, found.status(), fix, Severity::kWarning);
   const std::string type = TextIn(found->fields(), "type");
   if (pulls && !type.starts_with("kubernetes.io/dockerc")) {
-    AddMissing(what, fmt::format("it is of type {}, from which no image is pulled", type), fix);
+    AddMissing(what, fmt::format("has type {}, which cannot be used to pull images", type), fix);
     return;
   }
   for (const std::string& key : keys) {
     if (!FieldAt(found->fields(), {"data", key.c_str()}).is_null()) continue;
-    AddMissing(what, fmt::format("it has no key {}", key),
-               fmt::format("kubectl -n {} edit secret {}, and add {}", ns_, name, key));
+    AddMissing(what, fmt::format("has no key {}", key),
+               fmt::format("kubectl -n {} edit secret {}, and add the key {}", ns_, name, key));
     return;
   }
-  AddOk(what, "it is there");
+  AddOk(what, "exists");
 }
 
 void Preflight::CheckImages() {
-  std::map<std::string, bool> wanted;  // whether a pod pulls it, though its node has it
+  std::map<std::string, bool> wanted;  // whether pods pull it even if the node has it
   for (const PodGroup& group : groups_) {
     for (const json& container : ListAt(group.pod.fields(), {"spec", "containers"})) {
       wanted[TextIn(container, "image")] |= TextIn(container, "imagePullPolicy") == "Always";
     }
   }
   wanted.erase("");
-  std::map<std::string, std::string> there;  // which node has it
+  std::map<std::string, std::string> nodes_by_image;
   for (const kube::Object& node : nodes_.ok() ? nodes_->items : std::vector<kube::Object>()) {
     for (const json& image : ListAt(node.fields(), {"status", "images"})) {
       for (const json& name : ListAt(image, {"names"})) {
-        if (name.is_string()) there.emplace(FullImageName(name.get<std::string>()), node.name());
+        if (name.is_string())
+          nodes_by_image.emplace(FullImageName(name.get<std::string>()), node.name());
       }
     }
   }
   for (const auto& [name, always] : wanted) {
-    const auto found = there.find(FullImageName(name));
-    if (found == there.end()) {
+    const auto found = nodes_by_image.find(FullImageName(name));
+    if (found == nodes_by_image.end()) {
       AddUnknown("image " + name,
-                 "no node is known to have it, and whether it can be pulled is known when a pod "
-                 "pulls it");
+                 "no node reports it; whether it can be pulled shows when a pod pulls it");
     } else if (always) {
-      AddUnknown("image " + name,
-                 fmt::format("node {} has it, but pods pull it again", found->second),
-                 "--image_pull_policy=IfNotPresent takes what a node has");
+      AddUnknown(
+          "image " + name,
+          fmt::format("node {} has it, but the pull policy Always pulls it again", found->second),
+          "set --image_pull_policy=IfNotPresent to use the image on the node");
     } else {
       AddOk("image " + name, fmt::format("node {} has it", found->second));
     }
@@ -479,13 +487,13 @@ void Preflight::CheckQuotas() {
 }
 
 void Preflight::CheckCapacity() {
-  if (!nodes_.ok()) return AddUnknown("room", nodes_.status().message());
+  if (!nodes_.ok()) return AddUnknown("capacity", nodes_.status().message());
   const Result<kube::ObjectList> pods = client_.List(kube::kPods, "");
   ClusterCapacity capacity(nodes_->items, pods.ok() ? pods->items : std::vector<kube::Object>());
   if (!FitAlone(capacity)) return;
   if (!pods.ok()) {
-    return AddUnknown("room", "each replica fits on a node; what runs there now is not known: " +
-                                  pods.status().message());
+    return AddUnknown("capacity", "each replica fits on a node; what runs there now is unknown: " +
+                                      pods.status().message());
   }
   FitTogether(capacity);
 }
@@ -498,18 +506,19 @@ bool Preflight::FitAlone(const ClusterCapacity& capacity) {
     fit = false;
     const std::string_view role = job::NameOf(group.role);
     if (capacity.CountNodesFor(group.pod) == 0) {
-      AddMissing(fmt::format("room for a {}", role),
-                 fmt::format("none of the {} nodes takes it: each is not ready, cordoned, tainted "
-                             "or not selected",
-                             nodes_->items.size()),
-                 "see `kubectl describe nodes`, and tolerate taints by --cluster_spec_json");
+      AddMissing(
+          fmt::format("capacity for a {}", role),
+          fmt::format("no node of {} accepts it: each is not ready, cordoned, tainted or not "
+                      "selected",
+                      nodes_->items.size()),
+          "see `kubectl describe nodes`; add tolerations with --cluster_spec_json");
       continue;
     }
     ResourceList largest = capacity.LargestFor(group.pod);
     largest.erase("pods");
-    AddMissing(fmt::format("room for a {}", role),
-               fmt::format("it asks for {}, and the most that a node has is {}",
-                           Show(AskedBy(group)), Show(largest)),
+    AddMissing(fmt::format("capacity for a {}", role),
+               fmt::format("it requests {}, but the largest node has {}",
+                           Show(RequestsOfReplica(group)), Show(largest)),
                fmt::format("lower --{}_resource_request, or add a larger node", role));
   }
   return fit;
@@ -527,24 +536,26 @@ void Preflight::FitTogether(ClusterCapacity& capacity) {
       workers += group.count;
       workers_placed += placed;
     } else if (placed < group.count && group.role != job::Role::kEvaluator) {
-      left_out.push_back(
-          fmt::format("{} ({} each)", CountOf(group, group.count - placed), Show(AskedBy(group))));
+      left_out.push_back(fmt::format("{} ({} each)", CountOf(group, group.count - placed),
+                                     Show(RequestsOfReplica(group))));
     }
   }
   if (workers > 0 && workers_placed == 0 && !TrainsWithoutWorkers(groups_)) {
-    left_out.push_back(fmt::format("one worker ({})", Show(AskedBy(groups_.back()))));
+    left_out.push_back(fmt::format("one worker ({})", Show(RequestsOfReplica(groups_.back()))));
   }
   if (!left_out.empty()) {
-    AddMissing("room",
-               fmt::format("there is none now for {}; the job waits until others end",
-                           fmt::join(left_out, ", ")),
-               "ask for less by --*_resource_request, end other jobs, or add nodes");
+    AddMissing(
+        "capacity",
+        fmt::format("not enough free resources for {}; the job would wait until other pods end",
+                    fmt::join(left_out, ", ")),
+        "lower --*_resource_request, end other jobs, or add nodes");
     return;
   }
-  AddOk("room", workers_placed == workers
-                    ? "all replicas fit now"
-                    : fmt::format("{} of {} workers fit now; the others wait for room",
-                                  workers_placed, workers));
+  AddOk("capacity",
+        workers_placed == workers
+            ? "all replicas fit now"
+            : fmt::format("{} of {} workers fit now; the others would wait for free resources",
+                          workers_placed, workers));
 }
 
 }  // namespace edl::backend::kubernetes

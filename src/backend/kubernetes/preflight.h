@@ -16,69 +16,74 @@ namespace edl::backend::kubernetes {
 
 class ClusterCapacity;
 
-// One thing that somebody must be allowed to do in the job's namespace.
+// An action for which somebody needs a permission in the namespace of the job.
 struct Act {
   std::string_view verb;
   kube::Resource resource;
   std::string_view subresource = {};
 };
 
-// What a master does, which elasticdl/manifests/elasticdl-rbac.yaml allows.
+// The actions of a master, which elasticdl/manifests/elasticdl-rbac.yaml allows.
 std::span<const Act> ActsOfMaster();
 
-// Looks for what a job needs of its cluster before the job is submitted, by reading and asking
-// only. What pods refer to is read off the pods that would be made.
+// Checks what a job needs from its cluster before it is submitted. It only reads and sends reviews
+// and dry runs. It inspects the pods that a submission would create.
 //
-// Confined; used once.
+// Confined; use it once.
 class Preflight {
  public:
-  // All outlive this.
+  // The arguments outlive this.
   Preflight(kube::Client& client, const std::string& ns, const Submission& submission);
 
-  // One finding a thing, in the order in which they matter. Ends early where the rest would be
-  // about nothing: the cluster does not answer, or has no such namespace.
+  // Returns one finding per check, in order of importance. Stops early if the cluster does not
+  // answer or the namespace does not exist.
   std::vector<Finding> Run(Depth depth);
 
  private:
+  enum class SecretUse { kPull, kRead };
+  enum class Severity { kWarning, kBlocker };
+
   bool CheckServer();
   bool CheckNamespace();
   void CheckCaller(Depth depth);
   void CheckAccount(Depth depth);
   void CheckClasses();
-  // No worker may preempt the master or a parameter server that it works for.
+  // Checks that no worker can preempt the master or a parameter server that it works for.
   void ComparePriorities();
-  // Asks the server whether it would take the pods and services: its admission looks at them.
+  // Creates the pods and services as a dry run, which includes admission control.
   void CheckAdmission();
   void CheckAdmission(const std::string& what, const kube::Resource& resource,
                       const kube::Object& object);
   void CheckClaims(Depth depth);
   void CheckClaim(const kube::Object& claim);
   void CheckSecrets();
-  void CheckSecret(const std::string& name, const std::set<std::string>& keys, bool pulls);
+  void CheckSecret(const std::string& name, const std::set<std::string>& keys, SecretUse use);
   void CheckImages();
   void CheckQuotas();
   void CheckCapacity();
-  // Each pod for itself, on a node that runs nothing else.
+  // Whether each pod fits on an otherwise empty node.
   bool FitAlone(const ClusterCapacity& capacity);
   void FitTogether(ClusterCapacity& capacity);
 
-  // Which of `acts` the caller may not do. A failure is that of asking.
+  // Returns those `acts` that the caller, or `account` if it is not null, may not do. Fails if the
+  // reviews fail.
   Result<std::vector<std::string>> Denied(std::span<const Act> acts,
                                           const kube::ObjectKey* account);
 
   void AddOk(std::string what, std::string detail);
   Finding& AddMissing(std::string what, std::string detail, std::string fix);
   void AddUnknown(std::string what, std::string detail, std::string fix = "");
-  // Adds a finding for an object that could not be read: it does not exist, or this is unknown.
-  void AddUnread(const std::string& what, const Status& why, const std::string& fix, bool blocks);
+  // Adds a finding for an object that could not be read: it does not exist, or that is unknown.
+  void AddUnread(const std::string& what, const Status& why, const std::string& fix,
+                 Severity severity);
 
   kube::Client& client_;
   const std::string& ns_;
-  const std::string job_secret_;  // that the job brings along
+  const std::string job_secret_;  // created with the job
   const bool has_claims_;
   const std::vector<PodGroup> groups_;
   const std::vector<kube::Object> services_;
-  std::map<std::string, int64_t> priorities_;  // of the classes that are there
+  std::map<std::string, int64_t> priorities_;  // of the existing classes
   Result<kube::ObjectList> nodes_;
   std::vector<Finding> findings_;
 };

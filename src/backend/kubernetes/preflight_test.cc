@@ -80,12 +80,12 @@ class PreflightTest : public testing::Test {
     return Preflight(client_, "ml", submission).Run(depth);
   }
 
-  // The one about `what`.
+  // The finding about `what`.
   static Finding Of(const std::string& what, const std::vector<Finding>& findings) {
     const auto found = std::find_if(findings.begin(), findings.end(),
                                     [&](const Finding& one) { return one.what == what; });
     if (found != findings.end()) return *found;
-    ADD_FAILURE() << "nothing was found about " << what;
+    ADD_FAILURE() << "no finding about " << what;
     return {};
   }
 
@@ -111,9 +111,10 @@ TEST_F(PreflightTest, FindsNothingMissingWhereAllIsThere) {
   const std::vector<Finding> found = Run();
   EXPECT_THAT(Missing(found), IsEmpty());
   EXPECT_THAT(found.front(), Is(Verdict::kOk, "version v1.30.0"));
-  EXPECT_THAT(Of("the master's permissions", found), Is(Verdict::kOk, "default has them"));
+  EXPECT_THAT(Of("the master's permissions", found),
+              Is(Verdict::kOk, "granted to service account default"));
   EXPECT_THAT(Of("quota", found), Is(Verdict::kOk, "has none"));
-  EXPECT_THAT(Of("room", found), Is(Verdict::kOk, "all replicas fit"));
+  EXPECT_THAT(Of("capacity", found), Is(Verdict::kOk, "all replicas fit"));
 }
 
 TEST_F(PreflightTest, AsksForWhatTheManifestAllowsTheMaster) {
@@ -140,7 +141,7 @@ TEST_F(PreflightTest, EndsWithAClusterThatDoesNotAnswer) {
   server_.Inject({.part = "GET /version", .status = 503});
   const std::vector<Finding> found = Run();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_THAT(found.front(), Is(Verdict::kMissing, "is the cluster of"));
+  EXPECT_THAT(found.front(), Is(Verdict::kMissing, "check that the cluster of"));
   EXPECT_TRUE(found.front().blocks);
   EXPECT_THAT(found.front().fix, HasSubstr("kubectl cluster-info"));
 }
@@ -156,7 +157,7 @@ TEST_F(PreflightTest, EndsWithANamespaceThatIsNotThere) {
   server_.Remove(kube::kNamespaces, {"", "ml"});
   const std::vector<Finding> found = Run();
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_THAT(found.back(), Is(Verdict::kMissing, "there is none"));
+  EXPECT_THAT(found.back(), Is(Verdict::kMissing, "does not exist"));
   EXPECT_TRUE(found.back().blocks);
   EXPECT_THAT(found.back().fix, HasSubstr("kubectl create namespace ml"));
 }
@@ -170,9 +171,9 @@ TEST_F(PreflightTest, NamesWhatTheCallerMayNot) {
   EXPECT_THAT(submit, Is(Verdict::kMissing, "you may not create secrets, create pods"));
   EXPECT_TRUE(submit.blocks);
   EXPECT_THAT(submit.fix, HasSubstr("kubectl -n ml create rolebinding"));
-  const Finding steer = Of("permission to look at and steer jobs", found);
-  EXPECT_THAT(steer, Is(Verdict::kMissing, "you may not get pods/log"));
-  EXPECT_FALSE(steer.blocks);
+  const Finding control = Of("permission to inspect and control jobs", found);
+  EXPECT_THAT(control, Is(Verdict::kMissing, "you may not get pods/log"));
+  EXPECT_FALSE(control.blocks);
 }
 
 TEST_F(PreflightTest, SendsForTheManifestWhenTheMasterMayNot) {
@@ -187,7 +188,7 @@ TEST_F(PreflightTest, SendsForTheManifestWhenTheMasterMayNot) {
 
 TEST_F(PreflightTest, BindsTheRoleToAnAccountOfItsOwn) {
   const Finding absent = Of("service account trainer", Run({{"service_account", "trainer"}}));
-  EXPECT_THAT(absent, Is(Verdict::kMissing, "there is none"));
+  EXPECT_THAT(absent, Is(Verdict::kMissing, "does not exist"));
   EXPECT_TRUE(absent.blocks);
   server_.Put(kube::kServiceAccounts, kube::Object(kube::kServiceAccounts, {"ml", "trainer"}));
   server_.Deny("system:serviceaccount:ml:trainer", "watch pods");
@@ -202,7 +203,7 @@ TEST_F(PreflightTest, ComparesThePrioritiesOfMasterAndWorkers) {
   EXPECT_THAT(Missing(Run({{"worker_pod_priority", "high"}})), IsEmpty());
   const Finding found = Of("priority of the master",
                            Run({{"worker_pod_priority", "high"}, {"master_pod_priority", "low"}}));
-  EXPECT_THAT(found, Is(Verdict::kMissing, "its value is -10, and that of a worker 1000"));
+  EXPECT_THAT(found, Is(Verdict::kMissing, "its value -10 is lower than 1000, that of a worker"));
   EXPECT_THAT(found.fix, HasSubstr("--master_pod_priority"));
 }
 
@@ -240,7 +241,7 @@ TEST_F(PreflightTest, CannotTellWhatItMayNotSee) {
       Run({{"master_pod_priority", "high"}, {"volume", "claim_name=data,mount_path=/d"}});
   EXPECT_THAT(Missing(found), IsEmpty());
   for (const char* what :
-       {"the master's permissions", "priority class high", "claim data", "quota", "room"}) {
+       {"the master's permissions", "priority class high", "claim data", "quota", "capacity"}) {
     EXPECT_EQ(Of(what, found).verdict, Verdict::kCannotTell) << what;
   }
 }
@@ -250,7 +251,7 @@ TEST_F(PreflightTest, LooksForEveryPriorityClassOfAFraction) {
   const std::vector<Finding> found = Run({{"worker_pod_priority", "0.5"}, {"num_workers", "2"}});
   EXPECT_THAT(Of("priority class high", found), Is(Verdict::kOk, "1000"));
   const Finding low = Of("priority class low", found);
-  EXPECT_THAT(low, Is(Verdict::kMissing, "there is none"));
+  EXPECT_THAT(low, Is(Verdict::kMissing, "does not exist"));
   EXPECT_TRUE(low.blocks);
   EXPECT_EQ(low.fix, "kubectl apply -f elasticdl/manifests/priority-classes.yaml");
 }
@@ -264,7 +265,7 @@ TEST_F(PreflightTest, WantsClaimsThatAPodCanUse) {
 
   AddClaim("Pending", "slow");
   const Finding pending = Of("claim data", Run(flags));
-  EXPECT_THAT(pending, Is(Verdict::kMissing, "it is Pending, not Bound"));
+  EXPECT_THAT(pending, Is(Verdict::kMissing, "is not bound (phase Pending)"));
   EXPECT_FALSE(pending.blocks);
   EXPECT_EQ(pending.fix, "kubectl -n ml describe pvc data");
 
@@ -287,8 +288,8 @@ TEST_F(PreflightTest, WantsSecretsWithTheirKeys) {
   kube::Object registry(kube::kSecrets, {"ml", "registry"});
   registry.fields()["type"] = "Opaque";
   server_.Put(kube::kSecrets, registry);
-  EXPECT_THAT(Of("secret aws", Run(flags)), Is(Verdict::kMissing, "it has no key key"));
-  EXPECT_THAT(Of("pull secret registry", Run(flags)), Is(Verdict::kMissing, "of type Opaque"));
+  EXPECT_THAT(Of("secret aws", Run(flags)), Is(Verdict::kMissing, "has no key key"));
+  EXPECT_THAT(Of("pull secret registry", Run(flags)), Is(Verdict::kMissing, "has type Opaque"));
 
   aws.fields()["data"]["key"] = "eA==";
   server_.Put(kube::kSecrets, aws);
@@ -304,33 +305,33 @@ TEST_F(PreflightTest, KnowsAnImageThatANodeHas) {
   server_.Put(kube::kNodes, node);
   EXPECT_THAT(Of("image iris:1", Run({{"image_pull_policy", "IfNotPresent"}})),
               Is(Verdict::kOk, "node node-a has it"));
-  EXPECT_THAT(Of("image iris:1", Run({{"image_pull_policy", "Always"}})),
-              Is(Verdict::kCannotTell, "node node-a has it, but pods pull it again"));
+  EXPECT_THAT(
+      Of("image iris:1", Run({{"image_pull_policy", "Always"}})),
+      Is(Verdict::kCannotTell, "node node-a has it, but the pull policy Always pulls it again"));
   EXPECT_EQ(Of("image team/iris:1", Run({{"worker_image", "team/iris:1"}})).verdict,
             Verdict::kCannotTell);
 }
 
 TEST_F(PreflightTest, SaysWhatIsTooLargeForEveryNode) {
   const std::vector<Finding> found = Run({{"worker_resource_request", "cpu=65,memory=1Gi"}});
-  EXPECT_THAT(Of("room for a worker", found),
+  EXPECT_THAT(Of("capacity for a worker", found),
               Is(Verdict::kMissing,
-                 "it asks for cpu=65, memory=1Gi, and the most that a node has is cpu=64, "
-                 "memory=256Gi"));
-  EXPECT_THAT(Of("room for a worker", found).fix, HasSubstr("--worker_resource_request"));
+                 "it requests cpu=65, memory=1Gi, but the largest node has cpu=64, memory=256Gi"));
+  EXPECT_THAT(Of("capacity for a worker", found).fix, HasSubstr("--worker_resource_request"));
 }
 
 TEST_F(PreflightTest, SaysHowManyWorkersFitNow) {
   const std::map<std::string, std::string> flags = {{"num_workers", "4"},
                                                     {"worker_resource_request", "cpu=30"},
                                                     {"master_resource_request", "cpu=1"}};
-  EXPECT_THAT(Of("room", Run(flags)), Is(Verdict::kOk, "2 of 4 workers fit now"));
+  EXPECT_THAT(Of("capacity", Run(flags)), Is(Verdict::kOk, "2 of 4 workers fit now"));
 
   kube::Object other(kube::kPods, {"elsewhere", "other"});
   other.fields()["spec"]["nodeName"] = "node-a";
   other.fields()["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "60";
   server_.Put(kube::kPods, other);
-  EXPECT_THAT(Of("room", Run(flags)),
-              Is(Verdict::kMissing, "there is none now for one worker (cpu=30)"));
+  EXPECT_THAT(Of("capacity", Run(flags)),
+              Is(Verdict::kMissing, "not enough free resources for one worker (cpu=30)"));
 }
 
 TEST_F(PreflightTest, AsksLittleBeforeASubmission) {

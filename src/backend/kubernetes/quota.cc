@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// What one pod takes, by the names that quotas have for it.
-ResourceList TakenBy(const json& pod) {
+// The resources of one pod, under the names that quotas use.
+ResourceList UsageOf(const json& pod) {
   ResourceList out;
   for (const auto& [name, amount] : RequestsOf(pod)) {
     out[name] = amount;
@@ -37,7 +37,7 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
   if (!ListAt(quota.fields(), {"spec", "scopes"}).empty() ||
       !FieldAt(quota.fields(), {"spec", "scopeSelector"}).is_null()) {
     finding.verdict = Verdict::kCannotTell;
-    finding.detail = "it holds for some pods only";
+    finding.detail = "it applies only to pods in its scopes";
     finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.ns(), quota.name());
     return finding;
   }
@@ -46,10 +46,10 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
   int64_t workers = 0;
   for (const PodGroup& group : groups) {
     if (group.role == job::Role::kWorker) {
-      worker = TakenBy(group.pod.fields());
+      worker = UsageOf(group.pod.fields());
       workers += group.count;
     } else {
-      Add(others, TakenBy(group.pod.fields()), group.count);
+      Add(others, UsageOf(group.pod.fields()), group.count);
     }
   }
   const ResourceList hard = ResourceListIn(FieldAt(quota.fields(), {"status", "hard"}));
@@ -63,18 +63,17 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
     if (AmountOf(others, name) + each == 0) continue;
     if (left < each * least) {
       finding.verdict = Verdict::kMissing;
-      finding.detail = fmt::format("it leaves {}, and the job {} asks for {}", Show({{name, free}}),
+      finding.detail = fmt::format("{} left, but the job {} requests {}", Show({{name, free}}),
                                    least == 0 ? "without its workers" : "with one worker",
                                    Show({{name, AmountOf(others, name) + each * least}}));
       finding.fix = fmt::format(
-          "ask for less by --*_resource_request, or for more quota in namespace {}", quota.ns());
+          "lower --*_resource_request, or request a larger quota for namespace {}", quota.ns());
       return finding;
     }
     if (each > 0) fit = std::min(fit, left / each);
   }
-  finding.detail = fit == workers
-                       ? "it leaves enough for the whole job"
-                       : fmt::format("it leaves enough for {} of {} workers", fit, workers);
+  finding.detail = fit == workers ? "enough for the whole job"
+                                  : fmt::format("enough for {} of {} workers", fit, workers);
   return finding;
 }
 

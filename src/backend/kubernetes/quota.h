@@ -8,12 +8,12 @@
 
 namespace edl::backend::kubernetes {
 
-// Whether a ResourceQuota leaves enough for these pods, beside what its namespace uses now: missing
-// if the job cannot train at all, ok with the number of workers that are left out otherwise. Looks
-// at requests, limits and the number of pods.
+// Checks whether a ResourceQuota leaves enough for these pods, in addition to the current use of
+// its namespace. kMissing: the job cannot train at all. kOk: it can; the detail names the number of
+// workers that fit. Considers requests, limits and the number of pods.
 Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& groups);
 
-// Whether a job trains with none of its workers running.
+// Whether the job can train while no worker runs.
 bool TrainsWithoutWorkers(const std::vector<PodGroup>& groups);
 
 }  // namespace edl::backend::kubernetes

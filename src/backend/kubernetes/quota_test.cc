@@ -30,24 +30,24 @@ TEST(Quota, IsEnoughForTheWholeJob) {
   const Finding found = CheckQuota(Quota({{"requests.cpu", "10"}}, {{"requests.cpu", "1"}}), kJob);
   EXPECT_EQ(found.verdict, Verdict::kOk);
   EXPECT_EQ(found.what, "quota team");
-  EXPECT_EQ(found.detail, "it leaves enough for the whole job");
+  EXPECT_EQ(found.detail, "enough for the whole job");
 }
 
 TEST(Quota, SaysHowManyWorkersItLeavesOut) {
   for (const char* name : {"cpu", "requests.cpu", "limits.cpu"}) {
     const Finding found = CheckQuota(Quota({{name, "9"}}, {{name, "2"}}), kJob);
     EXPECT_EQ(found.verdict, Verdict::kOk);
-    EXPECT_EQ(found.detail, "it leaves enough for 3 of 4 workers") << name;
+    EXPECT_EQ(found.detail, "enough for 3 of 4 workers") << name;
   }
-  EXPECT_EQ(CheckQuota(Quota({{"pods", "3"}}), kJob).detail, "it leaves enough for 2 of 4 workers");
+  EXPECT_EQ(CheckQuota(Quota({{"pods", "3"}}), kJob).detail, "enough for 2 of 4 workers");
 }
 
 TEST(Quota, IsMissingWhereNoWorkerWouldRun) {
   const Finding found = CheckQuota(Quota({{"requests.cpu", "4"}}, {{"requests.cpu", "2"}}), kJob);
   EXPECT_EQ(found.verdict, Verdict::kMissing);
   EXPECT_EQ(found.detail,
-            "it leaves requests.cpu=2, and the job with one worker asks for requests.cpu=3");
-  EXPECT_THAT(found.fix, HasSubstr("more quota in namespace ml"));
+            "requests.cpu=2 left, but the job with one worker requests requests.cpu=3");
+  EXPECT_THAT(found.fix, HasSubstr("larger quota for namespace ml"));
 }
 
 TEST(Quota, NeedsNoWorkerWhereThereIsAChief) {

@@ -5,7 +5,7 @@ namespace edl::backend::kubernetes {
 using Kind = job::ReplicaEvent::Kind;
 
 std::optional<ReplicaWarning> WarningOf(const job::ReplicaEvent& event) {
-  // A container that is being created is no trouble.
+  // Creating a container is not a problem.
   const bool starts =
       event.reason.starts_with("ContainerCreating") || event.reason.starts_with("PodInitializing");
   if (event.kind == Kind::kPending && !event.reason.empty() && !starts) {

@@ -7,13 +7,13 @@
 
 namespace edl::backend::kubernetes {
 
-// A Warning event on the master's pod, for people who run `kubectl describe`.
+// A Warning event on the pod of the master, which `kubectl describe` shows.
 struct ReplicaWarning {
   std::string reason;  // "ReplicaWaits"
   std::string note;
 };
 
-// The warning about what happened to a replica. None for what belongs to a normal start or end.
+// The warning for a replica event; nullopt for events of a normal start or end.
 std::optional<ReplicaWarning> WarningOf(const job::ReplicaEvent& event);
 
 }  // namespace edl::backend::kubernetes

@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// Containers run together, and so do init containers that go on beside them; other init containers
-// run one after another before.
+// Containers run together, and so do init containers with restartPolicy Always (sidecars). Other
+// init containers run one after another before them.
 ResourceList SumOf(const json& pod, const char* kind) {
   ResourceList total = ResourceListIn(FieldAt(pod, {"spec", "overhead"}));
   for (const json& container : ListAt(pod, {"spec", "containers"})) {

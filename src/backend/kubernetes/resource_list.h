@@ -8,17 +8,17 @@
 
 namespace edl::backend::kubernetes {
 
-// ResourceList of resources by their names ("cpu", "memory", "nvidia.com/gpu"), in thousandths.
+// Amounts of resources by name ("cpu", "memory", "nvidia.com/gpu"), in thousandths.
 using ResourceList = std::map<std::string, int64_t>;
 
-// As the API has them: {"cpu": "250m"}. What cannot be read is left out.
+// Parses the format of the API: {"cpu": "250m"}. Skips invalid quantities.
 ResourceList ResourceListIn(const nlohmann::json& quantities);
 
-// What a pod, by its spec, takes of its node, with 1 of "pods"; and what it is limited to.
+// What a pod requests from its node, including 1 of "pods"; and its limits.
 ResourceList RequestsOf(const nlohmann::json& pod);
 ResourceList LimitsOf(const nlohmann::json& pod);
 
-// 0 for what is not there.
+// 0 if the list does not contain `name`.
 int64_t AmountOf(const ResourceList& amounts, const std::string& name);
 void Add(ResourceList& to, const ResourceList& more, int64_t times);
 

@@ -24,7 +24,7 @@ StatusPublisher::~StatusPublisher() {
   changed_.NotifyAll();
 }
 
-void StatusPublisher::Show(std::string status_json) {
+void StatusPublisher::Publish(std::string status_json) {
   {
     const MutexLock lock(mutex_);
     unwritten_ = std::move(status_json);
@@ -33,9 +33,10 @@ void StatusPublisher::Show(std::string status_json) {
 }
 
 bool StatusPublisher::Flush(std::chrono::milliseconds timeout) {
+  // In real time, as all waits here: a condition variable does not wait on an injected clock.
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const MutexLock lock(mutex_);
-  hurry_ = true;
+  flushing_ = true;
   changed_.NotifyAll();
   while (unwritten_.has_value() || writing_) {
     if (!changed_.WaitUntil(mutex_, deadline)) break;
@@ -58,16 +59,16 @@ void StatusPublisher::Work(const std::stop_token& stop) {
     {
       const MutexLock lock(mutex_);
       writing_ = false;
-      // Unless there is something newer by now.
+      // Retry this status, unless there is a newer one by now.
       if (!written.ok() && !unwritten_.has_value()) unwritten_ = std::move(text);
     }
     changed_.NotifyAll();
     if (!written.ok() && !stop.stop_requested()) {
-      LOG_WARNING("the job's status is not shown: {}", written.message());
+      LOG_WARNING("cannot publish the job's status: {}; retrying", written.message());
     }
-    const auto next = std::chrono::steady_clock::now() + kPause;
+    const auto next = std::chrono::steady_clock::now() + kInterval;
     const MutexLock lock(mutex_);
-    while (!ending_ && !(hurry_ && written.ok())) {
+    while (!ending_ && !(flushing_ && written.ok())) {
       if (!changed_.WaitUntil(mutex_, next)) break;
     }
   }

@@ -11,21 +11,22 @@
 
 namespace edl::backend::kubernetes {
 
-// Shows a job's state to whoever may read its ConfigMap: the newest text, not each one. What cannot
-// be written now is tried again; nobody waits for it.
+// Publishes the status of a job in a ConfigMap. It writes only the newest status; a failed write is
+// retried in the background.
 //
 // Thread-safe.
 class StatusPublisher {
  public:
-  // Between two writes.
-  static constexpr std::chrono::milliseconds kPause{1000};
+  // The time between two writes.
+  static constexpr std::chrono::milliseconds kInterval{1000};
 
-  // `map` is there. `connection` outlives this.
+  // The ConfigMap `map` exists. `connection` outlives this.
   StatusPublisher(kube::Connection& connection, const kube::Timing& timing, kube::ObjectKey map);
   ~StatusPublisher();
 
-  void Show(std::string status_json);
-  // Blocks until the newest text is written, at most so long. False: it was not.
+  // Returns without waiting for the write.
+  void Publish(std::string status_json);
+  // Blocks until the newest status is written, at most `timeout`. Returns false if it was not.
   bool Flush(std::chrono::milliseconds timeout);
 
  private:
@@ -39,7 +40,7 @@ class StatusPublisher {
   CondVar changed_;
   std::optional<std::string> unwritten_ GUARDED_BY(mutex_);
   bool writing_ GUARDED_BY(mutex_) = false;
-  bool hurry_ GUARDED_BY(mutex_) = false;
+  bool flushing_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;
 };

@@ -6,7 +6,7 @@
 
 namespace edl::backend::kubernetes {
 
-// The same as YAML that people can read and kubectl takes, keys sorted, with a line end.
+// Converts JSON to YAML that kubectl accepts, with sorted keys and a newline at the end.
 std::string ToYaml(const nlohmann::json& json);
 
 }  // namespace edl::backend::kubernetes

@@ -24,8 +24,8 @@ namespace {
 constexpr std::chrono::seconds kStartTimeout{60};
 constexpr std::chrono::seconds kAnswerTimeout{10};
 
-// Blocks every signal for its life: neither the client's handlers nor its pending signals are the
-// new process's.
+// Blocks every signal while it exists, so that the new process inherits neither the handlers nor
+// the pending signals of the client.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -41,7 +41,8 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// As fork(), with namespaces: 0 in the child, in the parent its id and a pidfd.
+// Like fork(), with namespaces: returns 0 in the child, and in the parent the child's id and a
+// pidfd.
 pid_t Clone(const Namespaces& namespaces, int* pidfd) {
   const int flags = namespaces.clone_flags() | CLONE_PIDFD | SIGCHLD;
   return static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, pidfd, nullptr, nullptr));
@@ -77,7 +78,8 @@ int Reap(pid_t process_id) {
   return status;
 }
 
-// The next line from the agent. Unavailable: the connection ended. DeadlineExceeded: none came.
+// Returns the next line from the agent. Unavailable: the connection was closed. DeadlineExceeded:
+// no line arrived in time.
 Result<std::string> ReadLine(int socket, LineReader& reader, std::chrono::milliseconds at_most) {
   const auto deadline = std::chrono::steady_clock::now() + at_most;
   while (true) {
@@ -87,7 +89,8 @@ Result<std::string> ReadLine(int socket, LineReader& reader, std::chrono::millis
     pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
     const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     if (polled < 0 && errno == EINTR) continue;
-    if (polled == 0) return DeadlineExceeded("the agent did not answer");
+    if (polled == 0)
+      return DeadlineExceeded("the agent did not answer within {} ms", at_most.count());
     std::array<char, 4096> buffer;  // NOLINT: filled by recv
     const ssize_t got = recv(socket, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
@@ -96,7 +99,7 @@ Result<std::string> ReadLine(int socket, LineReader& reader, std::chrono::millis
   }
 }
 
-// What the agent says of its start.
+// Waits for the agent to report whether it started.
 Result<Message> AwaitStart(const Started& started) {
   LineReader reader;
   Result<std::string> line = ReadLine(started.lifeline.get(), reader, kStartTimeout);
@@ -116,11 +119,10 @@ Result<AgentHandle> StartAgent(const AgentOptions& given) {
   std::error_code error;
   options.job_dir = std::filesystem::absolute(options.job_dir, error);
   EDL_RETURN_IF_ERROR(CheckVolumes(options.volumes));
-  const bool may_isolate = options.at_most == Isolation::kNamespaces;
-  for (const Namespaces& namespaces : NamespacesToTry(may_isolate, !options.volumes.empty())) {
-    const bool can_do_with_less = namespaces.clone_flags() != 0;
+  for (const Namespaces& namespaces : NamespacesToTry(options.at_most, options.volumes)) {
+    const bool can_fall_back = namespaces.clone_flags() != 0;
     Result<Started> started = CloneAgent(options, namespaces);
-    if (!started.ok() && can_do_with_less) continue;
+    if (!started.ok() && can_fall_back) continue;
     if (!started.ok()) return started.status();
     Result<Message> first = AwaitStart(*started);
     if (first.ok() && first->status.ok()) {
@@ -132,27 +134,28 @@ Result<AgentHandle> StartAgent(const AgentOptions& given) {
       handle.isolation_ = namespaces.pid ? Isolation::kNamespaces : Isolation::kNone;
       return handle;
     }
-    // One that did not even answer is not waited for.
+    // An agent that did not answer is killed.
     if (!first.ok()) kill(started->process_id, SIGKILL);
     Reap(started->process_id);
     if (!first.ok()) return first.status();
-    if (!first->isolation || !can_do_with_less) return first->status;
+    if (!first->isolation || !can_fall_back) return first->status;
   }
-  return Internal("no way to start the agent was tried");
+  return Internal("no namespaces to start the agent with");
 }
 
 Status AgentHandle::Shutdown() {
-  const Status asked = SendOp(lifeline_.get(), Op::kShutdown);
-  return asked.code() == Code::kUnavailable ? Ok() : asked;  // it has ended already
+  const Status sent = SendOp(lifeline_.get(), Op::kShutdown);
+  return sent.code() == Code::kUnavailable ? Ok() : sent;  // it has already exited
 }
 
 Status AgentHandle::Detach() { return SendOp(lifeline_.get(), Op::kDetach); }
 
 Result<JobEnd> AgentHandle::Wait() {
-  // Its words first: an agent whose words nobody takes could not end.
+  // Reads all messages before it waits for the process: an agent whose messages nobody reads could
+  // not exit.
   LineReader reader;
   JobEnd end;
-  bool told = false;
+  bool received = false;
   while (true) {
     Result<std::string> line =
         ReadLine(lifeline_.get(), reader, std::chrono::hours(24 * 20));  // poll's int holds 24 days
@@ -161,14 +164,15 @@ Result<JobEnd> AgentHandle::Wait() {
     Result<Message> message = ParseMessage(*line);
     if (!message.ok() || message->kind != Message::Kind::kEnd) continue;
     end = std::move(message->end);
-    told = true;
+    received = true;
   }
   const int status = Reap(process_id_);
   if (WIFSIGNALED(status)) {
-    return Unavailable("the job's agent was killed by {}, and every process of the job with it",
-                       NameOfSignal(WTERMSIG(status)));
+    return Unavailable(
+        "the agent of the job was killed by {}, and with it every process of the job",
+        NameOfSignal(WTERMSIG(status)));
   }
-  if (!told) end.exit_code = WEXITSTATUS(status);
+  if (!received) end.exit_code = WEXITSTATUS(status);
   return end;
 }
 
@@ -181,7 +185,7 @@ Result<bool> IsAgentRunning(const std::filesystem::path& job_dir) {
   }
   if (flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return false;
   if (errno == EWOULDBLOCK) return true;
-  return Errno("asking for the lock {}", path.string());
+  return Errno("locking {}", path.string());
 }
 
 Result<AgentProcess> FindAgent(const std::filesystem::path& job_dir) {
@@ -189,10 +193,11 @@ Result<AgentProcess> FindAgent(const std::filesystem::path& job_dir) {
   if (!running) return NotFound("no agent is running for the job in {}", job_dir.string());
   EDL_ASSIGN_OR_RETURN(const std::string id, ReadFile(job_dir / "agent.lock"));
   AgentProcess agent{.process_id = static_cast<pid_t>(std::atoi(id.c_str()))};
-  if (agent.process_id <= 0) return NotFound("{}/agent.lock names no process", job_dir.string());
+  if (agent.process_id <= 0)
+    return NotFound("{}/agent.lock does not contain a process id", job_dir.string());
   EDL_ASSIGN_OR_RETURN(const std::string stat,
                        ReadFile(fmt::format("/proc/{}/stat", agent.process_id)));
-  // "pid (command) state ...", where the command may hold anything.
+  // Format: "pid (command) state ...". The command may contain any character.
   const size_t bracket = stat.rfind(')');
   const char state = bracket + 2 < stat.size() ? stat[bracket + 2] : '?';
   agent.stopped = state == 'T' || state == 't';

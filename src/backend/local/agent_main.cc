@@ -33,14 +33,14 @@ namespace {
 
 constexpr int kFailedCode = 1;
 
-// What the agent holds for as long as it lives. Confined.
+// The state of the agent. Confined.
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options) {}
 
-  // Everything up to a running master. On failure the caller ends what has been started.
+  // Does everything up to a running master. After a failure the caller ends the started processes.
   Status Start(FileDescriptor outer_proc);
-  // Takes over the client's connection and serves until the job has ended.
+  // Takes ownership of the connection to the client, and serves until the job has ended.
   JobEnd Serve(FileDescriptor lifeline);
   const std::string& master_address() const { return master_address_; }
 
@@ -70,14 +70,15 @@ class Agent {
 Status Agent::OpenJobFolder() {
   const std::string path = options_.job_dir.string();
   job_dir_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!job_dir_.valid()) return Errno("opening the job's folder {}", path);
+  if (!job_dir_.valid()) return Errno("opening the job folder {}", path);
   struct stat status {};
-  if (fstat(job_dir_.get(), &status) != 0) return Errno("looking at {}", path);
+  if (fstat(job_dir_.get(), &status) != 0) return Errno("reading the metadata of {}", path);
   if (status.st_uid != geteuid()) {
-    return PermissionDenied("the job's folder {} belongs to another user", path);
+    return PermissionDenied("the job folder {} belongs to another user; use a folder of your own",
+                            path);
   }
   if ((status.st_mode & 077) != 0 && fchmod(job_dir_.get(), 0700) != 0) {
-    return Errno("closing {} to other users", path);
+    return Errno("removing the permissions of other users on {}", path);
   }
   return Ok();
 }
@@ -85,12 +86,12 @@ Status Agent::OpenJobFolder() {
 Status Agent::TakeLock() {
   lock_ = FileDescriptor(openat(job_dir_.get(), "agent.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock_.valid()) return Errno("opening {}/agent.lock", options_.job_dir.string());
-  // Whoever only asks whether the job runs holds the lock for a moment.
+  // A process that only checks whether the job runs holds the lock for a moment.
   constexpr int kTries = 20;
   for (int tried = 0; flock(lock_.get(), LOCK_EX | LOCK_NB) != 0; ++tried) {
     if (errno != EWOULDBLOCK && errno != EINTR) return Errno("locking agent.lock");
     if (tried == kTries) {
-      return AlreadyExists("the job in {} is running already: its agent holds agent.lock",
+      return AlreadyExists("the job in {} is already running: its agent holds agent.lock",
                            options_.job_dir.string());
     }
     usleep(10'000);
@@ -139,7 +140,7 @@ void Agent::OnSignals() {
     if (signal.ssi_signo == SIGCHLD) {
       supervisor_->Reap();
     } else {
-      supervisor_->Shutdown("the agent was asked to end by a signal");
+      supervisor_->Shutdown("the agent received a signal to end");
     }
   }
 }
@@ -157,7 +158,7 @@ Status Agent::Start(FileDescriptor outer_proc) {
   EDL_RETURN_IF_ERROR(OpenJobFolder());
   EDL_RETURN_IF_ERROR(TakeLock());
   EDL_RETURN_IF_ERROR(OpenLog());
-  unlinkat(job_dir_.get(), "end.json", 0);  // of the life before
+  unlinkat(job_dir_.get(), "end.json", 0);  // of the previous run
   rlimit open_files{};
   getrlimit(RLIMIT_NOFILE, &open_files);
   const rlimit raised{.rlim_cur = open_files.rlim_max, .rlim_max = open_files.rlim_max};
@@ -176,7 +177,7 @@ Status Agent::Start(FileDescriptor outer_proc) {
   return StartMaster();
 }
 
-// For whoever asks later why the job ended: the client may be gone.
+// Records why the job ended, for later questions: the client may have exited.
 void Agent::WriteEnd(const JobEnd& end) const {
   const nlohmann::json out = {{"exit_code", end.exit_code}, {"reason", end.reason}};
   const Status written = WriteFileAtomically(options_.job_dir / "end.json", Dump(out));
@@ -185,7 +186,8 @@ void Agent::WriteEnd(const JobEnd& end) const {
 
 JobEnd Agent::Serve(FileDescriptor lifeline) {
   const Status held = server_->Hold(std::move(lifeline));
-  if (!held.ok()) supervisor_->Shutdown("the client's connection: " + held.message());
+  if (!held.ok())
+    supervisor_->Shutdown("cannot watch the connection to the client: " + held.message());
   while (!supervisor_->end().has_value()) {
     loop_->RunOnce();
     RotateOwnLog();
@@ -195,14 +197,14 @@ JobEnd Agent::Serve(FileDescriptor lifeline) {
   WriteEnd(end);
   unlinkat(job_dir_.get(), "agent.sock", 0);
   LOG_INFO("the job ended with exit code {}", end.exit_code);
-  server_->TellEnd(end);
+  server_->SendEnd(end);
   server_.reset();
   supervisor_.reset();
   return end;
 }
 
 void Reply(const FileDescriptor& lifeline, const Message& message) {
-  // A client that is gone already is noticed by the end of the lifeline.
+  // If the client has already exited, the end of the lifeline shows it.
   (void)SendAll(lifeline.get(), Encode(message));
 }
 
@@ -214,7 +216,7 @@ void RunAgent(const AgentOptions& options, const Namespaces& namespaces, Identit
   KeepOnly({&socket});
   lifeline = FileDescriptor(socket);
   ResetSignals();
-  setsid();  // the terminal's Ctrl-C is the client's to decide on
+  setsid();  // the client decides what Ctrl-C on the terminal does
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NAME, "edl-agent");
   FileDescriptor outer_proc(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -223,7 +225,8 @@ void RunAgent(const AgentOptions& options, const Namespaces& namespaces, Identit
     Reply(lifeline, {.status = status, .isolation = true});
     _exit(kFailedCode);
   }
-  status = MountVolumes(options.volumes, namespaces.mount);
+  status = MountVolumes(options.volumes,
+                        namespaces.mount ? MountAccess::kOwnNamespace : MountAccess::kNone);
   Agent agent(options);
   if (status.ok()) status = agent.Start(std::move(outer_proc));
   if (!status.ok()) {

@@ -6,9 +6,9 @@
 
 namespace edl::backend::local {
 
-// The agent's whole life, in the process that was cloned for it with `namespaces`. Its first word
-// on the lifeline is a reply that says whether the job was started; before its last it has ended
-// every process of the job. Exits with the master's code.
+// The main function of the agent, in the process that was cloned for it with `namespaces`. Its
+// first message on the lifeline reports whether the job was started. Before its last message it has
+// ended every process of the job. Exits with the code of the master.
 //
 // REQUIRES: all signals are blocked, and the process has one thread.
 [[noreturn]] void RunAgent(const AgentOptions& options, const Namespaces& namespaces,

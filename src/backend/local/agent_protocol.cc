@@ -63,7 +63,7 @@ Enum Word(JsonFields& fields, const char* name,
   const std::string word = fields.Text(name);
   const std::optional<Enum> value = FromWord(words, word);
   if (!value.has_value()) {
-    fields.Fail(InvalidArgument("field '{}' is '{}', which means nothing here", name, word));
+    fields.Fail(InvalidArgument("field '{}' has the unknown value '{}'", name, word));
   }
   return value.value_or(words.front().first);
 }
@@ -72,7 +72,7 @@ job::Role RoleIn(JsonFields& fields) {
   const std::string word = fields.Text("role");
   const std::optional<job::Role> role = job::RoleFromName(word);
   if (!role.has_value())
-    fields.Fail(InvalidArgument("field 'role' is '{}', which is no role", word));
+    fields.Fail(InvalidArgument("field 'role' has the unknown value '{}'", word));
   return role.value_or(job::Role::kWorker);
 }
 
@@ -145,7 +145,7 @@ std::string Line(const Json& json) { return Dump(json) + "\n"; }
 Result<Json> ParseObject(std::string_view line) {
   Json json = ReadJson(line);
   if (json.is_discarded() || !json.is_object()) {
-    return InvalidArgument("'{}' is no JSON object", line.substr(0, 80));
+    return InvalidArgument("expected a JSON object, found '{}'", line.substr(0, 80));
   }
   return json;
 }
@@ -283,10 +283,10 @@ std::optional<std::string> LineReader::NextLine() {
 
 Result<FileDescriptor> ConnectToAgent(const std::filesystem::path& job_dir) {
   const FileDescriptor dir(open(job_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!dir.valid()) return Errno("opening the job's folder {}", job_dir.string());
+  if (!dir.valid()) return Errno("opening the job folder {}", job_dir.string());
   FileDescriptor connection(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!connection.valid()) return Errno("making a socket");
-  // By the folder's descriptor, for a socket's own path may have no more than 108 bytes.
+  // Uses the descriptor of the folder, because the path of a socket is limited to 108 bytes.
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   fmt::format_to_n(address.sun_path, sizeof(address.sun_path) - 1, "/proc/self/fd/{}/agent.sock",
                    dir.get());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::backend::local {
 namespace {
 
@@ -21,10 +23,10 @@ TEST(AgentProtocol, CarriesALaunchUnchanged) {
                   .memory_limit_bytes = int64_t{5} << 30};
 
   const Result<std::string> line = Encode(request);
-  ASSERT_TRUE(line.ok()) << line.status();
+  ASSERT_OK(line);
   const Result<Request> read = Parse(*line);
 
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(read->id, 7);
   EXPECT_EQ(read->spec.name, request.spec.name);
   EXPECT_EQ(read->spec.role, job::Role::kPs);
@@ -38,7 +40,7 @@ TEST(AgentProtocol, RefusesWhatJsonCannotCarry) {
   Request request{.op = Op::kLaunch};
   request.spec = {.name = "iris-edljob-ps-1", .env = {{"BYTES", "\xff\xfe"}}};
 
-  EXPECT_EQ(Encode(request).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(Encode(request), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(AgentProtocol, CarriesAnExitUnchanged) {
@@ -52,7 +54,7 @@ TEST(AgentProtocol, CarriesAnExitUnchanged) {
 
   const Result<Message> read = ParseMessage(Encode(message));
 
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(read->id, 3);
   EXPECT_EQ(read->event.name, message.event.name);
   EXPECT_EQ(read->event.cause.kind, job::ExitCause::Kind::kOutOfMemory);
@@ -83,7 +85,7 @@ TEST(AgentProtocol, AnswersGarbageWithAReason) {
         R"({"id":1,"op":"address","role":"ps","index":-1})",
         R"({"id":1,"op":"stop","name":"a","grace_ms":-5})"}) {
     const Result<Request> request = Parse(line);
-    EXPECT_EQ(request.status().code(), Code::kInvalidArgument) << line;
+    EXPECT_THAT(request, StatusIs(Code::kInvalidArgument)) << line;
     EXPECT_FALSE(request.status().message().empty()) << line;
   }
 }
@@ -114,7 +116,7 @@ TEST(LineReader, RefusesALineWithoutEnd) {
     EXPECT_EQ(reader.NextLine(), std::nullopt);
   }
 
-  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status, StatusIs(Code::kInvalidArgument));
 }
 
 }  // namespace

@@ -14,12 +14,13 @@
 namespace edl::backend::local {
 namespace {
 
-constexpr size_t kMostConnections = 64;
-// A peer that takes nothing for so long is dropped.
-constexpr size_t kMostOutput = size_t{64} << 20;
+constexpr size_t kMaxConnections = 64;
+// A peer that leaves more than this unread is disconnected.
+constexpr size_t kMaxUnsent = size_t{64} << 20;
 
-// The kernel's word on who is at the other end. In a user namespace all other users look like
-// nobody; should the job's user be nobody, the folder's mode alone keeps them out.
+// Whether the peer is of the same user, according to the kernel. In a user namespace all other
+// users appear as nobody. If the user of the job is nobody, only the mode of the folder keeps them
+// out.
 bool IsSameUser(int socket) {
   ucred peer{};
   socklen_t length = sizeof(peer);
@@ -37,7 +38,7 @@ AgentServer::AgentServer(EventLoop& loop, Supervisor& supervisor, Attachment att
 }
 
 AgentServer::~AgentServer() {
-  attachment_ = Attachment::kDetached;  // the end of connections means nothing any more
+  attachment_ = Attachment::kDetached;  // closing the connections must not end the job now
   supervisor_.SetOnEvent(nullptr);
   if (listener_.valid()) loop_.Remove(listener_.get());
   while (!connections_.empty()) Drop(**connections_.begin());
@@ -66,26 +67,26 @@ void AgentServer::Accept() {
     FileDescriptor peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!peer.valid()) return;
     if (!IsSameUser(peer.get())) {
-      LOG_WARNING("a process of another user was turned away");
+      LOG_WARNING("rejected a connection from a process of another user");
       continue;
     }
-    if (connections_.size() >= kMostConnections) {
-      LOG_WARNING("more than {} connections: one was turned away", kMostConnections);
+    if (connections_.size() >= kMaxConnections) {
+      LOG_WARNING("rejected a connection: there are already {}", kMaxConnections);
       continue;
     }
-    const Status added = Add(std::move(peer), /*is_lifeline=*/false);
-    if (!added.ok()) LOG_ERROR("a connection was turned away: {}", added.message());
+    const Status added = Add(std::move(peer), Peer::kOther);
+    if (!added.ok()) LOG_ERROR("cannot add a connection: {}", added.message());
   }
 }
 
 Status AgentServer::Hold(FileDescriptor lifeline) {
-  return Add(std::move(lifeline), /*is_lifeline=*/true);
+  return Add(std::move(lifeline), Peer::kClient);
 }
 
-Status AgentServer::Add(FileDescriptor socket, bool is_lifeline) {
+Status AgentServer::Add(FileDescriptor socket, Peer peer) {
   auto connection = std::make_shared<Connection>();
   connection->socket = std::move(socket);
-  connection->is_lifeline = is_lifeline;
+  connection->peer = peer;
   EDL_RETURN_IF_ERROR(
       loop_.Add(connection->socket.get(), POLLIN, [this, connection] { OnReady(*connection); }));
   connections_.insert(std::move(connection));
@@ -140,7 +141,7 @@ Message AgentServer::Do(Connection& connection, const Request& request) {
     case Op::kWatch:
       return {};
     case Op::kDetach:
-      if (!connection.is_lifeline) {
+      if (connection.peer != Peer::kClient) {
         return {.status = FailedPrecondition("only the client that started the job can detach it")};
       }
       attachment_ = Attachment::kDetached;
@@ -149,7 +150,7 @@ Message AgentServer::Do(Connection& connection, const Request& request) {
       supervisor_.Shutdown("stopped by the user");
       return {};
   }
-  return {.status = Internal("op without an answer")};
+  return {.status = Internal("unhandled operation {}", static_cast<int>(request.op))};
 }
 
 void AgentServer::StartWatch(Connection& connection, uint64_t id) {
@@ -176,12 +177,12 @@ void AgentServer::Flush(Connection& connection) {
     const ssize_t now = send(connection.socket.get(), output.data() + sent, output.size() - sent,
                              MSG_NOSIGNAL | MSG_DONTWAIT);
     if (now < 0 && errno == EINTR) continue;
-    if (now < 0) break;  // EAGAIN: later; anything else: reading will notice the end
+    if (now < 0) break;  // EAGAIN: later; for any other error, reading reports the end
     sent += static_cast<size_t>(now);
   }
   output.erase(0, sent);
-  if (output.size() > kMostOutput) {
-    LOG_ERROR("a peer takes no messages: dropping its connection");
+  if (output.size() > kMaxUnsent) {
+    LOG_ERROR("closing a connection whose peer does not read its messages");
     return Drop(connection);
   }
   loop_.Change(connection.socket.get(), output.empty() ? POLLIN : POLLIN | POLLOUT);
@@ -190,20 +191,20 @@ void AgentServer::Flush(Connection& connection) {
 void AgentServer::Drop(Connection& connection) {
   if (!connection.socket.valid()) return;
   if (watcher_ == &connection) watcher_ = nullptr;
-  const bool was_lifeline = connection.is_lifeline;
+  const bool was_client = connection.peer == Peer::kClient;
   const auto found = std::find_if(connections_.begin(), connections_.end(),
                                   [&](const auto& known) { return known.get() == &connection; });
   const auto kept = connections_.extract(found);  // until this function returns
   loop_.Remove(connection.socket.get());
   connection.socket.Close();
-  if (was_lifeline && attachment_ == Attachment::kAttached && !supervisor_.ending()) {
-    supervisor_.Shutdown("its client is gone");
+  if (was_client && attachment_ == Attachment::kAttached && !supervisor_.ending()) {
+    supervisor_.Shutdown("its client has exited");
   }
 }
 
-void AgentServer::TellEnd(const JobEnd& end) {
+void AgentServer::SendEnd(const JobEnd& end) {
   for (const std::shared_ptr<Connection>& connection : connections_) {
-    if (connection->is_lifeline) {
+    if (connection->peer == Peer::kClient) {
       return Send(*connection, {.kind = Message::Kind::kEnd, .end = end});
     }
   }

@@ -13,37 +13,41 @@
 
 namespace edl::backend::local {
 
-// Whether the job goes on without its client.
+// Whether the job continues without its client.
 enum class Attachment { kAttached, kDetached };
 
-// The agent's server: takes requests from agent.sock and from the client that started the agent,
-// and hands them to the supervisor. Bad requests get an error, never more.
+// The server of the agent: receives requests on agent.sock and from the client that started the
+// agent, and passes them to the supervisor. An invalid request only gets an error reply.
 //
 // Confined to the agent's loop.
 class AgentServer {
  public:
-  // Loop and supervisor outlive it.
+  // Loop and supervisor outlive this.
   AgentServer(EventLoop& loop, Supervisor& supervisor, Attachment attachment);
   ~AgentServer();
 
-  // Listens on agent.sock in the folder that `job_dir` is a descriptor of.
+  // Listens on agent.sock in the folder with the descriptor `job_dir`.
   Status Listen(int job_dir);
-  // The connection to the client that started the agent: unless detached, its end ends the job.
+  // Takes the connection to the client that started the agent. Unless detached, its end ends the
+  // job.
   Status Hold(FileDescriptor lifeline);
-  // The agent's last word to that client.
-  void TellEnd(const JobEnd& end);
+  // Sends the last message to that client.
+  void SendEnd(const JobEnd& end);
 
  private:
+  // The client that started the agent, or any other process of the user.
+  enum class Peer { kClient, kOther };
+
   struct Connection {
     FileDescriptor socket;
     LineReader input;
-    std::string output;  // what the peer has not taken yet
-    uint64_t watch = 0;  // id of its request, 0: does not watch
-    bool is_lifeline = false;
+    std::string output;  // not sent yet
+    uint64_t watch = 0;  // id of its kWatch request; 0: it does not watch
+    Peer peer = Peer::kOther;
   };
 
   void Accept();
-  Status Add(FileDescriptor socket, bool is_lifeline);
+  Status Add(FileDescriptor socket, Peer peer);
   void OnReady(Connection& connection);
   void Answer(Connection& connection, const std::string& line);
   Message Do(Connection& connection, const Request& request);
@@ -56,7 +60,7 @@ class AgentServer {
   Supervisor& supervisor_;
   Attachment attachment_;
   FileDescriptor listener_;
-  // Shared with the loop's callback, so that a connection may drop itself.
+  // Shared with the callback of the loop, so that a connection can drop itself.
   std::set<std::shared_ptr<Connection>> connections_;
   Connection* watcher_ = nullptr;
 };

@@ -14,6 +14,7 @@
 #include "backend/local/local_backend.h"
 #include "backend/local/testing/local_job.h"
 #include "backend/testing/event_recorder.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::backend::local {
 namespace {
@@ -25,24 +26,21 @@ using testing::StartsWith;
 
 constexpr uid_t kSomeUser = 54321;
 
-std::unique_ptr<LocalBackend> Connect(const LocalJob& job) {
-  Result<std::unique_ptr<LocalBackend>> backend = LocalBackend::Connect(job.job_dir());
-  CHECK(backend.ok(), "{}", backend.status().ToString());
-  return *std::move(backend);
+Result<std::unique_ptr<LocalBackend>> Connect(const LocalJob& job) {
+  return LocalBackend::Connect(job.job_dir());
 }
 
 class AgentTest : public testing::TestWithParam<Isolation> {
  protected:
   AgentTest() { job_.options().at_most = GetParam(); }
 
-  AgentHandle Start() {
+  Result<AgentHandle> Start() {
     Result<AgentHandle> agent = StartAgent(job_.options());
-    CHECK(agent.ok(), "{}", agent.status().ToString());
-    EXPECT_EQ(agent->isolation(), GetParam());
-    return *std::move(agent);
+    if (agent.ok()) EXPECT_EQ(agent->isolation(), GetParam());
+    return agent;
   }
 
-  // A script that leaves a grandchild in a session of its own, and says when that is up.
+  // A script that starts a grandchild in its own session, which passes "up" when it runs.
   static std::string ScriptWithAGrandchild(const Signpost& signpost, const std::string& word) {
     return fmt::format("setsid env -i /bin/sh -c '{}; sleep 1000; : {}' & sleep 1000; : {}",
                        signpost.Pass("up"), word, word);
@@ -60,8 +58,8 @@ TEST_P(AgentTest, EndsWithTheMastersCodeAndLeavesNothing) {
   job_.options().master_command =
       Shell("read line < " + (job_.path() / "go").string() + "; exit 1");
   ASSERT_EQ(mkfifo((job_.path() / "go").c_str(), 0600), 0);
-  AgentHandle agent = Start();
-  auto backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
+  ASSERT_OK_AND_ASSIGN(auto backend, Connect(job_));
   ASSERT_EQ(backend->Launch(
                 {.name = "job-ps-0", .command = Shell(ScriptWithAGrandchild(signpost, word))}),
             Ok());
@@ -72,13 +70,13 @@ TEST_P(AgentTest, EndsWithTheMastersCodeAndLeavesNothing) {
   std::ofstream(job_.path() / "go") << "go\n";
   const Result<JobEnd> end = agent.Wait();
 
-  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_OK(end);
   EXPECT_EQ(end->exit_code, 1);
   EXPECT_EQ(Processes::With(word).size(), 0);
   EXPECT_FALSE(fs::exists(job_.job_dir() / "agent.sock"));
   EXPECT_FALSE(IsAgentRunning(job_.job_dir()).value());
-  EXPECT_EQ(backend->AddressOf(job::Role::kPs, 0).status().code(), Code::kUnavailable);
-  EXPECT_EQ(LocalBackend::Connect(job_.job_dir()).status().code(), Code::kNotFound);
+  EXPECT_THAT(backend->AddressOf(job::Role::kPs, 0), StatusIs(Code::kUnavailable));
+  EXPECT_THAT(LocalBackend::Connect(job_.job_dir()), StatusIs(Code::kNotFound));
 }
 
 TEST_P(AgentTest, LeavesNothingWhenItsClientIsKilled) {
@@ -86,7 +84,7 @@ TEST_P(AgentTest, LeavesNothingWhenItsClientIsKilled) {
   Signpost signpost(job_.path() / "signpost");
   Client client(job_.options());
   ASSERT_NE(client.agent(), 0);
-  auto backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(auto backend, Connect(job_));
   ASSERT_EQ(backend->Launch(
                 {.name = "job-worker-0", .command = Shell(ScriptWithAGrandchild(signpost, word))}),
             Ok());
@@ -96,16 +94,16 @@ TEST_P(AgentTest, LeavesNothingWhenItsClientIsKilled) {
 
   client.Kill();
 
-  EXPECT_TRUE(processes.AwaitEnd());
-  EXPECT_TRUE(AwaitEndOf(client.agent()));
+  EXPECT_OK(processes.AwaitEnd());
+  EXPECT_OK(AwaitEndOf(client.agent()));
   EXPECT_FALSE(IsAgentRunning(job_.job_dir()).value());
 }
 
 TEST_P(AgentTest, LeavesNothingWhenItIsKilledItself) {
   const std::string word = UniqueWord();
   Signpost signpost(job_.path() / "signpost");
-  AgentHandle agent = Start();
-  auto backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
+  ASSERT_OK_AND_ASSIGN(auto backend, Connect(job_));
   ASSERT_EQ(backend->Launch(
                 {.name = "job-worker-0", .command = Shell(ScriptWithAGrandchild(signpost, word))}),
             Ok());
@@ -114,8 +112,8 @@ TEST_P(AgentTest, LeavesNothingWhenItIsKilledItself) {
 
   kill(agent.process_id(), SIGKILL);
 
-  EXPECT_TRUE(processes.AwaitEnd());
-  EXPECT_EQ(agent.Wait().status().code(), Code::kUnavailable);
+  EXPECT_OK(processes.AwaitEnd());
+  EXPECT_THAT(agent.Wait(), StatusIs(Code::kUnavailable));
 }
 
 TEST_P(AgentTest, RestartsTheMasterAtItsAddressAndLeavesReplicasAlone) {
@@ -124,13 +122,13 @@ TEST_P(AgentTest, RestartsTheMasterAtItsAddressAndLeavesReplicasAlone) {
   // "$0" is the --port=N that the agent appends.
   job_.options().master_command =
       Shell(fmt::format("{}; sleep 1000; : {}", signpost.Pass("$0"), word));
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
   const std::string address = ReadFile(job_.job_dir() / "master.addr").value();
   const std::string port = "--port=" + address.substr(address.find(':') + 1);
   EXPECT_EQ(agent.master_address(), address);
   ASSERT_EQ(signpost.Await(), port);
   EventRecorder before;
-  auto backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(auto backend, Connect(job_));
   backend->Watch(before.Watcher());
   ASSERT_EQ(backend->Launch({.name = "job-worker-0", .command = {"sleep", "1000"}}), Ok());
   ASSERT_EQ(backend->Launch({.name = "job-worker-1", .command = Shell("exit 3")}), Ok());
@@ -146,7 +144,7 @@ TEST_P(AgentTest, RestartsTheMasterAtItsAddressAndLeavesReplicasAlone) {
   }
 
   EventRecorder after;
-  backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(backend, Connect(job_));
   backend->Watch(after.Watcher());
   ASSERT_TRUE(after.Await(Kind::kSynced).has_value());
   const auto still = after.Await(Kind::kRunning, "job-worker-0");
@@ -163,7 +161,7 @@ TEST_P(AgentTest, ChoosesAnotherPortWhenTheFirstIsTakenAtTheStart) {
   const std::string mark = (job_.path() / "tried").string();
   job_.options().master_command = Shell(fmt::format(
       "{}; [ -e {} ] && exec sleep 1000; : > {}; exit 4", signpost.Pass("$0"), mark, mark));
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
 
   const std::string first = signpost.Await();
   const std::string second = signpost.Await();
@@ -181,9 +179,10 @@ TEST_P(AgentTest, WaitsForTheMastersPortWhileReplicasRun) {
       "echo >> {0}; n=$(wc -l < {0}); {1}; case $n in 1|4) exec sleep 1000;; esac; exit 4", count,
       signpost.Pass("$0 $n $ELASTICDL_HOST_PROCESS_ID")));
   job_.options().port_pause = std::chrono::milliseconds(20);
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
   const std::string first = signpost.Await();
-  ASSERT_EQ(Connect(job_)->Launch({.name = "w-0", .command = {"sleep", "1000"}}), Ok());
+  ASSERT_OK_AND_ASSIGN(const auto first_backend, Connect(job_));
+  ASSERT_OK(first_backend->Launch({.name = "w-0", .command = {"sleep", "1000"}}));
 
   kill(std::stoi(first.substr(first.rfind(' ') + 1)), SIGKILL);
 
@@ -193,7 +192,7 @@ TEST_P(AgentTest, WaitsForTheMastersPortWhileReplicasRun) {
         << "the same port";
   }
   EventRecorder events;
-  const auto backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(const auto backend, Connect(job_));
   backend->Watch(events.Watcher());
   EXPECT_TRUE(events.Await(Kind::kRunning, "w-0").has_value());
 }
@@ -202,11 +201,11 @@ TEST_P(AgentTest, SaysThatTheMastersPortStaysTaken) {
   job_.options().master_command = Shell("exit 4");
   job_.options().port_tries = 3;
   job_.options().port_pause = std::chrono::milliseconds(1);
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
 
   const Result<JobEnd> end = agent.Wait();
 
-  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_OK(end);
   EXPECT_EQ(end->exit_code, 1);
   EXPECT_THAT(end->reason, HasSubstr("another program listens on 127.0.0.1:"));
 }
@@ -215,11 +214,11 @@ TEST_P(AgentTest, TellsTheMasterTheProcessIdThatUsersSee) {
   Signpost signpost(job_.path() / "signpost");
   job_.options().master_command =
       Shell(fmt::format("{}; sleep 1000; :", signpost.Pass("$ELASTICDL_HOST_PROCESS_ID")));
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
 
   const Result<std::string> command = ReadFile(fmt::format("/proc/{}/cmdline", signpost.Await()));
 
-  ASSERT_TRUE(command.ok()) << command.status();
+  ASSERT_OK(command);
   EXPECT_THAT(*command, HasSubstr("--port="));
 }
 
@@ -228,21 +227,22 @@ TEST_P(AgentTest, GivesUpOnAMasterThatKeepsDying) {
   const fs::path told = job_.path() / "told";
   const fs::path go = job_.path() / "go";
   Signpost signpost(job_.path() / "signpost");
-  // The first master dies when a replica runs, the others at once.
+  // The first master dies when a replica runs, the others immediately.
   ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
   job_.options().master_command =
       Shell(fmt::format("[ -e {0} ] && read line < {0} && rm {0}; kill -SEGV $$", go.string()));
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
   const std::string script =
       fmt::format("trap 'sleep 0.3; echo > {}; exit' TERM; {}; sleep 1000 & wait; : {}",
                   told.string(), signpost.Pass("up"), word);
-  ASSERT_EQ(Connect(job_)->Launch({.name = "w-0", .command = Shell(script)}), Ok());
+  ASSERT_OK_AND_ASSIGN(const auto backend, Connect(job_));
+  ASSERT_OK(backend->Launch({.name = "w-0", .command = Shell(script)}));
   ASSERT_EQ(signpost.Await(), "up");
   std::ofstream(go) << "go\n";
 
   const Result<JobEnd> end = agent.Wait();
 
-  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_OK(end);
   EXPECT_EQ(end->exit_code, 1);
   EXPECT_THAT(end->reason, HasSubstr("died 10 times in a row"));
   EXPECT_THAT(end->reason, HasSubstr("SIGSEGV"));
@@ -254,13 +254,13 @@ TEST_P(AgentTest, LetsTheMasterEndInOrderWhenShutDown) {
   Signpost signpost(job_.path() / "signpost");
   job_.options().master_command = Shell(fmt::format(
       "trap 'exit 3' TERM; {}; while :; do sleep 1000 & wait; done", signpost.Pass("ready")));
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
   ASSERT_EQ(signpost.Await(), "ready");
 
   ASSERT_EQ(agent.Shutdown(), Ok());
   const Result<JobEnd> end = agent.Wait();
 
-  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_OK(end);
   EXPECT_EQ(end->exit_code, 3);
   EXPECT_EQ(end->reason, "stopped by the user");
 }
@@ -271,14 +271,14 @@ TEST_P(AgentTest, CutsAllGraceShortWhenShutDownTwice) {
   job_.options().replica_grace = std::chrono::hours(1);
   job_.options().master_command =
       Shell(fmt::format("trap '' TERM; {}; while :; do sleep 1000; done", signpost.Pass("ready")));
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
   ASSERT_EQ(signpost.Await(), "ready");
 
   ASSERT_EQ(agent.Shutdown(), Ok());
   ASSERT_EQ(agent.Shutdown(), Ok());
   const Result<JobEnd> end = agent.Wait();
 
-  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_OK(end);
   EXPECT_EQ(end->exit_code, 3);
 }
 
@@ -289,48 +289,54 @@ TEST_P(AgentTest, OutlivesItsClientWhenDetached) {
 
   client.Kill();
 
-  auto backend = Connect(job_);
-  EXPECT_TRUE(backend->AddressOf(job::Role::kWorker, 0).ok());
+  ASSERT_OK_AND_ASSIGN(auto backend, Connect(job_));
+  EXPECT_OK(backend->AddressOf(job::Role::kWorker, 0));
   EXPECT_TRUE(IsAgentRunning(job_.job_dir()).value());
   EXPECT_EQ(ShutdownAgent(job_.job_dir()), Ok());
-  EXPECT_TRUE(AwaitEndOf(client.agent()));
-  EXPECT_EQ(ShutdownAgent(job_.job_dir()).code(), Code::kNotFound);
+  EXPECT_OK(AwaitEndOf(client.agent()));
+  EXPECT_THAT(ShutdownAgent(job_.job_dir()), StatusIs(Code::kNotFound));
 }
 
 TEST_P(AgentTest, OutlivesItsHandleWhenDetachedLater) {
   pid_t process = 0;
   {
-    AgentHandle agent = Start();
+    ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
     process = agent.process_id();
     ASSERT_EQ(agent.Detach(), Ok());
   }
 
-  EXPECT_TRUE(Connect(job_)->AddressOf(job::Role::kWorker, 0).ok());
+  ASSERT_OK_AND_ASSIGN(const auto backend, Connect(job_));
+  EXPECT_OK(backend->AddressOf(job::Role::kWorker, 0));
   EXPECT_EQ(ShutdownAgent(job_.job_dir()), Ok());
-  EXPECT_TRUE(AwaitEndOf(process));
+  EXPECT_OK(AwaitEndOf(process));
 }
 
 TEST_P(AgentTest, RefusesAJobThatRunsAlready) {
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
 
   const Result<AgentHandle> second = StartAgent(job_.options());
 
-  EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(second, StatusIs(Code::kAlreadyExists));
   EXPECT_THAT(second.status().message(), HasSubstr(job_.job_dir().string()));
-  EXPECT_TRUE(Connect(job_)->AddressOf(job::Role::kWorker, 0).ok()) << "the first is unharmed";
+  ASSERT_OK_AND_ASSIGN(const auto backend, Connect(job_));
+  EXPECT_OK(backend->AddressOf(job::Role::kWorker, 0)) << "the first job still runs";
 }
 
 TEST_P(AgentTest, GivesJobsDifferentPorts) {
   LocalJob other;
   other.options().at_most = GetParam();
-  AgentHandle agent = Start();
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
   Result<AgentHandle> other_agent = StartAgent(other.options());
-  ASSERT_TRUE(other_agent.ok()) << other_agent.status();
+  ASSERT_OK(other_agent);
   std::set<std::string> addresses = {agent.master_address(), other_agent->master_address()};
 
+  ASSERT_OK_AND_ASSIGN(const auto backend, Connect(job_));
+  ASSERT_OK_AND_ASSIGN(const auto other_backend, Connect(other));
   for (int index = 0; index < 5; ++index) {
-    addresses.insert(Connect(job_)->AddressOf(job::Role::kWorker, index).value());
-    addresses.insert(Connect(other)->AddressOf(job::Role::kWorker, index).value());
+    for (LocalBackend* each : {backend.get(), other_backend.get()}) {
+      ASSERT_OK_AND_ASSIGN(const std::string address, each->AddressOf(job::Role::kWorker, index));
+      addresses.insert(address);
+    }
   }
 
   EXPECT_EQ(addresses.size(), 12);
@@ -338,8 +344,8 @@ TEST_P(AgentTest, GivesJobsDifferentPorts) {
 
 TEST_P(AgentTest, RotatesLogsAndKeepsOffsets) {
   job_.options().log_limit_bytes = 1000;
-  AgentHandle agent = Start();
-  auto backend = Connect(job_);
+  ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
+  ASSERT_OK_AND_ASSIGN(auto backend, Connect(job_));
   EventRecorder recorder;
   backend->Watch(recorder.Watcher());
 
@@ -347,14 +353,14 @@ TEST_P(AgentTest, RotatesLogsAndKeepsOffsets) {
   ASSERT_TRUE(recorder.Await(Kind::kExited, "job-worker-0").has_value());
 
   const auto piece = backend->Logs("job-worker-0", 4500, 10);
-  ASSERT_TRUE(piece.ok()) << piece.status();
+  ASSERT_OK(piece);
   EXPECT_EQ(piece->text, "0901\n0902\n");
   EXPECT_EQ(backend->Logs("job-worker-0", -5, 10)->text, "1000\n");
   EXPECT_EQ(backend->Logs("job-worker-0", -5, 10)->next_offset, 5000);
   backend.reset();
 }
 
-// Starts nothing and leaves nothing: the folder can be used at once.
+// Expects that nothing was started: the folder can be used again.
 void ExpectNothingStarted(const LocalJob& job) {
   EXPECT_FALSE(fs::exists(job.job_dir() / "agent.sock"));
   const Result<bool> running = IsAgentRunning(job.job_dir());
@@ -366,7 +372,7 @@ TEST_P(AgentTest, SaysThatTheMasterCannotBeStarted) {
 
   const Result<AgentHandle> agent = StartAgent(job_.options());
 
-  EXPECT_EQ(agent.status().code(), Code::kNotFound);
+  EXPECT_THAT(agent, StatusIs(Code::kNotFound));
   EXPECT_THAT(agent.status().message(), HasSubstr("/no/such/master"));
   ExpectNothingStarted(job_);
 }
@@ -376,7 +382,7 @@ TEST_P(AgentTest, SaysThatTheJobFolderIsMissing) {
 
   const Result<AgentHandle> agent = StartAgent(job_.options());
 
-  EXPECT_EQ(agent.status().code(), Code::kNotFound);
+  EXPECT_THAT(agent, StatusIs(Code::kNotFound));
   EXPECT_THAT(agent.status().message(), HasSubstr("nowhere"));
 }
 
@@ -430,7 +436,9 @@ class AgentVolumesTest : public testing::Test {
 
   std::string OutputOf(const std::string& script) {
     EventRecorder recorder;
-    auto backend = Connect(job_);
+    const auto connected = Connect(job_);
+    if (!connected.ok()) return connected.status().ToString();
+    LocalBackend* backend = connected->get();
     backend->Watch(recorder.Watcher());
     EXPECT_EQ(backend->Launch({.name = "job-worker-0", .command = Shell(script)}), Ok());
     EXPECT_TRUE(recorder.Await(Kind::kExited, "job-worker-0").has_value());
@@ -471,7 +479,7 @@ TEST_F(AgentVolumesTest, MayBeSingleFiles) {
 TEST_F(AgentVolumesTest, MustExistUnlessTheyMayBeCreated) {
   volume_.host_path += "/new";
   const Status missing = Start();
-  EXPECT_EQ(missing.code(), Code::kNotFound);
+  EXPECT_THAT(missing, StatusIs(Code::kNotFound));
   EXPECT_THAT(missing.message(), HasSubstr("type=DirectoryOrCreate"));
 
   volume_.type = "DirectoryOrCreate";
@@ -482,7 +490,7 @@ TEST_F(AgentVolumesTest, MustExistUnlessTheyMayBeCreated) {
 TEST_F(AgentVolumesTest, MustBeOfTheirType) {
   volume_.type = "File";
 
-  EXPECT_EQ(Start().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(Start(), StatusIs(Code::kFailedPrecondition));
 }
 
 TEST_F(AgentVolumesTest, CannotBeClaims) {
@@ -490,14 +498,14 @@ TEST_F(AgentVolumesTest, CannotBeClaims) {
 
   const Status status = Start();
 
-  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status, StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(status.message(), HasSubstr("claims exist only on Kubernetes; use host_path="));
 }
 
 TEST_F(AgentVolumesTest, MustStayBelowTheirHostPath) {
   volume_.sub_path = "../elsewhere";
 
-  EXPECT_EQ(Start().code(), Code::kInvalidArgument);
+  EXPECT_THAT(Start(), StatusIs(Code::kInvalidArgument));
 }
 
 TEST_F(AgentVolumesTest, NeedTheRightToMount) {
@@ -505,7 +513,7 @@ TEST_F(AgentVolumesTest, NeedTheRightToMount) {
 
   const Status status = Start();
 
-  EXPECT_EQ(status.code(), Code::kPermissionDenied);
+  EXPECT_THAT(status, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(status.message(), HasSubstr("symbolic link to " + volume_.host_path));
 }
 
@@ -560,8 +568,9 @@ TEST_F(AgentOfAUserTest, LeavesNothingWhenItsClientIsKilled) {
       [&]() -> std::string {
         Client client(job_.options());
         if (client.agent() == 0) return "no agent";
-        auto backend = Connect(job_);
-        const Status launched = backend->Launch(
+        const auto backend = Connect(job_);
+        if (!backend.ok()) return backend.status().ToString();
+        const Status launched = (*backend)->Launch(
             {.name = "job-worker-0",
              .command = Shell(fmt::format("setsid /bin/sh -c '{}; sleep 1000; : {}' & sleep 1000",
                                           signpost.Pass("up"), word))});
@@ -569,8 +578,10 @@ TEST_F(AgentOfAUserTest, LeavesNothingWhenItsClientIsKilled) {
         if (signpost.Await() != "up") return "the grandchild did not come up";
         const Processes processes = Processes::With(word);
         client.Kill();
-        if (!processes.AwaitEnd()) return "something is left";
-        return AwaitEndOf(client.agent()) ? "" : "the agent is left";
+        for (const Status& ended : {processes.AwaitEnd(), AwaitEndOf(client.agent())}) {
+          if (!ended.ok()) return ended.ToString();
+        }
+        return "";
       },
       kSomeUser);
 

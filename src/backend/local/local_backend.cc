@@ -36,7 +36,7 @@ LocalBackend::~LocalBackend() {
 Status LocalBackend::Launch(const job::ReplicaSpec& spec) {
   Status launched = Call({.op = Op::kLaunch, .spec = spec}).status();
   if (launched.code() == Code::kDeadlineExceeded) {
-    // The agent takes requests in order: when it reads the launch after all, the stop follows.
+    // The agent handles requests in order: if it reads the launch after all, the stop follows.
     (void)Send({.op = Op::kStop, .name = spec.name});
   }
   return launched;
@@ -57,7 +57,7 @@ Result<std::string> LocalBackend::AddressOf(job::Role role, int index) {
 
 Result<LogPiece> LocalBackend::Logs(const std::string& name, int64_t offset, int64_t at_most) {
   if (name.empty() || name.find('/') != std::string::npos) {
-    return NotFound("there is no replica '{}'", name);
+    return NotFound("replica '{}' does not exist", name);
   }
   return ReadLog(job_dir_ / "logs", name, offset, at_most);
 }
@@ -71,15 +71,15 @@ void LocalBackend::Watch(std::function<void(const job::ReplicaEvent&)> on_event)
     dispatcher_.Watch(std::move(on_event), {});
   }
   const Status watched = Call(std::move(request)).status();
-  if (!watched.ok()) LOG_ERROR("watching replicas: {}", watched.message());
+  if (!watched.ok()) LOG_ERROR("cannot watch the replicas: {}", watched.message());
 }
 
 Status LocalBackend::Send(const Request& request) {
   EDL_ASSIGN_OR_RETURN(const std::string line, Encode(request));
   if (line.size() > LineReader::kLongestLine) {
     return InvalidArgument(
-        "the command and the environment of replica '{}' take {} bytes, and at most {} can be "
-        "given to a replica; shorten --envs or --job_command",
+        "the command and the environment of replica '{}' have {} bytes, more than the maximum "
+        "of {}; shorten --envs or --job_command",
         request.spec.name, line.size(), LineReader::kLongestLine);
   }
   const MutexLock lock(write_mutex_);
@@ -87,6 +87,8 @@ Status LocalBackend::Send(const Request& request) {
 }
 
 Result<Message> LocalBackend::Call(Request request) {
+  // Not an injected clock: the agent is a real process, and a condition variable waits in real
+  // time.
   const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
   {
     const MutexLock lock(mutex_);
@@ -97,15 +99,15 @@ Result<Message> LocalBackend::Call(Request request) {
   const MutexLock lock(mutex_);
   std::unique_ptr<Message>& reply = replies_[request.id];
   bool in_time = true;
-  while (sent.ok() && in_time && !gone_ && reply == nullptr) {
+  while (sent.ok() && in_time && !disconnected_ && reply == nullptr) {
     in_time = changed_.WaitUntil(mutex_, deadline);
   }
   const std::unique_ptr<Message> got = std::move(reply);
   replies_.erase(request.id);
   if (got != nullptr) return got->status.ok() ? Result<Message>(std::move(*got)) : got->status;
   if (sent.code() == Code::kInvalidArgument) return sent;
-  if (gone_ || !sent.ok()) {
-    return Unavailable("the agent of the job in {} is gone", job_dir_.string());
+  if (disconnected_ || !sent.ok()) {
+    return Unavailable("the agent of the job in {} closed the connection", job_dir_.string());
   }
   return DeadlineExceeded("the agent of the job in {} did not answer for {} ms", job_dir_.string(),
                           options_.timeout.count());
@@ -123,14 +125,14 @@ void LocalBackend::Read() {
       if (message.ok()) {
         Take(*std::move(message));
       } else {
-        LOG_ERROR("the agent said what cannot be understood: {}", message.status().message());
+        LOG_ERROR("ignoring an invalid message of the agent: {}", message.status().message());
       }
     }
   }
   bool lost = false;
   {
     const MutexLock lock(mutex_);
-    gone_ = true;
+    disconnected_ = true;
     lost = !ending_;
     changed_.NotifyAll();
   }
@@ -140,12 +142,12 @@ void LocalBackend::Read() {
 void LocalBackend::Take(Message message) {
   const MutexLock lock(mutex_);
   if (message.kind == Message::Kind::kEvent) {
-    // What was on its way to the watcher before this one is not for this one.
+    // Drops events that were sent for the previous watcher.
     if (message.id != watch_) return;
-    dispatcher_.Tell(std::move(message.event));
+    dispatcher_.Notify(std::move(message.event));
   } else {
     const auto awaited = replies_.find(message.id);
-    if (awaited == replies_.end()) return;  // its caller has given up
+    if (awaited == replies_.end()) return;  // the caller has timed out
     awaited->second = std::make_unique<Message>(std::move(message));
   }
   changed_.NotifyAll();

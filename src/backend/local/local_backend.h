@@ -19,21 +19,21 @@ namespace edl::backend::local {
 struct Request;
 struct Message;
 
-// Runs replicas on this machine, through the job's agent. Calls may be made from the watcher too.
-// When the connection to the agent is lost every call answers Unavailable.
+// Runs replicas on this machine through the agent of the job. The watcher may call it. After the
+// connection to the agent is lost, every call returns Unavailable.
 //
 // Thread-safe.
 class LocalBackend final : public Backend {
  public:
   struct Options {
-    // How long a call may take. Far beyond what the agent ever needs.
+    // Timeout of a call, far longer than the agent needs.
     std::chrono::milliseconds timeout{30'000};
     // Called once, on a thread of the backend, when the agent has closed the connection. A master
-    // ends itself then: the agent, if it lives, starts another one, which connects again.
+    // exits then: the agent, if it is alive, starts another one, which connects again.
     std::function<void()> on_lost;
   };
 
-  // Connects to the agent of the job in `job_dir`. NotFound, Unavailable: no agent is there.
+  // Connects to the agent of the job in `job_dir`. NotFound, Unavailable: no agent is running.
   static Result<std::unique_ptr<LocalBackend>> Connect(const std::filesystem::path& job_dir,
                                                        Options options);
   static Result<std::unique_ptr<LocalBackend>> Connect(const std::filesystem::path& job_dir) {
@@ -64,12 +64,13 @@ class LocalBackend final : public Backend {
   Mutex mutex_;
   CondVar changed_;
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  std::map<uint64_t, std::unique_ptr<Message>> replies_ GUARDED_BY(mutex_);  // null: awaited
-  uint64_t watch_ GUARDED_BY(mutex_) = 0;                                    // id of the last Watch
-  bool gone_ GUARDED_BY(mutex_) = false;    // the agent closed the connection
-  bool ending_ GUARDED_BY(mutex_) = false;  // the destructor runs
+  std::map<uint64_t, std::unique_ptr<Message>> replies_
+      GUARDED_BY(mutex_);                         // null: not received yet
+  uint64_t watch_ GUARDED_BY(mutex_) = 0;         // id of the last Watch
+  bool disconnected_ GUARDED_BY(mutex_) = false;  // the agent closed the connection
+  bool ending_ GUARDED_BY(mutex_) = false;        // the destructor runs
 
-  EventDispatcher dispatcher_;  // apart from the reader, so that a watcher may call the backend
+  EventDispatcher dispatcher_;  // not the reader, so that a watcher may call the backend
   std::thread reader_;
 };
 

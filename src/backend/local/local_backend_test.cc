@@ -4,39 +4,39 @@
 #include <cstdlib>
 
 #include <gmock/gmock.h>
-#include <sched.h>
 #include <sys/socket.h>
 
 #include "backend/exit_cause.h"
 #include "backend/local/agent_protocol.h"
 #include "backend/local/testing/local_job.h"
 #include "backend/testing/conformance.h"
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::backend::local {
 namespace {
 
 using Kind = job::ReplicaEvent::Kind;
 
-// An agent and its backend; the test is in the place of the master.
+// An agent and its backend. The test acts as the master.
 class LocalSubject final : public ConformanceSubject {
  public:
-  explicit LocalSubject(Isolation isolation) {
-    job_.options().at_most = isolation;
-    Result<AgentHandle> agent = StartAgent(job_.options());
-    CHECK(agent.ok(), "{}", agent.status().ToString());
-    agent_.emplace(*std::move(agent));
-    Result<std::unique_ptr<LocalBackend>> backend = LocalBackend::Connect(job_.job_dir());
-    CHECK(backend.ok(), "{}", backend.status().ToString());
-    backend_ = *std::move(backend);
-  }
+  explicit LocalSubject(Isolation isolation) { job_.options().at_most = isolation; }
   ~LocalSubject() override {
     backend_.reset();
-    // Twice: what ignores SIGTERM need not be waited for.
+    if (!agent_.has_value()) return;
+    // Twice, to kill replicas that ignore SIGTERM without waiting.
     EXPECT_EQ(agent_->Shutdown(), Ok());
     EXPECT_EQ(agent_->Shutdown(), Ok());
-    EXPECT_TRUE(agent_->Wait().ok());
+    EXPECT_OK(agent_->Wait());
   }
 
+  Status Start() override {
+    EDL_ASSIGN_OR_RETURN(AgentHandle agent, StartAgent(job_.options()));
+    agent_.emplace(std::move(agent));
+    EDL_ASSIGN_OR_RETURN(backend_, LocalBackend::Connect(job_.job_dir()));
+    return Ok();
+  }
   Backend& backend() override { return *backend_; }
   LocalJob& job() { return job_; }
   std::vector<std::string> ThatRuns() override { return {"sleep", "1000"}; }
@@ -73,7 +73,11 @@ INSTANTIATE_TEST_SUITE_P(LocalPlain, BackendConformance, testing::Values(Local(I
 
 class LocalBackendTest : public testing::TestWithParam<Isolation> {
  protected:
-  LocalBackendTest() : subject_(GetParam()) { backend().Watch(recorder_.Watcher()); }
+  LocalBackendTest() : subject_(GetParam()) {}
+  void SetUp() override {
+    ASSERT_OK(subject_.Start());
+    backend().Watch(recorder_.Watcher());
+  }
   Backend& backend() { return subject_.backend(); }
   LocalJob& job() { return subject_.job(); }
 
@@ -130,7 +134,7 @@ TEST_P(LocalBackendTest, EndsAReplicaWhoseShimIsKilled) {
   ASSERT_TRUE(running.has_value());
   const Processes replica = Processes::With(word);
   const Result<std::string> stat = ReadFile(fmt::format("/proc/{}/stat", running->process_id));
-  ASSERT_TRUE(stat.ok()) << stat.status();
+  ASSERT_OK(stat);
   const pid_t shim = std::stoi(stat->substr(stat->rfind(')') + 4));
 
   kill(shim, SIGKILL);
@@ -138,7 +142,7 @@ TEST_P(LocalBackendTest, EndsAReplicaWhoseShimIsKilled) {
   const auto exited = recorder_.Await(Kind::kExited, "job-worker-0");
   ASSERT_TRUE(exited.has_value());
   EXPECT_EQ(exited->cause.kind, job::ExitCause::Kind::kKilled);
-  EXPECT_TRUE(replica.AwaitEnd());
+  EXPECT_OK(replica.AwaitEnd());
 }
 
 TEST_P(LocalBackendTest, RecognisesTheMemoryLimitByTheKernelsWord) {
@@ -148,7 +152,7 @@ TEST_P(LocalBackendTest, RecognisesTheMemoryLimitByTheKernelsWord) {
                  .command = Shell("head -c 100000000 /dev/zero | tail -n 1 > /dev/null"),
                  .memory_limit_bytes = int64_t{32} << 20});
   const auto agent_log = ReadFile(job().job_dir() / "logs" / "agent.log");
-  ASSERT_TRUE(agent_log.ok());
+  ASSERT_OK(agent_log);
   if (agent_log->find("are not applied") != std::string::npos) {
     GTEST_SKIP() << "this user may not limit memory here";
   }
@@ -158,44 +162,43 @@ TEST_P(LocalBackendTest, RecognisesTheMemoryLimitByTheKernelsWord) {
 
 TEST_P(LocalBackendTest, AnswersGarbageAndGoesOn) {
   Result<FileDescriptor> raw = ConnectToAgent(job().job_dir());
-  ASSERT_TRUE(raw.ok()) << raw.status();
+  ASSERT_OK(raw);
   ASSERT_EQ(SendAll(raw->get(), "\x01\xff{]\n{\"id\":9,\"op\":\"launch\",\"spec\":{}}\n"), Ok());
+  const timeval timeout{.tv_sec = kTimeout.count(), .tv_usec = 0};
+  setsockopt(raw->get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
   LineReader reader;
   std::vector<Message> replies;
   while (replies.size() < 2) {
     std::array<char, 4096> buffer{};
     const ssize_t got = recv(raw->get(), buffer.data(), buffer.size(), 0);
-    ASSERT_GT(got, 0);
+    ASSERT_GT(got, 0) << "the agent sent " << replies.size() << " of 2 replies";
     ASSERT_EQ(reader.Append({buffer.data(), static_cast<size_t>(got)}), Ok());
     while (const auto line = reader.NextLine()) replies.push_back(ParseMessage(*line).value());
   }
 
-  EXPECT_EQ(replies[0].status.code(), Code::kInvalidArgument);
-  EXPECT_EQ(replies[1].status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(replies[0].status, StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(replies[1].status, StatusIs(Code::kInvalidArgument));
   EXPECT_EQ(replies[1].id, 9);
-  EXPECT_TRUE(backend().AddressOf(job::Role::kPs, 0).ok());
+  EXPECT_OK(backend().AddressOf(job::Role::kPs, 0));
 }
 
 TEST_P(LocalBackendTest, LeavesNothingOfALaunchThatTimedOut) {
   const std::string word = UniqueWord();
-  Result<std::unique_ptr<LocalBackend>> hasty = LocalBackend::Connect(
+  Result<std::unique_ptr<LocalBackend>> impatient = LocalBackend::Connect(
       job().job_dir(), {.timeout = std::chrono::milliseconds(50), .on_lost = nullptr});
-  ASSERT_TRUE(hasty.ok()) << hasty.status();
+  ASSERT_OK(impatient);
   const Result<AgentProcess> agent = FindAgent(job().job_dir());
-  ASSERT_TRUE(agent.ok()) << agent.status();
+  ASSERT_OK(agent);
   kill(agent->process_id, SIGSTOP);
   // The signal is delivered when the agent is next scheduled.
-  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
-  while (!FindAgent(job().job_dir())->stopped) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-    sched_yield();
-  }
+  ASSERT_OK(AwaitPolling("the SIGSTOP of the agent",
+                         [&] { return FindAgent(job().job_dir())->stopped; }));
 
   const Status launched =
-      (*hasty)->Launch({.name = "job-worker-9", .command = Shell("sleep 1000; : " + word)});
+      (*impatient)->Launch({.name = "job-worker-9", .command = Shell("sleep 1000; : " + word)});
   kill(agent->process_id, SIGCONT);
 
-  EXPECT_EQ(launched.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(launched, StatusIs(Code::kDeadlineExceeded));
   EXPECT_TRUE(recorder_.Await(Kind::kExited, "job-worker-9").has_value());
   EXPECT_EQ(Processes::With(word).size(), 0);
   EXPECT_FALSE(FindAgent(job().job_dir())->stopped);
@@ -205,9 +208,9 @@ TEST_P(LocalBackendTest, RefusesALaunchThatIsTooLongAndGoesOn) {
   const Status launched =
       backend().Launch({.name = "job-worker-9", .command = {"true", std::string(5 << 20, 'x')}});
 
-  EXPECT_EQ(launched.code(), Code::kInvalidArgument);
+  EXPECT_THAT(launched, StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(launched.message(), testing::HasSubstr("shorten --envs"));
-  EXPECT_TRUE(backend().AddressOf(job::Role::kPs, 0).ok());
+  EXPECT_OK(backend().AddressOf(job::Role::kPs, 0));
 }
 
 TEST_P(LocalBackendTest, TellsThatTheConnectionIsLost) {
@@ -215,7 +218,7 @@ TEST_P(LocalBackendTest, TellsThatTheConnectionIsLost) {
   Result<std::unique_ptr<LocalBackend>> watching = LocalBackend::Connect(
       job().job_dir(),
       {.on_lost = [&] { (void)!system(signpost.Pass("lost").c_str()); }});  // NOLINT: a test
-  ASSERT_TRUE(watching.ok()) << watching.status();
+  ASSERT_OK(watching);
 
   ASSERT_EQ(ShutdownAgent(job().job_dir()), Ok());
 
@@ -224,7 +227,8 @@ TEST_P(LocalBackendTest, TellsThatTheConnectionIsLost) {
 
 TEST_P(LocalBackendTest, RefusesNamesThatAreNoFileNames) {
   for (const char* name : {"", "../worker", "a/b", ".hidden", "master", "agent"}) {
-    EXPECT_EQ(backend().Launch({.name = name, .command = {"true"}}).code(), Code::kInvalidArgument)
+    EXPECT_THAT(backend().Launch({.name = name, .command = {"true"}}),
+                StatusIs(Code::kInvalidArgument))
         << name;
   }
 }

@@ -17,7 +17,7 @@ fs::path FullFile(const fs::path& path, int64_t number) {
   return fmt::format("{}.{}", path.string(), number);
 }
 
-// The highest N of NAME.log.N, 0 if there is none.
+// The highest N of NAME.log.N; 0 if there is none.
 Result<int64_t> NewestFullFile(const fs::path& path) {
   const std::string prefix = path.filename().string() + ".";
   int64_t newest = 0;
@@ -66,7 +66,7 @@ struct Files {
   int64_t end() const { return current_start() + current_size; }
 };
 
-// None: a rotation came in between.
+// nullopt: the log was rotated in the meantime.
 Result<std::optional<Files>> OpenFiles(const fs::path& path) {
   Files files;
   EDL_ASSIGN_OR_RETURN(files.full_files, NewestFullFile(path));
@@ -79,7 +79,7 @@ Result<std::optional<Files>> OpenFiles(const fs::path& path) {
   files.current = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!files.current.valid() && errno != ENOENT) return Errno("opening {}", path.string());
   if (!files.current.valid() && files.full_files == 0) {
-    return NotFound("there is no log {}", path.string());
+    return NotFound("log {} does not exist", path.string());
   }
   if (files.current.valid()) {
     EDL_ASSIGN_OR_RETURN(files.current_size, SizeOf(files.current.get(), path));
@@ -96,7 +96,7 @@ Result<LogFile> LogFile::Open(const fs::path& dir, const std::string& name, int6
   LogFile log(dir / (name + ".log"), limit);
   EDL_ASSIGN_OR_RETURN(log.full_files_, NewestFullFile(log.path_));
   if (log.full_files_ > 0) {
-    // The size of what is there rules, or the offsets of both would not fit together.
+    // Uses the size of existing files, because all full files must have the same size.
     std::error_code error;
     const auto size = fs::file_size(FullFile(log.path_, log.full_files_), error);
     if (!error && size > 0) log.limit_ = static_cast<int64_t>(size);

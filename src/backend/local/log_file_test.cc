@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/status_matchers.h"
 #include "base/testing/temporary_folder.h"
 
 namespace edl::backend::local {
@@ -14,12 +15,12 @@ constexpr int64_t kAll = 1000;
 TEST(LogFile, KeepsOffsetsOverRotations) {
   const TemporaryFolder folder;
   Result<LogFile> log = LogFile::Open(folder.path(), "worker-0", 10);
-  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_OK(log);
 
   log->Append("0123456789abcdefghijKLMNO");  // two full files and a half
 
   const auto oldest = ReadLog(folder.path(), "worker-0", 0, kAll);
-  ASSERT_TRUE(oldest.ok()) << oldest.status();
+  ASSERT_OK(oldest);
   EXPECT_EQ(oldest->text, "abcdefghijKLMNO") << "the first file is gone";
   EXPECT_EQ(oldest->next_offset, 25);
   EXPECT_EQ(ReadLog(folder.path(), "worker-0", 18, 4)->text, "ijKL");
@@ -32,13 +33,13 @@ TEST(LogFile, GoesOnWhereAnEarlierWriterEnded) {
   const TemporaryFolder folder;
   for (const char* text : {"0123456", "789abc", "defghijklm"}) {
     Result<LogFile> log = LogFile::Open(folder.path(), "master", 10);
-    ASSERT_TRUE(log.ok()) << log.status();
+    ASSERT_OK(log);
     log->Append(text);
   }
 
   const auto piece = ReadLog(folder.path(), "master", 12, kAll);
 
-  ASSERT_TRUE(piece.ok()) << piece.status();
+  ASSERT_OK(piece);
   EXPECT_EQ(piece->text, "cdefghijklm");
   EXPECT_EQ(piece->next_offset, 23);
 }
@@ -50,7 +51,7 @@ TEST(LogFile, KeepsItsOffsetsWhenTheLimitChanges) {
   LogFile::Open(folder.path(), "master", 4)->Append("defghijk");
 
   const auto piece = ReadLog(folder.path(), "master", 19, kAll);
-  ASSERT_TRUE(piece.ok()) << piece.status();
+  ASSERT_OK(piece);
   EXPECT_EQ(piece->text, "jk");
 }
 
@@ -66,7 +67,7 @@ TEST(LogFile, CountsWhatCouldNotBeWritten) {
   if (geteuid() == 0) GTEST_SKIP() << "root writes into any folder";
   const TemporaryFolder folder;
   Result<LogFile> log = LogFile::Open(folder.path(), "worker-0", 4);
-  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_OK(log);
   log->Append("full");
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0500));
 
@@ -81,7 +82,7 @@ TEST(LogFile, CountsWhatCouldNotBeWritten) {
 TEST(LogFile, SaysThatALogIsMissing) {
   const TemporaryFolder folder;
 
-  EXPECT_EQ(ReadLog(folder.path(), "worker-7", 0, kAll).status().code(), Code::kNotFound);
+  EXPECT_THAT(ReadLog(folder.path(), "worker-7", 0, kAll), StatusIs(Code::kNotFound));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace edl::backend::local {
 namespace {
 
 namespace fs = std::filesystem;
-using Version = CgroupPlace::Version;
+using Version = CgroupLocation::Version;
 
 bool HasWord(std::string_view text, std::string_view wanted, char separator) {
   std::istringstream words{std::string(text)};
@@ -25,13 +25,13 @@ bool HasWord(std::string_view text, std::string_view wanted, char separator) {
   return false;
 }
 
-bool GivesMemoryBelow(const fs::path& group) {
+bool DelegatesMemory(const fs::path& group) {
   const Result<std::string> given = ReadFile(group / "cgroup.subtree_control");
   if (given.ok() && HasWord(*given, "memory", ' ')) return true;
   return WriteValue(group / "cgroup.subtree_control", "+memory").ok();
 }
 
-// The path of this process in the hierarchy with the memory controller, by version.
+// The path of this process in the hierarchy that has the memory controller.
 std::optional<fs::path> PathIn(std::string_view cgroup, Version version) {
   std::istringstream lines{std::string(cgroup)};
   for (std::string line; std::getline(lines, line);) {  // "4:memory:/a/b", "0::/a/b"
@@ -46,7 +46,7 @@ std::optional<fs::path> PathIn(std::string_view cgroup, Version version) {
   return std::nullopt;
 }
 
-// Where `path` of the hierarchy is seen under a mount whose root is `mount_root`.
+// The location of `path` in the file system, for a mount with the root `mount_root`.
 fs::path Under(const fs::path& mount_point, const std::string& mount_root, const fs::path& path) {
   const fs::path relative = path.lexically_relative(mount_root);
   const bool outside = relative.empty() || *relative.begin() == "..";
@@ -55,8 +55,9 @@ fs::path Under(const fs::path& mount_point, const std::string& mount_root, const
 
 }  // namespace
 
-std::optional<CgroupPlace> FindMemoryCgroup(std::string_view cgroup, std::string_view mountinfo) {
-  std::optional<CgroupPlace> unified;
+std::optional<CgroupLocation> FindMemoryCgroup(std::string_view cgroup,
+                                               std::string_view mountinfo) {
+  std::optional<CgroupLocation> unified;
   std::istringstream lines{std::string(mountinfo)};
   for (std::string line; std::getline(lines, line);) {
     // "36 35 98:0 /root /point options tags - type source super_options"
@@ -70,12 +71,12 @@ std::optional<CgroupPlace> FindMemoryCgroup(std::string_view cgroup, std::string
     if (type == "cgroup" && HasWord(super_options, "memory", ',')) {
       const auto path = PathIn(cgroup, Version::kV1);
       if (!path.has_value()) continue;
-      return CgroupPlace{Version::kV1, mount_point, Under(mount_point, mount_root, *path)};
+      return CgroupLocation{Version::kV1, mount_point, Under(mount_point, mount_root, *path)};
     }
     if (type == "cgroup2" && !unified.has_value()) {
       const auto path = PathIn(cgroup, Version::kV2);
       if (!path.has_value()) continue;
-      unified = CgroupPlace{Version::kV2, mount_point, Under(mount_point, mount_root, *path)};
+      unified = CgroupLocation{Version::kV2, mount_point, Under(mount_point, mount_root, *path)};
     }
   }
   return unified;
@@ -83,19 +84,20 @@ std::optional<CgroupPlace> FindMemoryCgroup(std::string_view cgroup, std::string
 
 Result<fs::path> MemoryCgroups::JobGroup() {
   if (!job_group_.empty()) return job_group_;
-  if (!place_.has_value()) return Unimplemented("this machine has no memory cgroups");
+  if (!location_.has_value()) return Unimplemented("this machine has no memory cgroups");
   Status first_failure;
-  for (fs::path parent = place_->own;; parent = parent.parent_path()) {
+  for (fs::path parent = location_->own;; parent = parent.parent_path()) {
     const fs::path group = parent / name_;
-    const bool gives = place_->version == Version::kV1 || GivesMemoryBelow(parent);
-    if (gives && (mkdir(group.c_str(), 0755) == 0 || errno == EEXIST)) {
+    const bool delegates = location_->version == Version::kV1 || DelegatesMemory(parent);
+    if (delegates && (mkdir(group.c_str(), 0755) == 0 || errno == EEXIST)) {
       job_group_ = group;
       return job_group_;
     }
     if (first_failure.ok()) first_failure = Errno("making the cgroup {}", group.string());
-    // With version 1 nothing forbids children of a group with processes: what one level refuses,
-    // the one above does too.
-    if (parent == place_->root || place_->version == Version::kV1 || !parent.has_relative_path()) {
+    // With version 1 a group with processes may have children, so an error at one level also occurs
+    // at the level above.
+    if (parent == location_->root || location_->version == Version::kV1 ||
+        !parent.has_relative_path()) {
       return first_failure;
     }
   }
@@ -103,9 +105,10 @@ Result<fs::path> MemoryCgroups::JobGroup() {
 
 Result<fs::path> MemoryCgroups::Make(const std::string& replica, int64_t limit_bytes) {
   EDL_ASSIGN_OR_RETURN(const fs::path parent, JobGroup());
-  const bool v2 = place_->version == Version::kV2;
-  if (v2 && !GivesMemoryBelow(parent)) {
-    return PermissionDenied("{} gives no memory controller to groups below it", parent.string());
+  const bool v2 = location_->version == Version::kV2;
+  if (v2 && !DelegatesMemory(parent)) {
+    return PermissionDenied("{} does not delegate the memory controller to its children",
+                            parent.string());
   }
   const fs::path group = parent / replica;
   if (mkdir(group.c_str(), 0755) != 0 && errno != EEXIST) {
@@ -117,7 +120,8 @@ Result<fs::path> MemoryCgroups::Make(const std::string& replica, int64_t limit_b
     rmdir(group.c_str());
     return limited;
   }
-  // As in a container: no swap on top, and all of the group goes together. Not every kernel has it.
+  // Like a container: no additional swap, and the kernel kills the whole group. Not every kernel
+  // supports this.
   if (v2) {
     (void)WriteValue(group / "memory.swap.max", "0");
     (void)WriteValue(group / "memory.oom.group", "1");
@@ -128,7 +132,7 @@ Result<fs::path> MemoryCgroups::Make(const std::string& replica, int64_t limit_b
 }
 
 int64_t MemoryCgroups::OutOfMemoryKills(const fs::path& group) const {
-  const bool v2 = place_.has_value() && place_->version == Version::kV2;
+  const bool v2 = location_.has_value() && location_->version == Version::kV2;
   const Result<std::string> text = ReadFile(group / (v2 ? "memory.events" : "memory.oom_control"));
   if (!text.ok()) return 0;
   std::istringstream words(*text);

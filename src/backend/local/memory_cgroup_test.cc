@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::backend::local {
 namespace {
 
-using Version = CgroupPlace::Version;
+using Version = CgroupLocation::Version;
 
 TEST(FindMemoryCgroup, FindsTheHierarchyOfVersionOne) {
   const auto place = FindMemoryCgroup(
@@ -43,7 +45,7 @@ TEST(FindMemoryCgroup, FindsNothingWhereThereIsNothing) {
 TEST(MemoryCgroups, SaysWhyThereIsNoLimit) {
   MemoryCgroups none(std::nullopt, "elasticdl-test");
 
-  EXPECT_EQ(none.Make("worker-0", 1 << 20).status().code(), Code::kUnimplemented);
+  EXPECT_THAT(none.Make("worker-0", 1 << 20), StatusIs(Code::kUnimplemented));
 }
 
 }  // namespace

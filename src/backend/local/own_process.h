@@ -8,16 +8,16 @@
 
 namespace edl::backend::local {
 
-// What the agent and the shims do to their own process.
+// Functions of the agent and the shims on their own process.
 
-// Gives every signal its default action.
+// Sets every signal to its default action.
 void ResetSignals();
 
-// The id of this process as `proc` has it, a descriptor of a /proc; its own view where `proc` does
-// not say.
+// The id of this process in the PID namespace of `proc`, a descriptor of a /proc; its own id if
+// `proc` does not contain it.
 int64_t ProcessIdIn(int proc);
 
-// Writes `value` to a file of the kernel, which takes it in one write and may not be created.
+// Writes `value` with one write to an existing kernel file.
 Status WriteValue(const std::filesystem::path& path, std::string_view value);
 
 }  // namespace edl::backend::local

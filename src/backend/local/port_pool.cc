@@ -28,8 +28,8 @@ uint32_t CountOutside(PortRange ephemeral) {
   return kCount - static_cast<uint32_t>(std::max(ephemeral.last - ephemeral.first + 1, 0));
 }
 
-// Whether a server could listen on `port` of all addresses now. Without SO_REUSEADDR: a port with
-// connections still closing is passed over, there are enough others.
+// Whether a server could listen on `port` of all addresses now. Without SO_REUSEADDR, a port with
+// closing connections is skipped; there are enough others.
 bool IsFree(int family, int port) {
   const FileDescriptor probe(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe.valid()) return errno == EAFNOSUPPORT;
@@ -47,7 +47,7 @@ bool IsFree(int family, int port) {
     length = sizeof(*v6);
   }
   if (bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) return true;
-  return errno == EADDRNOTAVAIL;  // no address of this family here
+  return errno == EADDRNOTAVAIL;  // this machine has no address of this family
 }
 
 // The machine-wide lock of a port. AlreadyExists: another job holds it.
@@ -115,8 +115,8 @@ Result<int> PortPool::Reserve() {
     if (taken) return port;
   }
   LOG_WARNING(
-      "no port is free outside of the ephemeral range {}-{}: taking one within it, which an "
-      "outgoing connection may occupy",
+      "no port is free outside the ephemeral range {}-{}: using one in it, which an outgoing "
+      "connection may occupy",
       ephemeral_.first, ephemeral_.last);
   const uint32_t inside = kCount - outside_;
   for (uint32_t tried = 0; tried < inside; ++tried) {

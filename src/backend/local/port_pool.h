@@ -14,27 +14,28 @@ struct PortRange {
   bool Contains(int port) const { return first <= port && port <= last; }
 };
 
-// The ports that the kernel gives to outgoing connections: one of them may be taken at any moment.
+// The ports that the kernel assigns to outgoing connections: any of them may be in use at any
+// moment.
 PortRange EphemeralPorts();
 
-// TCP ports for the master and the replicas of one job, reserved on the whole machine for as long
-// as the pool lives: for all users, for all ELASTICDL_HOMEs and for all containers that share the
+// TCP ports for the master and the replicas of one job. A port is reserved on the whole machine
+// while the pool exists: for all users, all ELASTICDL_HOMEs and all containers that share the
 // network. The lock of port N is the abstract Unix socket "@elasticdl-port-N". The kernel keeps
-// such names where it keeps ports, in the network namespace, and frees them with their holder.
+// such names in the network namespace, like ports, and frees them with their owner.
 //
 // Confined.
 class PortPool {
  public:
-  // The search starts at a place that `seed` chooses, evenly over all candidates.
+  // `seed` chooses where the search starts, uniformly over all candidates.
   PortPool(PortRange ephemeral, uint32_t seed);
 
-  // A port that nobody listens on and no other job has reserved. The TCP port itself stays unbound,
-  // because the replica's program may bind it without SO_REUSEADDR. ResourceExhausted: there is no
-  // free port, or no free descriptor for its lock.
+  // Reserves a port on which nobody listens and that no other job has reserved. The TCP port itself
+  // stays unbound, because the program of the replica may bind it without SO_REUSEADDR.
+  // ResourceExhausted: no port, or no descriptor for its lock, is free.
   Result<int> Reserve();
 
-  // As Reserve(), and keeps the port of 127.0.0.1 bound with SO_REUSEADDR, without listening. Only
-  // a server that sets SO_REUSEADDR, as gRPC's does, can listen on it.
+  // Like Reserve(), and keeps the port bound on 127.0.0.1 with SO_REUSEADDR, without listening.
+  // Only a server that sets SO_REUSEADDR, like that of gRPC, can listen on it.
   Result<int> ReserveAndBind();
 
   void Release(int port) { reserved_.erase(port); }
@@ -42,16 +43,16 @@ class PortPool {
  private:
   struct Reservation {
     FileDescriptor lock;
-    FileDescriptor bound;  // invalid: the port is not bound
+    FileDescriptor bound;  // invalid if the port is not bound
   };
 
-  // The candidate number `n`: first all ports outside of the ephemeral range, then all within it.
+  // The `n`-th candidate: first all ports outside the ephemeral range, then all in it.
   int Candidate(uint32_t n) const;
-  // False: the port is in use.
+  // Returns false if the port is in use.
   Result<bool> Take(int port);
 
   const PortRange ephemeral_;
-  const uint32_t outside_;  // how many candidates are outside of the ephemeral range
+  const uint32_t outside_;  // number of candidates outside the ephemeral range
   uint32_t next_;
   std::map<int, Reservation> reserved_;
 };

@@ -11,6 +11,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::backend::local {
 namespace {
 
@@ -19,7 +21,7 @@ constexpr PortRange kEphemeral{32768, 60999};
 
 enum class Reuse { kNo, kYes };
 
-// A server that listens on a port of 127.0.0.1. Invalid: the port is taken.
+// A server that listens on a port of 127.0.0.1. Invalid if the port is in use.
 FileDescriptor Listen(int port, Reuse reuse = Reuse::kNo) {
   FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = reuse == Reuse::kYes ? 1 : 0;
@@ -39,14 +41,14 @@ TEST(PortPool, GivesPortsOutsideOfTheEphemeralRange) {
 
   const Result<int> port = pool.Reserve();
 
-  ASSERT_TRUE(port.ok()) << port.status();
+  ASSERT_OK(port);
   EXPECT_GT(*port, 65000);
 }
 
 TEST(PortPool, TakesOneWithinTheRangeWhenThereIsNoOther) {
   PortPool pool({1024, 65535}, kSeed);
 
-  EXPECT_TRUE(pool.Reserve().ok());
+  EXPECT_OK(pool.Reserve());
 }
 
 TEST(PortPool, GivesTwoJobsDifferentPortsWhateverTheirHomes) {

@@ -27,8 +27,8 @@ std::multimap<pid_t, pid_t> Children() {
     const char* end = name.data() + name.size();
     if (std::from_chars(name.data(), end, process).ptr != end) continue;
     const Result<std::string> stat = ReadFile(entry->path() / "stat");
-    if (!stat.ok()) continue;  // it ended meanwhile
-    // "pid (command) state parent ...", where the command may hold anything.
+    if (!stat.ok()) continue;  // it has exited in the meantime
+    // Format: "pid (command) state parent ...". The command may contain any character.
     const size_t bracket = stat->rfind(')');
     if (bracket == std::string::npos || bracket + 4 >= stat->size()) continue;
     const char state = stat->at(bracket + 2);
@@ -62,7 +62,7 @@ std::vector<pid_t> DescendantsOf(pid_t root, const std::set<pid_t>& spared) {
 void EndDescendants(const std::set<pid_t>& spared) {
   while (true) {
     if (spared.empty()) {
-      // The common case, without a look at /proc: whoever has no child has no descendant.
+      // The common case, without reading /proc: a process without children has no descendants.
       pid_t reaped = 0;
       while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
       }
@@ -72,7 +72,7 @@ void EndDescendants(const std::set<pid_t>& spared) {
     if (processes.empty() && !spared.empty()) return;
     for (const pid_t process : processes) kill(process, SIGKILL);
     for (const pid_t process : processes) {
-      // Those that are children of others come to this one as orphans, in the next round.
+      // Children of other processes become children of this one, and are reaped in the next round.
       while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
       }
     }

@@ -12,7 +12,7 @@
 namespace edl::backend::local {
 
 void KeepOnly(std::vector<int*> kept) {
-  // First out of the way of the numbers they are to get.
+  // First moves the descriptors away from their final numbers.
   const int first_free = 3 + static_cast<int>(kept.size());
   for (int* fd : kept) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, first_free);
   int next = 3;
@@ -42,8 +42,8 @@ Result<ShimReport> ReplicaProcess::Receive() const {
     const ssize_t got = recv(socket_.get(), &report, sizeof(report), MSG_DONTWAIT);
     if (got == static_cast<ssize_t>(sizeof(report))) return report;
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return Unavailable("no report of shim {} yet", shim_);
-    return NotFound("shim {} has ended", shim_);
+    if (got < 0 && errno == EAGAIN) return Unavailable("shim {} has not reported yet", shim_);
+    return NotFound("shim {} has exited", shim_);
   }
 }
 
@@ -55,9 +55,9 @@ Result<ShimReport> ReplicaProcess::Await(std::chrono::milliseconds at_most) cons
 }
 
 void ReplicaProcess::Stop(std::chrono::milliseconds grace) const {
-  const ShimOrder order{.grace_ms = grace.count()};
-  // If the shim is gone, so is what it was to stop.
-  (void)send(socket_.get(), &order, sizeof(order), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const StopRequest request{.grace_ms = grace.count()};
+  // If the shim has exited, its program has ended too.
+  (void)send(socket_.get(), &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace edl::backend::local

@@ -16,39 +16,38 @@
 
 namespace edl::backend::local {
 
-// One program to run, as the agent asks for it.
+// One program to run.
 struct ProcessSpec {
   std::string log_name;
   std::vector<std::string> command;
-  std::map<std::string, std::string> env;  // over the inherited environment
-  std::string process_id_variable;         // set to the id that users see; empty: none is
+  std::map<std::string, std::string> env;  // added to the inherited environment
+  std::string process_id_variable;         // set to the process id that users see; may be empty
   std::filesystem::path log_dir;
   int64_t log_limit_bytes = 0;
-  std::filesystem::path cgroup;  // to enter; empty: none
-  int outer_proc = -1;           // /proc of the users' PID namespace
-  rlimit open_files{};           // as the client had it
+  std::filesystem::path cgroup;  // the group to join; may be empty
+  int outer_proc = -1;           // /proc of the PID namespace of the users
+  rlimit open_files{};           // the limit of the client
 };
 
-// What the shim of a process tells the agent.
+// A message from the shim to the agent.
 struct ShimReport {
   enum class Kind : int32_t { kStarted, kNotStarted, kExited };
   Kind kind = Kind::kStarted;
-  int32_t error = 0;        // kNotStarted: errno
-  int32_t wait_status = 0;  // kExited: as waitpid gives it
-  int32_t in_cgroup = 0;    // kStarted: whether it could enter its cgroup
-  int64_t process_id = 0;   // kStarted: as the user sees it
+  int32_t error = 0;        // for kNotStarted: errno
+  int32_t wait_status = 0;  // for kExited: as waitpid returns it
+  int32_t in_cgroup = 0;    // for kStarted: whether it joined its cgroup
+  int64_t process_id = 0;   // for kStarted: as the user sees it
 };
 
-// What the agent tells the shim.
-struct ShimOrder {
+// A message from the agent to the shim.
+struct StopRequest {
   int64_t grace_ms = 0;  // SIGTERM now, SIGKILL after this
 };
 
-// A program that the agent runs. Between the two stands a *shim*: a small process that is the
-// program's parent, writes its output to the log, and takes in its orphans (subreaper), so that,
-// when the program has ended, everything that it left behind is found and ended too, whatever
-// session it has moved to; only then is the exit told. The shim ends all of it as well when the
-// agent is gone.
+// A program that the agent runs. Its parent is a *shim*, a small process that writes the output of
+// the program to the log and adopts its orphans (subreaper). When the program has ended, the shim
+// finds and kills every process that it left, in whatever session, and only then reports the exit.
+// The shim does the same when the agent dies.
 //
 // Confined to the agent's loop.
 class ReplicaProcess {
@@ -56,15 +55,15 @@ class ReplicaProcess {
   static Result<ReplicaProcess> Start(const ProcessSpec& spec);
 
   pid_t shim() const { return shim_; }
-  // Readable when there is a report, or the end of all reports.
+  // Readable when there is a report, or when the shim has exited.
   int fd() const { return socket_.get(); }
 
-  // Unavailable: none yet. NotFound: the shim has ended and none will come.
+  // Returns the next report. Unavailable: there is none yet. NotFound: the shim has exited.
   Result<ShimReport> Receive() const;
-  // Waits for the next one.
+  // Like Receive, but waits for a report.
   Result<ShimReport> Await(std::chrono::milliseconds at_most) const;
 
-  // SIGTERM to the program's process group, SIGKILL to all of it after `grace`.
+  // Sends SIGTERM to the process group of the program, and kills all its processes after `grace`.
   void Stop(std::chrono::milliseconds grace) const;
 
  private:
@@ -74,10 +73,11 @@ class ReplicaProcess {
   FileDescriptor socket_;
 };
 
-// The shim's whole life, in the process that was forked for it. `agent` is its end of the socket.
+// The main function of the shim, in the process that was forked for it. `agent` is its end of the
+// socket.
 [[noreturn]] void RunShim(const ProcessSpec& spec, FileDescriptor agent);
 
-// Closes every descriptor but standard ones and `kept`, which are moved to 3, 4, ... in order.
+// Closes every descriptor except the standard ones and `kept`, which become 3, 4, ... in order.
 void KeepOnly(std::vector<int*> kept);
 
 }  // namespace edl::backend::local

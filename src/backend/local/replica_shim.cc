@@ -23,11 +23,11 @@
 namespace edl::backend::local {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;  // a separate process, with no clock to inject
 
-// What the program's process tells the shim before it becomes the program. End of file instead of
-// an error means that it has.
-struct BirthNote {
+// A message from the child to the shim before exec. End of file instead of an error means that exec
+// succeeded.
+struct StartNote {
   int32_t error = 0;
   int32_t in_cgroup = 0;
   int64_t process_id = 0;
@@ -44,14 +44,14 @@ void UnblockSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// In the forked child: becomes the program, or tells why not.
-[[noreturn]] void Become(const ProcessSpec& spec, pid_t shim, int output, int birth) {
-  setsid();  // away from the terminal: Ctrl-C is the client's to decide on
+// In the forked child: executes the program, or reports why it cannot.
+[[noreturn]] void Become(const ProcessSpec& spec, pid_t shim, int output, int note_pipe) {
+  setsid();  // away from the terminal: the client handles Ctrl-C
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != shim) _exit(127);
-  BirthNote note{.process_id = ProcessIdIn(spec.outer_proc)};
+  StartNote note{.process_id = ProcessIdIn(spec.outer_proc)};
   if (!spec.cgroup.empty()) note.in_cgroup = EnterCgroup(spec.cgroup) ? 1 : 0;
-  (void)!write(birth, &note, sizeof(note));
+  (void)!write(note_pipe, &note, sizeof(note));
 
   const int null = open("/dev/null", O_RDONLY);
   dup2(null, STDIN_FILENO);
@@ -72,7 +72,7 @@ void UnblockSignals() {
   UnblockSignals();
   execvp(arguments[0], arguments.data());
   note.error = errno;
-  (void)!write(birth, &note, sizeof(note));
+  (void)!write(note_pipe, &note, sizeof(note));
   _exit(127);
 }
 
@@ -81,17 +81,17 @@ class Shim {
   Shim(const ProcessSpec& spec, FileDescriptor agent, LogFile log)
       : spec_(spec), agent_(std::move(agent)), log_(std::move(log)) {}
 
-  // Starts the program. False: it could not, which has been told.
+  // Starts the program. Returns false if that failed, after reporting it.
   bool Start();
-  // Serves until the program and all that it left behind are gone, then tells.
+  // Serves until the program and all processes that it left have ended, then reports the exit.
   void Serve();
-  void TellNotStarted(int error, const char* what);
+  void ReportNotStarted(int error, const char* what);
 
  private:
-  void Tell(const ShimReport& report) const {
+  void Report(const ShimReport& report) const {
     (void)send(agent_.get(), &report, sizeof(report), MSG_NOSIGNAL);
   }
-  void TakeOrder();
+  void HandleStopRequest();
   bool CopyOutput();
   bool Reap();
   int MillisecondsToKill() const;
@@ -103,54 +103,54 @@ class Shim {
   FileDescriptor signals_;
   pid_t program_ = 0;
   int wait_status_ = 0;
-  bool agent_gone_ = false;
+  bool agent_exited_ = false;
   std::optional<SteadyClock::time_point> kill_at_;
 };
 
-void Shim::TellNotStarted(int error, const char* what) {
+void Shim::ReportNotStarted(int error, const char* what) {
   log_.Append(fmt::format("elasticdl: cannot start '{}': {}: {}\n",
                           spec_.command.empty() ? "" : spec_.command[0], what,
                           std::strerror(error)));
-  Tell({.kind = ShimReport::Kind::kNotStarted, .error = error});
+  Report({.kind = ShimReport::Kind::kNotStarted, .error = error});
 }
 
 bool Shim::Start() {
   std::array<int, 2> output{};
-  std::array<int, 2> birth{};
-  if (pipe2(output.data(), O_CLOEXEC) != 0 || pipe2(birth.data(), O_CLOEXEC) != 0) {
-    return TellNotStarted(errno, "making a pipe"), false;
+  std::array<int, 2> note_pipe{};
+  if (pipe2(output.data(), O_CLOEXEC) != 0 || pipe2(note_pipe.data(), O_CLOEXEC) != 0) {
+    return ReportNotStarted(errno, "making a pipe"), false;
   }
   output_ = FileDescriptor(output[0]);
   FileDescriptor output_end(output[1]);
-  const FileDescriptor birth_start(birth[0]);
-  FileDescriptor birth_end(birth[1]);
+  const FileDescriptor note_reader(note_pipe[0]);
+  FileDescriptor note_writer(note_pipe[1]);
   fcntl(output_.get(), F_SETFL, O_NONBLOCK);
   fcntl(output_.get(), F_SETPIPE_SZ, 1 << 20);
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   signals_ = FileDescriptor(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_.valid()) return TellNotStarted(errno, "making a signalfd"), false;
+  if (!signals_.valid()) return ReportNotStarted(errno, "making a signalfd"), false;
 
   const pid_t shim = getpid();
   program_ = fork();
-  if (program_ < 0) return TellNotStarted(errno, "forking"), false;
-  if (program_ == 0) Become(spec_, shim, output_end.get(), birth_end.get());
+  if (program_ < 0) return ReportNotStarted(errno, "forking"), false;
+  if (program_ == 0) Become(spec_, shim, output_end.get(), note_writer.get());
   output_end.Close();
-  birth_end.Close();
-  BirthNote note;
-  BirthNote last;
-  while (read(birth_start.get(), &note, sizeof(note)) == static_cast<ssize_t>(sizeof(note))) {
+  note_writer.Close();
+  StartNote note;
+  StartNote last;
+  while (read(note_reader.get(), &note, sizeof(note)) == static_cast<ssize_t>(sizeof(note))) {
     last = note;
   }
   if (last.error != 0) {
     while (waitpid(program_, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return TellNotStarted(last.error, "exec"), false;
+    return ReportNotStarted(last.error, "exec"), false;
   }
-  Tell({.kind = ShimReport::Kind::kStarted,
-        .in_cgroup = last.in_cgroup,
-        .process_id = last.process_id});
+  Report({.kind = ShimReport::Kind::kStarted,
+          .in_cgroup = last.in_cgroup,
+          .process_id = last.process_id});
   return true;
 }
 
@@ -160,22 +160,23 @@ int Shim::MillisecondsToKill() const {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
 }
 
-void Shim::TakeOrder() {
-  ShimOrder order;
-  const ssize_t got = recv(agent_.get(), &order, sizeof(order), MSG_DONTWAIT);
-  if (got == static_cast<ssize_t>(sizeof(order))) {
+void Shim::HandleStopRequest() {
+  StopRequest request;
+  const ssize_t got = recv(agent_.get(), &request, sizeof(request), MSG_DONTWAIT);
+  if (got == static_cast<ssize_t>(sizeof(request))) {
     kill(-program_, SIGTERM);
-    const auto at = SteadyClock::now() + std::chrono::milliseconds(order.grace_ms);
+    const auto at = SteadyClock::now() + std::chrono::milliseconds(request.grace_ms);
     kill_at_ = std::min(kill_at_.value_or(at), at);
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-    agent_gone_ = true;
+    agent_exited_ = true;
   }
 }
 
-// False: all who could write are gone.
+// Returns false when every writer has closed the pipe.
 bool Shim::CopyOutput() {
   std::array<char, 65536> buffer;  // NOLINT: filled by read
-  // Bounded, so that a program that never stops writing cannot keep the shim from its orders.
+  // Bounded, so that a program that writes continuously cannot keep the shim from handling
+  // requests.
   for (int round = 0; round < 64; ++round) {
     const ssize_t got = read(output_.get(), buffer.data(), buffer.size());
     if (got == 0) return false;
@@ -185,7 +186,7 @@ bool Shim::CopyOutput() {
   return true;
 }
 
-// True once the program has ended; orphans that ended are reaped on the way.
+// Returns true when the program has ended. Also reaps orphans.
 bool Shim::Reap() {
   signalfd_siginfo ignored{};
   while (read(signals_.get(), &ignored, sizeof(ignored)) > 0) {
@@ -207,12 +208,12 @@ void Shim::Serve() {
   while (true) {
     if (poll(polled.data(), polled.size(), MillisecondsToKill()) < 0 && errno != EINTR) break;
     if (polled[0].revents != 0 && Reap()) break;
-    if (polled[1].revents != 0) TakeOrder();
-    if (agent_gone_ || MillisecondsToKill() == 0) {
+    if (polled[1].revents != 0) HandleStopRequest();
+    if (agent_exited_ || MillisecondsToKill() == 0) {
       kill(-program_, SIGKILL);
       kill(program_, SIGKILL);
       kill_at_.reset();
-      if (agent_gone_) polled[1].fd = -1;
+      if (agent_exited_) polled[1].fd = -1;
     }
     if (polled[2].revents != 0 && !CopyOutput()) polled[2].fd = -1;
   }
@@ -221,7 +222,7 @@ void Shim::Serve() {
     pollfd rest = polled[2];
     if (poll(&rest, 1, 0) <= 0 || !CopyOutput()) break;
   }
-  Tell({.kind = ShimReport::Kind::kExited, .wait_status = wait_status_});
+  Report({.kind = ShimReport::Kind::kExited, .wait_status = wait_status_});
 }
 
 }  // namespace

@@ -21,7 +21,10 @@ fs::path SourceOf(const job::Volume& volume) {
                                  : fs::path(volume.host_path) / volume.sub_path;
 }
 
-Status Create(const fs::path& path, bool directory, const std::string& what) {
+enum class FileKind { kFile, kDirectory };
+
+Status Create(const fs::path& path, FileKind kind, const std::string& what) {
+  const bool directory = kind == FileKind::kDirectory;
   std::error_code error;
   fs::create_directories(directory ? path : path.parent_path(), error);
   if (error) return StatusFromErrno(error.value(), "creating " + what);
@@ -30,12 +33,12 @@ Status Create(const fs::path& path, bool directory, const std::string& what) {
   return file.valid() ? Ok() : Errno("creating {}", what);
 }
 
-// Makes the host path if its type asks for it, and checks that it is of that type.
+// Creates the host path if its type allows that, and checks its type.
 Status PrepareSource(const job::Volume& volume) {
   const std::string what = "host_path " + volume.host_path;
   struct stat status {};
   if (stat(volume.host_path.c_str(), &status) != 0) {
-    if (errno != ENOENT) return Errno("looking at {}", what);
+    if (errno != ENOENT) return Errno("reading the metadata of {}", what);
     const bool may_create = volume.type == "DirectoryOrCreate" || volume.type == "FileOrCreate";
     if (!may_create) {
       return NotFound(
@@ -43,8 +46,10 @@ Status PrepareSource(const job::Volume& volume) {
           "type=DirectoryOrCreate",
           what, volume.mount_path);
     }
-    EDL_RETURN_IF_ERROR(Create(volume.host_path, volume.type == "DirectoryOrCreate", what));
-    if (stat(volume.host_path.c_str(), &status) != 0) return Errno("looking at {}", what);
+    const auto kind = volume.type == "DirectoryOrCreate" ? FileKind::kDirectory : FileKind::kFile;
+    EDL_RETURN_IF_ERROR(Create(volume.host_path, kind, what));
+    if (stat(volume.host_path.c_str(), &status) != 0)
+      return Errno("reading the metadata of {}", what);
   }
   const bool wants_directory = volume.type.starts_with("Directory") || !volume.sub_path.empty();
   const bool wrong = (wants_directory && !S_ISDIR(status.st_mode)) ||
@@ -57,7 +62,7 @@ Status PrepareSource(const job::Volume& volume) {
                               volume.type.empty() ? "Directory" : volume.type);
   }
   if (!volume.sub_path.empty() && !fs::exists(SourceOf(volume))) {
-    return Create(SourceOf(volume), true, "sub_path " + SourceOf(volume).string());
+    return Create(SourceOf(volume), FileKind::kDirectory, "sub_path " + SourceOf(volume).string());
   }
   return Ok();
 }
@@ -73,15 +78,15 @@ Status MountPointRefused(const job::Volume& volume, const Status& why) {
 
 Status MountOne(const job::Volume& volume, int source) {
   struct stat status {};
-  if (fstat(source, &status) != 0) return Errno("looking at {}", volume.host_path);
+  if (fstat(source, &status) != 0) return Errno("reading the metadata of {}", volume.host_path);
   std::error_code ignored;
   if (!fs::exists(volume.mount_path, ignored)) {
-    const Status made =
-        Create(volume.mount_path, S_ISDIR(status.st_mode), "the mount point " + volume.mount_path);
+    const auto kind = S_ISDIR(status.st_mode) ? FileKind::kDirectory : FileKind::kFile;
+    const Status made = Create(volume.mount_path, kind, "the mount point " + volume.mount_path);
     if (!made.ok()) return MountPointRefused(volume, made);
   }
   const std::string by_descriptor = fmt::format("/proc/self/fd/{}", source);
-  // With all that is mounted below: an unprivileged user may not take it apart.
+  // Recursive: an unprivileged user may not separate a mount from those below it.
   if (mount(by_descriptor.c_str(), volume.mount_path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) !=
       0) {
     return Errno("mounting {} at {}", SourceOf(volume).string(), volume.mount_path);
@@ -100,13 +105,14 @@ int Namespaces::clone_flags() const {
   return (user ? CLONE_NEWUSER : 0) | (pid ? CLONE_NEWPID : 0) | (mount ? CLONE_NEWNS : 0);
 }
 
-std::vector<Namespaces> NamespacesToTry(bool may_isolate, bool has_volumes) {
+std::vector<Namespaces> NamespacesToTry(Isolation at_most,
+                                        const std::vector<job::Volume>& volumes) {
   std::vector<Namespaces> tries;
-  if (may_isolate) {
+  if (at_most == Isolation::kNamespaces) {
     tries.push_back({.user = false, .pid = true, .mount = true});
     tries.push_back({.user = true, .pid = true, .mount = true});
-    if (has_volumes) {
-      // In containers that hide parts of /proc a new one may not be mounted, but volumes may.
+    if (!volumes.empty()) {
+      // In containers that hide parts of /proc, a new /proc cannot be mounted, but volumes can.
       tries.push_back({.user = false, .pid = false, .mount = true});
       tries.push_back({.user = true, .pid = false, .mount = true});
     }
@@ -122,9 +128,10 @@ Status EnterNamespaces(const Namespaces& namespaces, Identity identity) {
     EDL_RETURN_IF_ERROR(WriteValue("/proc/self/uid_map", map(identity.user)));
     EDL_RETURN_IF_ERROR(WriteValue("/proc/self/gid_map", map(identity.group)));
   }
-  // Slave, not private: what the machine mounts later is seen, what we mount stays here.
+  // Slave, not private: later mounts of the machine become visible here, but not the other way
+  // round.
   if (namespaces.mount && mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
-    return Errno("making mounts private");
+    return Errno("keeping mounts inside the namespace");
   }
   if (namespaces.pid &&
       mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
@@ -137,12 +144,12 @@ Status CheckVolumes(const std::vector<job::Volume>& volumes) {
   for (const job::Volume& volume : volumes) {
     if (!volume.claim_name.empty()) {
       return InvalidArgument(
-          "the volume at {} names the claim {}: claims exist only on Kubernetes; "
-          "use host_path=",
+          "the volume at {} names the claim {}: claims exist only on Kubernetes; use host_path= "
+          "instead",
           volume.mount_path, volume.claim_name);
     }
     if (volume.host_path.empty()) {
-      return InvalidArgument("the volume at {} has no host_path", volume.mount_path);
+      return InvalidArgument("the volume at {} has no host_path; give one", volume.mount_path);
     }
     if (!fs::path(volume.mount_path).is_absolute()) {
       return InvalidArgument("mount_path '{}' must begin with /", volume.mount_path);
@@ -155,9 +162,9 @@ Status CheckVolumes(const std::vector<job::Volume>& volumes) {
   return Ok();
 }
 
-Status MountVolumes(const std::vector<job::Volume>& volumes, bool has_mount_namespace) {
+Status MountVolumes(const std::vector<job::Volume>& volumes, MountAccess access) {
   EDL_RETURN_IF_ERROR(CheckVolumes(volumes));
-  // All are opened before the first is mounted, which may hide another's source.
+  // Opens all sources before the first mount, which may hide another source.
   std::vector<FileDescriptor> sources;
   for (const job::Volume& volume : volumes) {
     EDL_RETURN_IF_ERROR(PrepareSource(volume));
@@ -167,7 +174,7 @@ Status MountVolumes(const std::vector<job::Volume>& volumes, bool has_mount_name
   for (size_t n = 0; n < volumes.size(); ++n) {
     const job::Volume& volume = volumes[n];
     if (IsInPlace(volume)) continue;
-    if (!has_mount_namespace) {
+    if (access == MountAccess::kNone) {
       return PermissionDenied(
           "this user may not mount {} at {} here; run as root, or allow user "
           "namespaces, or make {} a symbolic link to {}",

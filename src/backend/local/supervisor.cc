@@ -21,9 +21,9 @@ using Kind = job::ReplicaEvent::Kind;
 constexpr int kFailedCode = 1;
 constexpr int kStoppedCode = 3;
 constexpr std::chrono::seconds kStartTimeout{30};
-constexpr std::chrono::seconds kEndTimeout{10};  // beyond all grace
+constexpr std::chrono::seconds kEndTimeout{10};  // after the grace period
 
-std::optional<CgroupPlace> OwnCgroup() {
+std::optional<CgroupLocation> OwnCgroup() {
   const Result<std::string> cgroup = ReadFile("/proc/self/cgroup");
   const Result<std::string> mounts = ReadFile("/proc/self/mountinfo");
   if (!cgroup.ok() || !mounts.ok()) return std::nullopt;
@@ -34,7 +34,7 @@ bool IsReplicaName(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
-  // "master" and "agent" are the names of our own logs.
+  // "master" and "agent" are names of other logs.
   return plain && !name.empty() && name.size() <= 200 && name[0] != '.' && name != "master" &&
          name != "agent";
 }
@@ -44,18 +44,16 @@ bool HasNul(const std::string& text) { return text.find('\0') != std::string::np
 Status CheckSpec(const job::ReplicaSpec& spec) {
   if (!IsReplicaName(spec.name)) {
     return InvalidArgument(
-        "'{}' is no name for a replica: letters, digits, '-', '_' and '.', at "
-        "most 200",
-        spec.name);
+        "invalid replica name '{}': use at most 200 letters, digits, '-', '_' and '.'", spec.name);
   }
   if (spec.command.empty()) return InvalidArgument("replica {} has no command", spec.name);
   if (std::any_of(spec.command.begin(), spec.command.end(), HasNul)) {
-    return InvalidArgument("the command of replica {} holds a zero byte", spec.name);
+    return InvalidArgument("the command of replica {} contains a zero byte", spec.name);
   }
   for (const auto& [name, value] : spec.env) {
     if (name.empty() || name.find('=') != std::string::npos || HasNul(name) || HasNul(value)) {
-      return InvalidArgument("replica {} has an environment variable '{}', which cannot be",
-                             spec.name, name);
+      return InvalidArgument("replica {} has an invalid environment variable '{}'", spec.name,
+                             name);
     }
   }
   return Ok();
@@ -64,18 +62,18 @@ Status CheckSpec(const job::ReplicaSpec& spec) {
 }  // namespace
 
 Supervisor::Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options,
-                       Environment surroundings, PortPool ports)
+                       Environment environment, PortPool ports)
     : loop_(loop),
       clock_(clock),
       options_(std::move(options)),
-      surroundings_(std::move(surroundings)),
+      environment_(std::move(environment)),
       ports_(std::move(ports)),
-      cgroups_(OwnCgroup(), surroundings_.agent_name) {}
+      cgroups_(OwnCgroup(), environment_.agent_name) {}
 
 Result<std::string> Supervisor::ReserveMasterAddress() {
   const int before = master_port_;
   EDL_ASSIGN_OR_RETURN(master_port_, ports_.ReserveAndBind());
-  ports_.Release(before);  // only now, so that it is not chosen again
+  ports_.Release(before);  // last, so that it is not chosen again
   std::string address = fmt::format("127.0.0.1:{}", master_port_);
   EDL_RETURN_IF_ERROR(WriteFileAtomically(options_.job_dir / "master.addr", address));
   return address;
@@ -87,29 +85,29 @@ ProcessSpec Supervisor::MakeProcessSpec(std::string log_name,
           .command = std::move(command),
           .log_dir = options_.job_dir / "logs",
           .log_limit_bytes = options_.log_limit_bytes,
-          .outer_proc = surroundings_.outer_proc,
-          .open_files = surroundings_.open_files};
+          .outer_proc = environment_.outer_proc,
+          .open_files = environment_.open_files};
 }
 
 Status Supervisor::Launch(const job::ReplicaSpec& spec) {
   if (replicas_.contains(spec.name)) return Ok();
   EDL_RETURN_IF_ERROR(CheckSpec(spec));
   if (phase_ != Phase::kRunning) {
-    return FailedPrecondition("replica {} is not launched: the job is ending", spec.name);
+    return FailedPrecondition("cannot launch replica {}: the job is ending", spec.name);
   }
   Replica replica;
   replica.last.name = spec.name;
   replica.command = spec.command.front();
   EDL_RETURN_IF_ERROR(Run(replica, spec));
   Replica& kept = replicas_.emplace(spec.name, std::move(replica)).first->second;
-  Tell(kept, {.kind = Kind::kPending, .reason = "starting"});
+  Notify(kept, {.kind = Kind::kPending, .reason = "starting"});
   return Ok();
 }
 
 Status Supervisor::Run(Replica& replica, const job::ReplicaSpec& spec) {
   ProcessSpec process_spec = MakeProcessSpec(spec.name, spec.command);
   process_spec.env = spec.env;
-  // Made here, so that the replica has a log from the moment of its launch.
+  // Created here, so that the replica has a log from its launch on.
   Result<LogFile> log = LogFile::Open(process_spec.log_dir, spec.name, options_.log_limit_bytes);
   if (!log.ok()) return log.status();
   process_spec.cgroup = MakeCgroup(spec);
@@ -141,9 +139,9 @@ void Supervisor::OnReplicaReport(const std::string& name) {
     const Result<ShimReport> report = replica.process->Receive();
     if (report.status().code() == Code::kUnavailable) return;
     if (!report.ok()) {
-      EndStraysOf(replica.process->shim());
+      KillOrphansOf(replica.process->shim());
       job::ExitCause cause = CauseOfSignal(SIGKILL);
-      cause.message = "its shim was killed, and the replica with it";
+      cause.message = "its shim was killed, and with it the replica";
       OnReplicaEnd(replica, std::move(cause));
       return;
     }
@@ -153,7 +151,7 @@ void Supervisor::OnReplicaReport(const std::string& name) {
           WarnOfLimits("processes may not enter " + replica.cgroup.string());
         }
         LOG_INFO("{} runs as process {}", name, report->process_id);
-        Tell(replica, {.kind = Kind::kRunning, .process_id = report->process_id});
+        Notify(replica, {.kind = Kind::kRunning, .process_id = report->process_id});
         break;
       case ShimReport::Kind::kNotStarted:
         OnReplicaEnd(replica, {.kind = job::ExitCause::Kind::kNotLaunched,
@@ -173,7 +171,7 @@ job::ExitCause Supervisor::CauseOf(const Replica& replica, int wait_status) cons
   const bool succeeded = cause.kind == job::ExitCause::Kind::kSucceeded;
   if (!succeeded && !replica.cgroup.empty() && cgroups_.OutOfMemoryKills(replica.cgroup) > 0) {
     cause.kind = job::ExitCause::Kind::kOutOfMemory;
-    cause.message = "out of memory: it reached its memory limit (" + cause.message + ")";
+    cause.message = "out of memory: the replica reached its memory limit (" + cause.message + ")";
   }
   return cause;
 }
@@ -183,11 +181,11 @@ void Supervisor::OnReplicaEnd(Replica& replica, job::ExitCause cause) {
   loop_.Remove(replica.process->fd());
   replica.process.reset();
   if (!replica.cgroup.empty()) cgroups_.Remove(replica.cgroup);
-  Tell(replica, {.kind = Kind::kExited, .cause = std::move(cause)});
-  EndIfNothingIsLeft();
+  Notify(replica, {.kind = Kind::kExited, .cause = std::move(cause)});
+  FinishIfAllEnded();
 }
 
-void Supervisor::Tell(Replica& replica, job::ReplicaEvent event) {
+void Supervisor::Notify(Replica& replica, job::ReplicaEvent event) {
   event.name = replica.last.name;
   replica.last = std::move(event);
   if (on_event_) on_event_(replica.last);
@@ -263,7 +261,7 @@ void Supervisor::RestartMaster() {
   Result<ReplicaProcess> process = RunMaster();
   const Status status =
       process.ok() ? WatchMaster(*std::move(process)) : std::move(process).status();
-  if (!status.ok()) EndReplicas(kFailedCode, "the master cannot be started: " + status.message());
+  if (!status.ok()) EndReplicas(kFailedCode, "cannot start the master: " + status.message());
 }
 
 void Supervisor::OnMasterReport() {
@@ -278,11 +276,11 @@ void Supervisor::OnMasterReport() {
     loop_.Remove(master_->fd());
     master_.reset();
     if (!report.ok()) {
-      EndStraysOf(shim);
+      KillOrphansOf(shim);
       OnMasterEnd(SIGKILL);
     } else if (report->kind == ShimReport::Kind::kNotStarted) {
       EndReplicas(kFailedCode,
-                  fmt::format("the master cannot be started: {}", std::strerror(report->error)));
+                  fmt::format("cannot start the master: {}", std::strerror(report->error)));
     } else {
       OnMasterEnd(report->wait_status);
     }
@@ -291,10 +289,10 @@ void Supervisor::OnMasterReport() {
 
 void Supervisor::OnMasterEnd(int wait_status) {
   const Duration lived = clock_.Now() - master_started_;
-  if (lived >= RestartPolicy::kFullLife) port_tries_ = 0;
+  if (lived >= RestartPolicy::kStableAfter) port_tries_ = 0;
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kPortTakenCode &&
       phase_ == Phase::kRunning) {
-    return OnPortTaken();
+    return OnPortInUse();
   }
   if (WIFEXITED(wait_status)) {
     LOG_INFO("the master ended with exit code {}", WEXITSTATUS(wait_status));
@@ -308,32 +306,33 @@ void Supervisor::OnMasterEnd(int wait_status) {
         kFailedCode,
         fmt::format("the master died {} times in a row within {} s of its start, the "
                     "last time by {}; see logs/master.log",
-                    RestartPolicy::kMostShortLives, RestartPolicy::kFullLife.count(), signal));
+                    RestartPolicy::kMaxEarlyDeaths, RestartPolicy::kStableAfter.count(), signal));
   }
-  LOG_WARNING("the master was ended by {}; starting it again", signal);
+  LOG_WARNING("the master was killed by {}; restarting it", signal);
   if (*delay == Duration::zero()) return RestartMaster();
   loop_.CallAfter(*delay, [this] { RestartMaster(); });
 }
 
-// Replicas know the master's address: only before the first one is launched may it change.
-void Supervisor::OnPortTaken() {
+// Replicas know the address of the master, so it may change only before the first one is launched.
+void Supervisor::OnPortInUse() {
   const int port = master_port_;
   if (++port_tries_ > options_.port_tries) {
     return EndReplicas(
         kFailedCode,
-        fmt::format("another program listens on 127.0.0.1:{}, the master's port, and did so at {} "
-                    "tries; end that program (`ss -ltnp 'sport = :{}'` shows it), then go on with "
-                    "`elasticdl train --resume`",
-                    port, options_.port_tries, port));
+        fmt::format(
+            "another program listens on 127.0.0.1:{}, the port of the master, after {} attempts; "
+            "end that program (`ss -ltnp 'sport = :{}'` shows it), then continue with "
+            "`elasticdl train --resume`",
+            port, options_.port_tries, port));
   }
   if (replicas_.empty()) {
     const Result<std::string> address = ReserveMasterAddress();
     if (!address.ok()) return EndReplicas(kFailedCode, address.status().message());
-    LOG_WARNING("port {} was taken by another program: the master's is now {}", port, master_port_);
+    LOG_WARNING("another program uses port {}: the master now uses {}", port, master_port_);
     return RestartMaster();
   }
   if (port_tries_ == 1) {
-    LOG_WARNING("another program listens on the master's port {}: trying again every {} ms", port,
+    LOG_WARNING("another program listens on the port of the master, {}; retrying every {} ms", port,
                 options_.port_pause.count());
   }
   loop_.CallAfter(options_.port_pause, [this] { RestartMaster(); });
@@ -360,12 +359,12 @@ void Supervisor::EndReplicas(int exit_code, const std::string& reason) {
   for (auto& [name, replica] : replicas_) {
     if (replica.process.has_value()) replica.process->Stop(options_.replica_grace);
   }
-  // A process that the kernel cannot end must not keep the agent.
+  // A process that the kernel cannot kill must not keep the agent alive.
   loop_.CallAfter(options_.replica_grace + kEndTimeout, [this] { end_ = ending_; });
-  EndIfNothingIsLeft();
+  FinishIfAllEnded();
 }
 
-void Supervisor::EndIfNothingIsLeft() {
+void Supervisor::FinishIfAllEnded() {
   if (phase_ != Phase::kEndingReplicas || master_.has_value()) return;
   const bool busy = std::any_of(replicas_.begin(), replicas_.end(),
                                 [](const auto& named) { return named.second.process.has_value(); });
@@ -377,11 +376,11 @@ void Supervisor::Reap() {
   }
 }
 
-void Supervisor::EndStraysOf(pid_t lost_shim) {
-  // Its socket is closed, but what was below it comes here only when it is quite dead.
+void Supervisor::KillOrphansOf(pid_t lost_shim) {
+  // Its socket is closed, but its children are reparented to this process only when it is dead.
   while (waitpid(lost_shim, nullptr, 0) < 0 && errno == EINTR) {
   }
-  // All processes of a job are below a shim while it lives: what is not, has lost its own.
+  // Every process of a job is below a live shim, except those whose shim was killed.
   std::set<pid_t> shims;
   if (master_.has_value()) shims.insert(master_->shim());
   for (const auto& [name, replica] : replicas_) {

@@ -23,26 +23,27 @@
 
 namespace edl::backend::local {
 
-// What the supervisor needs to know of the process that it lives in.
+// Properties of the process of the supervisor.
 struct Environment {
-  int outer_proc = -1;     // /proc of the users' PID namespace
-  rlimit open_files{};     // as the client had it
-  std::string agent_name;  // unique on this machine, names its cgroup
+  int outer_proc = -1;     // /proc of the PID namespace of the users
+  rlimit open_files{};     // the limit of the client
+  std::string agent_name;  // unique on this machine; names its cgroup
 };
 
-// The processes of a job: the master, started again when a signal ends it, and the replicas, each
-// launched once. The calls of Backend arrive here.
+// Manages the processes of a job: the master, which is restarted when a signal kills it, and the
+// replicas, each launched once. Implements the calls of Backend.
 //
 // Confined to the agent's loop.
 class Supervisor {
  public:
-  // Loop and clock outlive it.
-  Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options, Environment surroundings,
+  // Loop and clock outlive this.
+  Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options, Environment environment,
              PortPool ports);
 
-  // Reserves the master's address, "127.0.0.1:PORT", and writes it to master.addr. Call it first.
+  // Reserves the address of the master, "127.0.0.1:PORT", and writes it to master.addr. Call it
+  // first.
   Result<std::string> ReserveMasterAddress();
-  // Returns when the master's command runs, or cannot.
+  // Starts the master, and returns when its command runs or has failed to start.
   Status StartMaster();
 
   Status Launch(const job::ReplicaSpec& spec);
@@ -50,17 +51,17 @@ class Supervisor {
   Status Acknowledge(const std::string& name);
   Result<std::string> AddressOf(job::Role role, int index);
 
-  // What a new watcher is told of every replica, and who is told what comes after.
+  // The last event of every replica, for a new watcher; and the receiver of later events.
   std::vector<job::ReplicaEvent> Replicas() const;
   void SetOnEvent(std::function<void(const job::ReplicaEvent&)> on_event);
 
-  // Ends the master, then the replicas, each after its grace; at once when called again.
+  // Ends the master, then the replicas, each after its grace; without grace when called again.
   void Shutdown(const std::string& reason);
-  // Reaps what ended. Call it on SIGCHLD.
+  // Reaps ended processes. Call it on SIGCHLD.
   void Reap();
 
   bool ending() const { return phase_ != Phase::kRunning; }
-  // Set when no process of the job is left.
+  // Set when all processes of the job have ended.
   const std::optional<JobEnd>& end() const { return end_; }
 
  private:
@@ -68,8 +69,8 @@ class Supervisor {
   struct Replica {
     job::ReplicaEvent last;
     bool acknowledged = false;
-    std::optional<ReplicaProcess> process;  // none: it has ended
-    std::filesystem::path cgroup;           // empty: none
+    std::optional<ReplicaProcess> process;  // nullopt: it has ended
+    std::filesystem::path cgroup;           // may be empty
     std::string command;
   };
 
@@ -80,28 +81,28 @@ class Supervisor {
   void OnReplicaReport(const std::string& name);
   void OnReplicaEnd(Replica& replica, job::ExitCause cause);
   job::ExitCause CauseOf(const Replica& replica, int wait_status) const;
-  void Tell(Replica& replica, job::ReplicaEvent event);
+  void Notify(Replica& replica, job::ReplicaEvent event);
 
   Result<ReplicaProcess> RunMaster();
   Status WatchMaster(ReplicaProcess process);
   void RestartMaster();
   void OnMasterReport();
   void OnMasterEnd(int wait_status);
-  void OnPortTaken();
+  void OnPortInUse();
   void EndReplicas(int exit_code, const std::string& reason);
-  void EndIfNothingIsLeft();
-  void EndStraysOf(pid_t lost_shim);
+  void FinishIfAllEnded();
+  void KillOrphansOf(pid_t lost_shim);
 
   EventLoop& loop_;
   const Clock& clock_;
   const AgentOptions options_;
-  const Environment surroundings_;
+  const Environment environment_;
   PortPool ports_;
   MemoryCgroups cgroups_;
   Phase phase_ = Phase::kRunning;
   std::optional<ReplicaProcess> master_;
   int master_port_ = 0;
-  int port_tries_ = 0;  // since a master could last listen
+  int port_tries_ = 0;  // since a master last listened
   Time master_started_{};
   RestartPolicy restarts_;
   std::map<std::string, Replica> replicas_;

@@ -12,27 +12,31 @@
 
 #include "backend/backend.h"
 #include "backend/testing/event_recorder.h"
+#include "base/testing/status_matchers.h"
 
-// The behaviour of every backend, as one suite. A backend's test includes this file once and says
+// The behaviour of every backend, as one suite. The test of a backend includes this file once and
+// contains
 //
 //   INSTANTIATE_TEST_SUITE_P(Fake, BackendConformance, testing::Values(MakeSubject(...)));
 namespace edl::backend {
 
-// A backend under test, and commands that its replicas understand.
+// A backend under test, and commands that its replicas can run.
 class ConformanceSubject {
  public:
   virtual ~ConformanceSubject() = default;
+  // Called once, before anything else.
+  virtual Status Start() { return Ok(); }
   virtual Backend& backend() = 0;
-  virtual bool HasProcessIds() const { return true; }  // that people can see
+  virtual bool HasProcessIds() const { return true; }  // that users can see
 
-  virtual std::vector<std::string> ThatRuns() = 0;  // until somebody ends it; dies of SIGTERM
-  virtual std::vector<std::string> ThatIgnoresTerm() = 0;  // only SIGKILL ends it
+  virtual std::vector<std::string> ThatRuns() = 0;         // until it is killed; SIGTERM kills it
+  virtual std::vector<std::string> ThatIgnoresTerm() = 0;  // only SIGKILL kills it
   virtual std::vector<std::string> ThatExits(int code) = 0;
-  virtual std::vector<std::string> ThatDiesOf(int signal) = 0;               // of its own making
+  virtual std::vector<std::string> ThatDiesOf(int signal) = 0;               // sent by itself
   virtual std::vector<std::string> ThatPrints(const std::string& text) = 0;  // then exits 0
   virtual std::vector<std::string> ThatCannotStart() = 0;
 
-  // What a preemption does to a replica that was told as kRunning.
+  // Kills a replica that was reported as kRunning, as a preemption does.
   virtual void KillFromOutside(const job::ReplicaEvent& running, int signal) = 0;
 };
 
@@ -43,7 +47,10 @@ class BackendConformance : public testing::TestWithParam<MakeSubject> {
   using Kind = job::ReplicaEvent::Kind;
   using Cause = job::ExitCause::Kind;
 
-  void SetUp() override { subject_ = GetParam()(); }
+  void SetUp() override {
+    subject_ = GetParam()();
+    ASSERT_OK(subject_->Start());
+  }
   // The recorders outlive the backend that calls them.
   void TearDown() override { subject_.reset(); }
 
@@ -64,11 +71,11 @@ class BackendConformance : public testing::TestWithParam<MakeSubject> {
     backend().Watch(recorder_.Watcher());
     EXPECT_EQ(backend().Launch(spec), Ok());
     const auto exited = recorder_.Await(Kind::kExited, spec.name);
-    EXPECT_TRUE(exited.has_value()) << "no exit came";
+    EXPECT_TRUE(exited.has_value());
     return exited.value_or(job::ReplicaEvent{}).cause;
   }
 
-  // Everything told to a new watcher up to kSynced.
+  // The events that a new watcher receives before kSynced.
   std::vector<job::ReplicaEvent> Relist() {
     auto recorder = std::make_unique<EventRecorder>();
     backend().Watch(recorder->Watcher());
@@ -85,7 +92,7 @@ class BackendConformance : public testing::TestWithParam<MakeSubject> {
 
  private:
   std::unique_ptr<ConformanceSubject> subject_;
-  std::vector<std::unique_ptr<EventRecorder>> spent_recorders_;  // a late call must find them
+  std::vector<std::unique_ptr<EventRecorder>> spent_recorders_;  // for calls that are still running
 };
 
 TEST_P(BackendConformance, SaysThatItIsSyncedWhenThereIsNothingToTell) {
@@ -259,14 +266,14 @@ TEST_P(BackendConformance, ReadsLogsFromAnyOffset) {
   };
   for (const Case& wanted : cases) {
     const auto piece = backend().Logs(name, wanted.offset, wanted.at_most);
-    ASSERT_TRUE(piece.ok()) << piece.status();
+    ASSERT_OK(piece);
     EXPECT_EQ(piece->text, wanted.text) << "from " << wanted.offset;
     EXPECT_EQ(piece->next_offset, wanted.next_offset) << "from " << wanted.offset;
   }
 }
 
 TEST_P(BackendConformance, HasNoLogsOfAReplicaThatNeverWas) {
-  EXPECT_EQ(backend().Logs("suite-edljob-worker-7", 0, 100).status().code(), Code::kNotFound);
+  EXPECT_THAT(backend().Logs("suite-edljob-worker-7", 0, 100), StatusIs(Code::kNotFound));
 }
 
 TEST_P(BackendConformance, KeepsLogsAfterTheAcknowledgement) {
@@ -276,7 +283,7 @@ TEST_P(BackendConformance, KeepsLogsAfterTheAcknowledgement) {
   ASSERT_EQ(backend().Acknowledge(name), Ok());
 
   const auto piece = backend().Logs(name, 0, 100);
-  ASSERT_TRUE(piece.ok()) << piece.status();
+  ASSERT_OK(piece);
   EXPECT_EQ(piece->text, "once");
 }
 

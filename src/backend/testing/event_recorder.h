@@ -10,17 +10,18 @@
 
 namespace edl::backend {
 
-// A watcher that remembers, and with which a test waits for what must come. Thread-safe.
+// Records the events of a backend, and waits for them. Thread-safe.
 class EventRecorder {
  public:
-  // How long a wait may last before the test is told that nothing came.
+  // How long Await waits before it fails the test.
   static constexpr std::chrono::seconds kTimeout{20};
 
-  // What to hand to Backend::Watch. The recorder must outlive the backend or the next Watch.
+  // The function to pass to Backend::Watch. The recorder must outlive the backend or the next
+  // Watch.
   std::function<void(const job::ReplicaEvent&)> Watcher();
 
-  // The first event of this kind about `name` (of kSynced: about nobody), waiting for it if need
-  // be. None: it did not come.
+  // Waits for the first event of this kind about `name` (empty for kSynced). nullopt: the event did
+  // not arrive in time; the test has failed with a message that lists the events.
   std::optional<job::ReplicaEvent> Await(job::ReplicaEvent::Kind kind,
                                          const std::string& name = "");
   std::vector<job::ReplicaEvent> Events() const;

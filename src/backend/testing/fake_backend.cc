@@ -4,7 +4,10 @@
 #include <csignal>
 #include <utility>
 
+#include <gtest/gtest.h>
+
 #include "backend/exit_cause.h"
+#include "base/testing/await.h"
 
 namespace edl::backend {
 
@@ -29,7 +32,7 @@ Status FakeBackend::Launch(const job::ReplicaSpec& spec) {
     Replica& replica = replicas_[spec.name];
     replica.spec = spec;
     launch_order_.push_back(spec.name);
-    Tell(replica, {.kind = ReplicaEvent::Kind::kPending, .reason = held_.value_or("starting")});
+    Notify(replica, {.kind = ReplicaEvent::Kind::kPending, .reason = held_.value_or("starting")});
     if (!held_.has_value()) Run(replica);
     on_launch = on_launch_;
   }
@@ -47,7 +50,7 @@ Status FakeBackend::Stop(const std::string& name, std::chrono::milliseconds /*gr
     stopped_.push_back(name);
     if (on_stop_ == OnStop::kGoesOn) return Ok();
   }
-  // NotFound only says that another thread ended it meanwhile.
+  // NotFound means that another thread has ended it in the meantime.
   const Status ended = Exit(name, CauseOfSignal(SIGTERM));
   return ended.code() == Code::kNotFound ? Ok() : ended;
 }
@@ -77,12 +80,12 @@ Status FakeBackend::Acknowledge(const std::string& name) {
 Result<LogPiece> FakeBackend::Logs(const std::string& name, int64_t offset, int64_t at_most) {
   const MutexLock lock(mutex_);
   if (held_logs_.contains(name)) {
-    logs_asked_ = true;
+    logs_blocked_ = true;
     changed_.NotifyAll();
   }
   while (held_logs_.contains(name) && !ending_) changed_.Wait(mutex_);
   const auto found = replicas_.find(name);
-  if (found == replicas_.end()) return NotFound("there is no replica {}", name);
+  if (found == replicas_.end()) return NotFound("replica {} does not exist", name);
   const std::string& output = found->second.output;
   const auto size = static_cast<int64_t>(output.size());
   const int64_t from = std::clamp<int64_t>(offset < 0 ? size + offset : offset, 0, size);
@@ -104,14 +107,17 @@ Status FakeBackend::Exit(const std::string& name, job::ExitCause cause) {
   if (found == replicas_.end() || found->second.last.kind == ReplicaEvent::Kind::kExited) {
     return NotFound("no replica {} is running", name);
   }
-  Tell(found->second, {.kind = ReplicaEvent::Kind::kExited, .cause = std::move(cause)});
+  Notify(found->second, {.kind = ReplicaEvent::Kind::kExited, .cause = std::move(cause)});
   return Ok();
 }
 
 void FakeBackend::Print(const std::string& name, std::string_view text) {
   const MutexLock lock(mutex_);
   const auto found = replicas_.find(name);
-  CHECK(found != replicas_.end(), "there is no replica {}", name);
+  if (found == replicas_.end()) {
+    ADD_FAILURE() << "cannot print for replica " << name << ", which was not launched";
+    return;
+  }
   found->second.output += text;
 }
 
@@ -137,7 +143,7 @@ void FakeBackend::RefuseLaunches(Status status) {
 void FakeBackend::HoldLogs(const std::string& name) {
   const MutexLock lock(mutex_);
   held_logs_.insert(name);
-  logs_asked_ = false;
+  logs_blocked_ = false;
 }
 
 void FakeBackend::ReleaseLogs() {
@@ -148,9 +154,11 @@ void FakeBackend::ReleaseLogs() {
   changed_.NotifyAll();
 }
 
-void FakeBackend::AwaitLogsAsked() {
+void FakeBackend::AwaitBlockedLogs() {
   const MutexLock lock(mutex_);
-  while (!logs_asked_) changed_.Wait(mutex_);
+  const Status blocked = Await(mutex_, changed_, "a call of Logs that HoldLogs() blocks",
+                               [&]() REQUIRES(mutex_) { return logs_blocked_; });
+  if (!blocked.ok()) ADD_FAILURE() << blocked.message();
 }
 
 void FakeBackend::SetOnStop(OnStop on_stop) {
@@ -168,7 +176,7 @@ bool FakeBackend::DeliverOne() {
   ReplicaEvent event;
   {
     const MutexLock lock(mutex_);
-    CHECK(delivery_ == Delivery::kByDeliver, "the thread of this fake delivers");
+    CHECK(delivery_ == Delivery::kByDeliver, "Deliver needs Delivery::kByDeliver");
     if (undelivered_.empty() || !watcher_) return false;
     watcher = watcher_;
     event = std::move(undelivered_.front());
@@ -215,15 +223,15 @@ std::vector<std::string> FakeBackend::Unacknowledged() const {
   return names;
 }
 
-void FakeBackend::Tell(Replica& replica, ReplicaEvent event) {
+void FakeBackend::Notify(Replica& replica, ReplicaEvent event) {
   event.name = replica.spec.name;
   replica.last = std::move(event);
-  if (dispatcher_.has_value()) return dispatcher_->Tell(replica.last);
+  if (dispatcher_.has_value()) return dispatcher_->Notify(replica.last);
   if (watcher_) undelivered_.push_back(replica.last);
 }
 
 void FakeBackend::Run(Replica& replica) {
-  Tell(replica, {.kind = ReplicaEvent::Kind::kRunning, .process_id = next_process_id_++});
+  Notify(replica, {.kind = ReplicaEvent::Kind::kRunning, .process_id = next_process_id_++});
 }
 
 }  // namespace edl::backend

@@ -14,7 +14,7 @@
 
 namespace edl::backend {
 
-// A backend in memory. Replicas run until the test ends them. Passes the conformance suite.
+// A backend in memory. Replicas run until the test ends them. It passes the conformance suite.
 //
 //   FakeBackend backend;
 //   ... the code under test watches and launches ...
@@ -23,10 +23,10 @@ namespace edl::backend {
 // Thread-safe.
 class FakeBackend final : public Backend {
  public:
-  // Who calls the watcher: a thread of the backend, as real ones do, or Deliver(), for tests under
-  // virtual time in which nothing may happen by itself.
+  // Who calls the watcher: a thread of the backend, like real backends, or Deliver(), for tests
+  // under virtual time in which nothing may happen by itself.
   enum class Delivery { kByThread, kByDeliver };
-  // What a replica does when it is stopped: it dies of SIGTERM at once, or the test ends it.
+  // What a stopped replica does: it dies of SIGTERM immediately, or runs until the test ends it.
   enum class OnStop { kDies, kGoesOn };
 
   explicit FakeBackend(Delivery delivery = Delivery::kByThread);
@@ -39,47 +39,48 @@ class FakeBackend final : public Backend {
   Result<LogPiece> Logs(const std::string& name, int64_t offset, int64_t at_most) override;
   Result<std::string> AddressOf(job::Role role, int index) override;
 
-  // Ends a replica that is pending or running. NotFound: there is none of that name.
+  // Ends a pending or running replica. NotFound: there is no such replica.
   Status Exit(const std::string& name, job::ExitCause cause);
-  // Appends to a replica's output.
+  // Appends to the output of a replica, which must exist.
   void Print(const std::string& name, std::string_view text);
 
-  // Launches from now on stay pending with `reason`, until ReleaseLaunches() runs them all.
+  // From now on, launched replicas stay pending with `reason`, until ReleaseLaunches() starts all
+  // of them.
   void HoldLaunches(std::string reason);
   void ReleaseLaunches();
-  // Launch answers `status` and starts nothing while it is not ok.
+  // Makes Launch return `status` and start nothing, until it is called with Ok.
   void RefuseLaunches(Status status);
-  // Logs of `name` answers nobody until ReleaseLogs(), as a node does that is gone.
+  // Makes Logs of `name` block until ReleaseLogs(), as for an unreachable node.
   void HoldLogs(const std::string& name);
   void ReleaseLogs();
-  // Waits until somebody waits for what HoldLogs() holds.
-  void AwaitLogsAsked();
+  // Waits until a call of Logs blocks because of HoldLogs(). Fails the test after a minute.
+  void AwaitBlockedLogs();
   void SetOnStop(OnStop on_stop);
-  // Called after each launch, outside of the lock: where a test gives replicas a life of their own.
+  // Called after each launch, without the lock: tests simulate replicas here.
   void SetOnLaunch(std::function<void(const job::ReplicaSpec&)> on_launch);
 
-  // With Delivery::kByDeliver: calls the watcher for the oldest event, or for all there are, those
-  // that come of it included. False: there was none.
+  // With Delivery::kByDeliver: calls the watcher for the oldest event, or for all events including
+  // those that the calls cause. DeliverOne returns false if there was no event.
   bool DeliverOne();
   void Deliver();
 
   // Every spec ever launched, in order.
   std::vector<job::ReplicaSpec> Launched() const;
-  // Names of Stop calls that found a live replica, in order.
+  // The names of Stop calls that found a live replica, in order.
   std::vector<std::string> Stopped() const;
   std::vector<std::string> Running() const;
-  // Exits that nobody has acknowledged.
+  // Exits that were not acknowledged.
   std::vector<std::string> Unacknowledged() const;
 
  private:
   struct Replica {
     job::ReplicaSpec spec;
-    job::ReplicaEvent last;  // what a new watcher is told
+    job::ReplicaEvent last;  // for a new watcher
     bool acknowledged = false;
     std::string output;
   };
 
-  void Tell(Replica& replica, job::ReplicaEvent event) REQUIRES(mutex_);
+  void Notify(Replica& replica, job::ReplicaEvent event) REQUIRES(mutex_);
   void Run(Replica& replica) REQUIRES(mutex_);
 
   const Delivery delivery_;
@@ -92,10 +93,10 @@ class FakeBackend final : public Backend {
   std::function<void(const job::ReplicaEvent&)> watcher_ GUARDED_BY(mutex_);
   std::function<void(const job::ReplicaSpec&)> on_launch_ GUARDED_BY(mutex_);
   std::deque<job::ReplicaEvent> undelivered_ GUARDED_BY(mutex_);  // Delivery::kByDeliver only
-  std::optional<std::string> held_ GUARDED_BY(mutex_);            // the reason why launches wait
+  std::optional<std::string> held_ GUARDED_BY(mutex_);  // the reason why launches are held
   Status refusal_ GUARDED_BY(mutex_);
   std::set<std::string> held_logs_ GUARDED_BY(mutex_);
-  bool logs_asked_ GUARDED_BY(mutex_) = false;
+  bool logs_blocked_ GUARDED_BY(mutex_) = false;
   OnStop on_stop_ GUARDED_BY(mutex_) = OnStop::kDies;
   int64_t next_process_id_ GUARDED_BY(mutex_) = 1000;
   bool ending_ GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 
 #include "backend/exit_cause.h"
 #include "backend/testing/conformance.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::backend {
 namespace {
@@ -83,7 +84,7 @@ TEST(FakeBackend, RefusesLaunchesWhenTold) {
   FakeBackend backend;
   backend.RefuseLaunches(Unavailable("the API server is away"));
 
-  EXPECT_EQ(backend.Launch({.name = "iris-edljob-worker-0"}).code(), Code::kUnavailable);
+  EXPECT_THAT(backend.Launch({.name = "iris-edljob-worker-0"}), StatusIs(Code::kUnavailable));
 
   backend.RefuseLaunches(Ok());
   EXPECT_EQ(backend.Launch({.name = "iris-edljob-worker-0"}), Ok());

@@ -15,11 +15,11 @@ class FakeCluster::Jobs final : public ClusterJobs {
 
   Status Submit(const Submission& submission) override {
     const bool taken = !cluster_.jobs.emplace(submission.job.job_name, submission).second;
-    return taken ? AlreadyExists("there is a job {}", submission.job.job_name) : Ok();
+    return taken ? AlreadyExists("job {} already exists", submission.job.job_name) : Ok();
   }
   Status Resume(const Submission& submission) override {
     const std::string& name = submission.job.job_name;
-    if (cluster_.ended.erase(name) == 0) return FailedPrecondition("job {} runs", name);
+    if (cluster_.ended.erase(name) == 0) return FailedPrecondition("job {} is running", name);
     cluster_.jobs[name] = submission;
     return Ok();
   }
@@ -71,7 +71,7 @@ class FakeCluster::Jobs final : public ClusterJobs {
     EDL_RETURN_IF_ERROR(Find(job).status());
     return std::vector<std::string>{};
   }
-  Status ReadLog(const std::string& pod, bool /*follow*/, const OnText& /*on_text*/) override {
+  Status ReadLog(const std::string& pod, LogMode /*mode*/, const OnText& /*on_text*/) override {
     return NotFound("there is no pod {}", pod);
   }
   Result<std::vector<ClusterEvent>> Events(const std::string& job) override {

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
 
-#include "base/check.h"
 #include "base/json.h"
+#include "base/testing/await.h"
 #include "kube/api_path.h"
 
 namespace edl::kube {
@@ -53,7 +55,7 @@ std::string Frame(const char* type, const json& object) {
 
 }  // namespace
 
-// What a request is about.
+// The object or collection that a request names.
 struct ApiServer::Target {
   Collection collection;
   ObjectKey key;
@@ -70,8 +72,8 @@ struct ApiServer::Target {
 struct ApiServer::Watching {
   Target target;
   Selector selector;
-  int64_t version = 0;  // all up to it has been sent
-  size_t order = 0;     // all before it were obeyed
+  int64_t version = 0;  // changes up to this one were sent
+  size_t commands_done = 0;
   std::chrono::steady_clock::time_point until;
   bool breaks = false;
 };
@@ -138,7 +140,7 @@ void ApiServer::RemoveUnseen(const Resource& resource, const ObjectKey& key) {
 Result<Object> ApiServer::Get(const Resource& resource, const ObjectKey& key) {
   const MutexLock lock(mutex_);
   StoreReply reply = store_.Get(CollectionOf(resource), key);
-  if (reply.status != 200) return NotFound("{} {} is not there", resource.plural, key);
+  if (reply.status != 200) return NotFound("{} {} does not exist", resource.plural, key);
   return Object(std::move(reply.body));
 }
 
@@ -177,15 +179,15 @@ void ApiServer::Compact() {
   store_.Compact();
 }
 
-void ApiServer::Tell(Order order) {
+void ApiServer::Command(WatchCommand command) {
   const MutexLock lock(mutex_);
-  orders_.push_back(order);
+  commands_.push_back(command);
   changed_.NotifyAll();
 }
-void ApiServer::BookmarkWatches() { Tell(Order::kBookmark); }
-void ApiServer::EndWatches() { Tell(Order::kEnd); }
-void ApiServer::BreakWatches() { Tell(Order::kBreak); }
-void ApiServer::ExpireWatches() { Tell(Order::kExpire); }
+void ApiServer::BookmarkWatches() { Command(WatchCommand::kBookmark); }
+void ApiServer::EndWatches() { Command(WatchCommand::kEnd); }
+void ApiServer::BreakWatches() { Command(WatchCommand::kBreak); }
+void ApiServer::ExpireWatches() { Command(WatchCommand::kExpire); }
 
 std::vector<std::string> ApiServer::requests() {
   const MutexLock lock(mutex_);
@@ -204,12 +206,13 @@ int ApiServer::CountRequests(const std::string& part) {
 }
 
 void ApiServer::AwaitRequests(const std::string& part, int count) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const MutexLock lock(mutex_);
-  while (Count(part) < count) {
-    CHECK(changed_.WaitUntil(mutex_, deadline), "{} was asked {} times, not {}", part, Count(part),
-          count);
-  }
+  const Status came = Await(mutex_, changed_, fmt::format("{} requests with \"{}\"", count, part),
+                            [&]() REQUIRES(mutex_) { return Count(part) >= count; });
+  if (came.ok()) return;
+  ADD_FAILURE() << came.message()
+                << fmt::format("; there were {} of {} requests:\n  {}", Count(part),
+                               requests_.size(), fmt::join(requests_, "\n  "));
 }
 
 bool ApiServer::Misbehave(const ServedRequest& request, ServedConnection& connection) {
@@ -255,7 +258,7 @@ StoreReply ApiServer::Answer(const ServedRequest& request, const Target& target)
   changed_.NotifyAll();
   json body = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
   if (!request.body.empty() && body.is_discarded()) {
-    return Refuse(400, "BadRequest", "the body is no JSON");
+    return Refuse(400, "BadRequest", "the body is not JSON");
   }
   if (request.target == "/version") return {200, {{"gitVersion", "v1.30.0"}}};
   if (request.method == "GET" && target.key.name.empty()) {
@@ -312,7 +315,7 @@ void ApiServer::ServeWatch(const Target& target, ServedConnection& connection) {
   {
     const MutexLock lock(mutex_);
     watching.version = from.empty() ? store_.version() : std::stoll(from);
-    watching.order = orders_.size();
+    watching.commands_done = commands_.size();
     split = split_frames_;
     if (store_.forgotten(watching.version)) {
       const StoreReply refusal = Refuse(410, "Expired", "too old resource version: " + from);
@@ -333,7 +336,8 @@ void ApiServer::ServeWatch(const Target& target, ServedConnection& connection) {
 
 bool ApiServer::NextFrames(Watching& watching, std::string& frames) {
   const MutexLock lock(mutex_);
-  while (store_.version() == watching.version && watching.order == orders_.size() && !ending_) {
+  while (store_.version() == watching.version && watching.commands_done == commands_.size() &&
+         !ending_) {
     if (!changed_.WaitUntil(mutex_, watching.until)) return false;
   }
   for (const ObjectStore::Change& change : store_.changes()) {
@@ -343,20 +347,21 @@ bool ApiServer::NextFrames(Watching& watching, std::string& frames) {
     if (!ns.empty() && Object(change.now).ns() != ns) continue;
     const bool was = !change.before.is_null() && Selects(watching.selector, change.before);
     const bool is = !change.deleted && Selects(watching.selector, change.now);
-    // One that leaves the selection is told as deleted, in its last state that was selected.
-    json told = is || change.deleted ? change.now : change.before;
-    told["metadata"]["resourceVersion"] = fmt::format("{}", change.version);
-    if (was || is) frames += Frame(!is ? "DELETED" : was ? "MODIFIED" : "ADDED", told);
+    // An object that no longer matches the selector is reported as deleted, in its last matching
+    // state.
+    json reported = is || change.deleted ? change.now : change.before;
+    reported["metadata"]["resourceVersion"] = fmt::format("{}", change.version);
+    if (was || is) frames += Frame(!is ? "DELETED" : was ? "MODIFIED" : "ADDED", reported);
   }
   watching.version = store_.version();
   bool over = ending_;
-  for (; watching.order < orders_.size() && !over; ++watching.order) {
-    const Order order = orders_[watching.order];
-    over = order != Order::kBookmark;
-    watching.breaks = order == Order::kBreak;
+  for (; watching.commands_done < commands_.size() && !over; ++watching.commands_done) {
+    const WatchCommand command = commands_[watching.commands_done];
+    over = command != WatchCommand::kBookmark;
+    watching.breaks = command == WatchCommand::kBreak;
     const json version = {{"resourceVersion", fmt::format("{}", watching.version)}};
-    if (order == Order::kBookmark) frames += Frame("BOOKMARK", {{"metadata", version}});
-    if (order == Order::kExpire) {
+    if (command == WatchCommand::kBookmark) frames += Frame("BOOKMARK", {{"metadata", version}});
+    if (command == WatchCommand::kExpire) {
       frames += Frame("ERROR", Refuse(410, "Expired", "too old resource version").body);
     }
   }

@@ -18,20 +18,21 @@
 
 namespace edl::kube {
 
-// An API server in this process: keeps objects, serves lists and watches, and misbehaves on demand.
+// An API server in this process: stores objects, serves lists and watches, and injects faults on
+// demand.
 //
 // Thread-safe.
 class ApiServer {
  public:
-  // How one answer goes wrong.
+  // A fault in one answer.
   struct Fault {
     enum class Kind {
-      kAnswer,  // this answer instead of its own
-      kBreak,   // the connection breaks in the middle of the answer
-      kSilent,  // nothing comes, and the connection stays
+      kAnswer,  // sends this answer instead of the real one
+      kBreak,   // breaks the connection in the middle of the answer
+      kSilent,  // sends nothing and keeps the connection open
     };
     Kind kind = Kind::kAnswer;
-    std::string part;  // of "METHOD /path?query": only what is asked with this in it; empty: all
+    std::string part;  // substring of "METHOD /path?query"; empty: every request
     int times = 1;
     int status = 500;
     std::string body = {};
@@ -43,38 +44,38 @@ class ApiServer {
 
   Config config() const;
 
-  // What others do: the object is so from now on, or is no more.
+  // Changes made by other clients: store or delete an object unconditionally.
   Object Put(const Resource& resource, const Object& object);
   void Remove(const Resource& resource, const ObjectKey& key);
-  // The same, and no watch hears of it.
+  // Deletes the object without notifying watches.
   void RemoveUnseen(const Resource& resource, const ObjectKey& key);
-  // NotFound: it is not there.
+  // NotFound: the object does not exist.
   Result<Object> Get(const Resource& resource, const ObjectKey& key);
   void SetLog(const ObjectKey& pod, const std::string& text);
-  // From now on reviews say that this user, or for "" the caller, may not "create pods" or
-  // "get pods/log". Nobody is kept from it.
+  // From now on, access reviews deny this user ("" is the caller) an action such as "create pods"
+  // or "get pods/log". The server does not enforce it.
   void Deny(const std::string& user, const std::string& act);
 
   void Inject(Fault fault);
-  // Sends watches byte by byte.
+  // Sends the bytes of watches one by one.
   void SplitFrames();
-  // Forgets all versions: a watch or a list that would go on from an older one is refused with 410.
+  // Forgets all versions: a watch or list that would continue from an older one fails with 410.
   void Compact();
-  // Running watches send a bookmark; end; break; tell that they are too old, and end.
+  // Makes the running watches send a bookmark, end, break, or report 410 and end.
   void BookmarkWatches();
   void EndWatches();
   void BreakWatches();
   void ExpireWatches();
 
-  // What was asked: "GET /api/v1/pods?limit=500".
+  // The requests so far: "GET /api/v1/pods?limit=500".
   std::vector<std::string> requests();
-  // How often something with this in it was asked.
+  // The number of requests that contain `part`.
   int CountRequests(const std::string& part);
-  // Returns when it was asked so often; ends the test program after a minute.
+  // Blocks until `count` requests contain `part`. Fails the test after a minute.
   void AwaitRequests(const std::string& part, int count);
 
  private:
-  enum class Order { kBookmark, kEnd, kBreak, kExpire };
+  enum class WatchCommand { kBookmark, kEnd, kBreak, kExpire };
   struct Target;
   struct Watching;
 
@@ -84,9 +85,9 @@ class ApiServer {
   StoreReply Answer(const ServedRequest& request, const Target& target);
   void ServeLog(const Target& target, ServedConnection& connection);
   void ServeWatch(const Target& target, ServedConnection& connection);
-  // What is to be sent next; false: the watch is over.
+  // Sets `frames` to what the watch sends next. Returns false when the watch is over.
   bool NextFrames(Watching& watching, std::string& frames);
-  void Tell(Order order);
+  void Command(WatchCommand command);
   int Count(const std::string& part) const REQUIRES(mutex_);
   StoreReply Review(nlohmann::json review) const REQUIRES(mutex_);
 
@@ -96,7 +97,7 @@ class ApiServer {
   std::map<ObjectKey, std::string> logs_ GUARDED_BY(mutex_);
   std::set<std::pair<std::string, std::string>> denied_ GUARDED_BY(mutex_);  // user, act
   std::deque<Fault> faults_ GUARDED_BY(mutex_);
-  std::vector<Order> orders_ GUARDED_BY(mutex_);  // all that were ever given to watches
+  std::vector<WatchCommand> commands_ GUARDED_BY(mutex_);  // all so far
   std::vector<std::string> requests_ GUARDED_BY(mutex_);
   bool split_frames_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "kube/testing/conformance.h"
@@ -12,6 +13,10 @@ namespace {
 
 class InThisProcess final : public ConformanceServer {
  public:
+  InThisProcess() {
+    server_.Deny(fmt::format("system:serviceaccount:{}:{}", ns(), kAccountWithoutRoles),
+                 "get secrets");
+  }
   Config config() override { return server_.config(); }
   std::string ns() override { return "suite"; }
 

@@ -14,7 +14,7 @@
 namespace edl::kube {
 namespace {
 
-Config* found = nullptr;  // before the first test runs
+Config* found = nullptr;  // set before the first test runs
 
 class FromKubeconfig final : public ConformanceServer {
  public:

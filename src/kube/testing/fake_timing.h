@@ -9,9 +9,10 @@
 
 namespace edl::kube {
 
-// Waits take no time and move the clock instead; chance is always the same.
+// A Timing whose waits return immediately and advance the clock instead; its random number is
+// constant.
 //
-// Confined to the test, so whatever it is handed to runs on the test's thread.
+// Confined to the thread of the test, as is everything that uses it.
 class FakeTiming {
  public:
   Timing timing() {

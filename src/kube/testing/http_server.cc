@@ -16,7 +16,7 @@
 namespace edl::kube {
 namespace {
 
-// Reads on until `text` has `wanted` bytes. False: the client is gone.
+// Reads until `text` has `wanted` bytes. Returns false if the client closed the connection.
 bool ReadUpTo(int fd, std::string& text, size_t wanted) {
   std::array<char, 4096> buffer{};
   while (text.size() < wanted) {
@@ -59,18 +59,18 @@ std::optional<ServedRequest> ReadRequest(int fd, std::string& text) {
 void ServedConnection::Send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;  // the client is gone
+    if (sent <= 0) return;  // the client closed the connection
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
 }
 
 void ServedConnection::Answer(int status, std::string_view body, std::string_view more_headers) {
-  Send(fmt::format("HTTP/1.1 {} Said\r\nContent-Length: {}\r\n{}\r\n{}", status, body.size(),
+  Send(fmt::format("HTTP/1.1 {} Status\r\nContent-Length: {}\r\n{}\r\n{}", status, body.size(),
                    more_headers, body));
 }
 
 void ServedConnection::BeginChunks(int status) {
-  Send(fmt::format("HTTP/1.1 {} Said\r\nTransfer-Encoding: chunked\r\n\r\n", status));
+  Send(fmt::format("HTTP/1.1 {} Status\r\nTransfer-Encoding: chunked\r\n\r\n", status));
 }
 
 void ServedConnection::Chunk(std::string_view bytes) {
@@ -96,7 +96,7 @@ HttpServer::HttpServer(Handle handle) : handle_(std::move(handle)) {
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   CHECK(bind(listener_.get(), generic, size) == 0 && listen(listener_.get(), 16) == 0 &&
             getsockname(listener_.get(), generic, &size) == 0,
-        "no port to serve on");
+        "cannot listen on a loopback port");
   port_ = ntohs(address.sin_port);
   acceptor_ = std::thread([this] { Accept(); });
 }
@@ -121,7 +121,7 @@ void HttpServer::Accept() {
     if (fd < 0) return;
     ++connections_;
     const MutexLock lock(mutex_);
-    // The server's, to break it at the end, and the thread's.
+    // Owned by the server, which closes it at the end, and by the thread.
     sockets_.push_back(std::make_shared<FileDescriptor>(fd));
     threads_.emplace_back([this, fd] { Serve(fd); });
   }

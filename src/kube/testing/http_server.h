@@ -14,38 +14,38 @@
 
 namespace edl::kube {
 
-// One request as it came in.
+// A received request.
 struct ServedRequest {
   std::string method;
   std::string target;                          // path and query
-  std::map<std::string, std::string> headers;  // names in small letters
+  std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
 };
 
-// The wire to one client, for a server that behaves, or does not.
+// The connection to one client, with which a test can also send incorrect answers.
 class ServedConnection {
  public:
   explicit ServedConnection(int fd) : fd_(fd) {}
 
-  // A whole answer; the connection stays open.
+  // Sends a complete answer; the connection stays open.
   void Answer(int status, std::string_view body, std::string_view more_headers = "");
-  // An answer in pieces: its head, then chunks, then the end.
+  // Sends an answer in chunks: the head, then chunks, then the end.
   void BeginChunks(int status = 200);
   void Chunk(std::string_view bytes);
   void EndChunks();
-  // Bytes as they are.
+  // Sends raw bytes.
   void Send(std::string_view bytes);
-  // The connection breaks.
+  // Closes the connection.
   void Break();
-  // Returns when the client has closed its end.
+  // Blocks until the client has closed its end, or the server is destroyed.
   void AwaitClose();
 
  private:
   const int fd_;
 };
 
-// An HTTP/1.1 server on a port of this machine. Each connection has a thread, which calls `handle`
-// for each request.
+// An HTTP/1.1 server on a loopback port. Each connection has a thread, which calls `handle` for
+// each request.
 class HttpServer {
  public:
   using Handle = std::function<void(const ServedRequest&, ServedConnection&)>;

@@ -25,7 +25,7 @@ StoreReply Missing(const Collection& collection, const ObjectKey& key) {
                 fmt::format("{} \"{}\" not found", PluralOf(collection), key.name));
 }
 
-// At commas that are not between parentheses.
+// Splits at commas outside of parentheses.
 std::vector<std::string> Terms(std::string_view selector) {
   std::vector<std::string> out;
   int depth = 0;
@@ -50,7 +50,7 @@ bool IsOneOf(const std::optional<std::string>& value, std::string_view list) {
                               [&](const std::string& one) { return Trim(one) == *value; });
 }
 
-// What `value_of` says of the name in one term of a selector.
+// Whether one term of a selector matches. `value_of` returns the value of a name.
 template <typename ValueOf>
 bool Holds(std::string_view term, const ValueOf& value_of) {
   term = Trim(term);
@@ -90,16 +90,17 @@ std::optional<std::string> FieldOf(const json& object, const std::string& path) 
   return at->is_string() ? at->get<std::string>() : "";
 }
 
-// A pod that runs is the kubelet's to remove, anything else goes when nothing holds it.
-bool Waits(const Collection& collection, const json& object) {
-  const bool held = !ListAt(object, {"metadata", "finalizers"}).empty();
+// Whether the deletion of the object is delayed: the kubelet removes a running pod, and finalizers
+// hold any object.
+bool IsHeld(const Collection& collection, const json& object) {
+  const bool finalizers = !ListAt(object, {"metadata", "finalizers"}).empty();
   const bool runs = PluralOf(collection) == "pods" &&
                     !TextIn(FieldAt(object, {"spec"}), "nodeName").empty() &&
                     NumberIn(FieldAt(object, {"metadata"}), "deletionGracePeriodSeconds") > 0;
-  return held || runs;
+  return finalizers || runs;
 }
 
-// What a client may not change, or changes elsewhere, is as it was.
+// Restores the fields that a client may not change, or may change only through another subresource.
 void KeepOwn(const json& before, json& object, std::string_view subresource) {
   if (subresource == "status") {
     if (before.contains("spec")) object["spec"] = before["spec"];
@@ -151,7 +152,7 @@ StoreReply ObjectStore::Keep(const Collection& collection, json object, int stat
     object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"];
     if (object == before) return {status, object};
   }
-  if (Object(object).deleting() && !Waits(collection, object)) {
+  if (Object(object).deleting() && !IsHeld(collection, object)) {
     Drop(collection, object);
     return {status, object};
   }
@@ -246,7 +247,7 @@ StoreReply ObjectStore::DeleteMany(const Collection& collection, const std::stri
 
 StoreReply ObjectStore::List(const Collection& collection, const std::string& ns,
                              const Selector& selector, int limit, const std::string& next) const {
-  // "VERSION/NAMESPACE/NAME": the moment that is listed, and the last object of the page before.
+  // "VERSION/NAMESPACE/NAME": the version that is listed, and the last object of the previous page.
   const size_t first = next.find('/');
   const int64_t version = next.empty() ? version_ : std::stoll(next.substr(0, first));
   if (forgotten(version)) {

@@ -14,24 +14,24 @@
 
 namespace edl::kube {
 
-// What an API server answers.
+// The answer of an API server.
 struct StoreReply {
   int status = 200;
   nlohmann::json body;
 };
 
-// A refusal, as an API server words it.
+// An error in the format of an API server.
 StoreReply Refuse(int status, const std::string& reason, const std::string& message);
 
-// Whether an object is one of those selected. Knows all forms of label selectors, and equality of
+// Whether the selector matches the object. Supports all forms of label selectors, and equality of
 // any field.
 bool Selects(const Selector& selector, const nlohmann::json& object);
 
-// Where objects are: "/api/v1/pods", whatever their namespace.
+// The path of all objects of a kind, across namespaces: "/api/v1/pods".
 using Collection = std::string;
 
-// The objects of an API server, with the rules by which they change, and a record of all changes.
-// Every change has a version of its own.
+// The objects of an API server, the rules by which they change, and a history of all changes. Every
+// change has its own version.
 //
 // Confined.
 class ObjectStore {
@@ -39,12 +39,12 @@ class ObjectStore {
   struct Change {
     int64_t version = 0;
     Collection collection;
-    nlohmann::json before;  // null: there was none
-    nlohmann::json now;     // the last state, if it was deleted
+    nlohmann::json before;  // null: the object did not exist
+    nlohmann::json now;     // the last state, if the object was deleted
     bool deleted = false;
   };
 
-  // The verbs of the API; `kind` names the object in refusals.
+  // The verbs of the API.
   StoreReply Create(const Collection& collection, nlohmann::json object);
   StoreReply Get(const Collection& collection, const ObjectKey& key) const;
   StoreReply Replace(const Collection& collection, const ObjectKey& key, nlohmann::json object,
@@ -55,17 +55,17 @@ class ObjectStore {
                     const nlohmann::json& options);
   StoreReply DeleteMany(const Collection& collection, const std::string& ns,
                         const Selector& selector, const nlohmann::json& options);
-  // `next`: the continue token of the page before, or empty. `limit` 0: all.
+  // `next`: the continue token of the previous page, or empty. `limit` 0: no limit.
   StoreReply List(const Collection& collection, const std::string& ns, const Selector& selector,
                   int limit, const std::string& next) const;
 
-  // What happens behind a client's back: the object is so from now on, or is no more.
+  // Changes made by other clients: store or delete an object unconditionally.
   nlohmann::json Put(const Collection& collection, nlohmann::json object);
   void Remove(const Collection& collection, const ObjectKey& key);
 
   int64_t version() const { return version_; }
   const std::vector<Change>& changes() const { return changes_; }
-  // Forgets all versions before this one: lists and watches cannot go on from them.
+  // Forgets the versions before the current one: lists and watches cannot continue from them.
   void Compact() { compacted_ = version_; }
   bool forgotten(int64_t version) const { return version < compacted_; }
   // Removes the last change from the history. A watch cannot start from a version before it: a real
@@ -79,7 +79,8 @@ class ObjectStore {
   using Objects = std::map<ObjectKey, nlohmann::json>;
 
   const nlohmann::json* Find(const Collection& collection, const ObjectKey& key) const;
-  // Gives it a version, keeps it, and records the change. Removes one that has nothing to wait for.
+  // Assigns a version, stores the object and records the change. Removes the object if its deletion
+  // was requested and nothing delays it.
   StoreReply Keep(const Collection& collection, nlohmann::json object, int status);
   void Drop(const Collection& collection, nlohmann::json object);
 

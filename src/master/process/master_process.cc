@@ -193,7 +193,9 @@ class Master {
  private:
   [[noreturn]] void EndWith(const Core& core) {
     if (cluster_ != nullptr) {
-      cluster_->End(core.View().reason, core.state() == job::JobState::kSucceeded);
+      using Outcome = backend::kubernetes::ClusterMaster::Outcome;
+      const bool succeeded = core.state() == job::JobState::kSucceeded;
+      cluster_->End(core.View().reason, succeeded ? Outcome::kSucceeded : Outcome::kFailed);
     }
     // Calls that are still held end with the process: nobody is left to take their answers, and
     // waiting for them would only delay the end.
@@ -205,8 +207,8 @@ class Master {
     if (cluster_ == nullptr) return;
     const job::JobView view{
         .name = config_.job.job_name, .reason = reason, .version = config_.job.resume_version};
-    cluster_->Show(view);
-    cluster_->End(reason, false);
+    cluster_->Publish(view);
+    cluster_->End(reason, backend::kubernetes::ClusterMaster::Outcome::kFailed);
   }
 
   // Published clients are known by their hosts, which the backend has to tell first; a call that
@@ -273,12 +275,12 @@ class Master {
       const Status written = WriteFileAtomically(config_.folder / "status.json", json);
       if (!written.ok()) LOG_WARNING("{}", written.message());
     }
-    if (cluster_ != nullptr) cluster_->Show(view);
+    if (cluster_ != nullptr) cluster_->Publish(view);
   }
 
   void OnEvent(const job::ReplicaEvent& event) {
     if (cluster_ == nullptr) return;
-    cluster_->Note(event);
+    cluster_->RecordWarning(event);
     if (event.kind != job::ReplicaEvent::Kind::kSynced) return;
     const MutexLock lock(mutex_);
     synced_ = true;
@@ -286,7 +288,7 @@ class Master {
   }
 
   void Obey(Loop& loop) {
-    cluster_->Obey(
+    cluster_->WatchRequests(
         [&](const std::string& reason) { loop.Post([reason](Core& core) { core.Stop(reason); }); },
         [&](int workers) {
           loop.Post([workers](Core& core) {

@@ -263,7 +263,7 @@ TEST_F(ReplicaLauncherTest, CarryCommandsWhileOutputCannotBeRead) {
   told_.Await(ReplicaEvent::Kind::kRunning, Chief(0));
   backend_.HoldLogs(NameOf(Chief(0)));
   launcher_.Scan({NameOf(Chief(0))});
-  backend_.AwaitLogsAsked();
+  backend_.AwaitBlockedLogs();
 
   launcher_.Do({LaunchOf(Worker(0), 0)});
 

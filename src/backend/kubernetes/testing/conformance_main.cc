@@ -1,6 +1,6 @@
-// Runs the backends' conformance suite in the cluster of $KUBECONFIG, in the namespace
-// $EDL_NAMESPACE, which has to exist. The cluster's nodes are on this machine (tools/cluster), so
-// that a container's process can be killed behind the kubelet's back.
+// Runs the conformance suite of backends in the cluster of $KUBECONFIG, in the namespace
+// $EDL_NAMESPACE, which must exist. The nodes of the cluster must be on this machine
+// (tools/cluster), so that the test can kill the process of a container without the kubelet.
 
 #include <csignal>
 #include <cstdlib>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-kube::Config* found = nullptr;  // before the first test runs
+kube::Config* found = nullptr;  // set before the first test runs
 
 PodMaker MakeMaker() {
   FlagValues flags(job::TrainFlags());
@@ -42,24 +42,25 @@ PodMaker MakeMaker() {
 
 std::vector<std::string> Shell(const std::string& command) { return {"sh", "-c", command}; }
 
-// A pod in the place of the master's, and its backend.
+// A pod that stands in for the master, and its backend.
 class ClusterSubject final : public ConformanceSubject {
  public:
   ClusterSubject()
       : connection_(*found, clock_, {}),
         timing_(kube::RealTiming(clock_)),
-        client_(connection_, timing_) {
+        client_(connection_, timing_) {}
+
+  Status Start() override {
     kube::Object secret = MakeMaker().JobSecret("{}", "token");
     (void)client_.Create(kube::kSecrets, secret);
     kube::Object master(kube::kPods, {found->ns, "elasticdl-suite-master"});
     master.fields()["spec"] = {
         {"containers", {{{"name", "master"}, {"image", "busybox:1"}, {"command", {"true"}}}}},
         {"restartPolicy", "Never"}};
-    auto created = client_.Create(kube::kPods, master);
-    CHECK(created.ok(), "{}", created.status().message());
+    EDL_ASSIGN_OR_RETURN(const kube::Object created, client_.Create(kube::kPods, master));
     backend_ = std::make_unique<KubernetesBackend>(
-        connection_, timing_, MakeMaker(),
-        KubernetesBackend::Options{.master = created->AsOwner()});
+        connection_, timing_, MakeMaker(), KubernetesBackend::Options{.master = created.AsOwner()});
+    return Ok();
   }
   ~ClusterSubject() override {
     backend_.reset();
@@ -71,7 +72,7 @@ class ClusterSubject final : public ConformanceSubject {
 
   Backend& backend() override { return *backend_; }
   bool HasProcessIds() const override { return false; }
-  // PID 1 dies of no signal that it has no handler for.
+  // PID 1 ignores signals for which it has no handler.
   std::vector<std::string> ThatRuns() override {
     return Shell("trap 'exit 143' TERM; sleep 1000 & wait");
   }
@@ -91,7 +92,7 @@ class ClusterSubject final : public ConformanceSubject {
 
   void KillFromOutside(const job::ReplicaEvent& running, int signal) override {
     const auto pod = client_.Get(kube::kPods, {found->ns, running.name});
-    ASSERT_TRUE(pod.ok()) << pod.status();
+    ASSERT_OK(pod);
     int killed = 0;
     for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
@@ -100,7 +101,8 @@ class ClusterSubject final : public ConformanceSubject {
       const auto command = ReadFile(entry.path() / "cmdline");
       const auto status = ReadFile(entry.path() / "status");
       if (!groups.ok() || groups->find(pod->uid()) == std::string::npos) continue;
-      // The container's first: what it starts has its command line too, for a moment.
+      // Only the first process of the container: its children have the same command line for a
+      // moment.
       if (!command.ok() || command->find("trap") == std::string::npos) continue;
       if (!status.ok() || !std::regex_search(*status, std::regex("\nNSpid:[^\n]*\t1\n"))) continue;
       killed += kill(std::stoi(name), signal) == 0 ? 1 : 0;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -33,6 +34,10 @@ bool AwaitReadable(int fd) {
   return poll(&ready, 1, kTimeoutMs) == 1;
 }
 
+Status StillRuns(pid_t process) {
+  return DeadlineExceeded("process {} still runs after {} s", process, kTimeout.count());
+}
+
 }  // namespace
 
 std::vector<std::string> Shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
@@ -45,7 +50,7 @@ LocalJob::LocalJob() {
 }
 
 LocalJob::~LocalJob() {
-  (void)ShutdownAgent(job_dir());  // mostly it has noticed the end of its handle already
+  (void)ShutdownAgent(job_dir());  // usually it has already noticed the end of its handle
   const FileDescriptor lock(open((job_dir() / "agent.lock").c_str(), O_RDONLY | O_CLOEXEC));
   if (lock.valid()) flock(lock.get(), LOCK_EX);
   while (waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -69,7 +74,10 @@ std::string Signpost::Pass(const std::string& word) const {
 std::string Signpost::Await() {
   while (read_.find('\n') == std::string::npos) {
     std::array<char, 256> buffer{};
-    if (!AwaitReadable(pipe_.get())) return "";
+    if (!AwaitReadable(pipe_.get())) {
+      ADD_FAILURE() << "nothing was written to " << path_ << " within " << kTimeout.count() << " s";
+      return "";
+    }
     const ssize_t got = read(pipe_.get(), buffer.data(), buffer.size());
     if (got > 0) read_.append(buffer.data(), static_cast<size_t>(got));
   }
@@ -80,7 +88,7 @@ std::string Signpost::Await() {
 }
 
 std::string UniqueWord() {
-  static int count = 0;  // NOLINT: a name is all it makes
+  static int count = 0;  // NOLINT: only makes names unique
   return fmt::format("edlword_{}_{}_x", getpid(), count++);
 }
 
@@ -101,11 +109,11 @@ Processes Processes::With(const std::string& word) {
   return found;
 }
 
-bool Processes::AwaitEnd() const {
+Status Processes::AwaitEnd() const {
   for (const Process& process : processes_) {
-    if (!AwaitReadable(process.pidfd.get())) return false;
+    if (!AwaitReadable(process.pidfd.get())) return StillRuns(process.id);
   }
-  return true;
+  return Ok();
 }
 
 void Processes::Kill(int signal) const {
@@ -114,9 +122,9 @@ void Processes::Kill(int signal) const {
   }
 }
 
-bool AwaitEndOf(pid_t process) {
+Status AwaitEndOf(pid_t process) {
   const FileDescriptor pidfd = OpenPidfd(process);
-  return !pidfd.valid() || AwaitReadable(pidfd.get());
+  return !pidfd.valid() || AwaitReadable(pidfd.get()) ? Ok() : StillRuns(process);
 }
 
 std::string InChild(const std::function<std::string()>& body, std::optional<uid_t> user) {
@@ -128,7 +136,7 @@ std::string InChild(const std::function<std::string()>& body, std::optional<uid_
   if (child == 0) {
     if (user.has_value()) {
       CHECK(setgroups(0, nullptr) == 0 && setgid(*user) == 0 && setuid(*user) == 0, "setuid");
-      prctl(PR_SET_DUMPABLE, 1);  // what an exec would do: /proc/self is the user's own
+      prctl(PR_SET_DUMPABLE, 1);  // as after exec: /proc/self belongs to the user
     }
     const std::string text = body();
     (void)!write(theirs.get(), text.data(), text.size());

@@ -16,13 +16,12 @@
 
 namespace edl::backend::local {
 
-// Longest wait for what must come at once.
+// Timeout of waits for events that normally happen immediately.
 inline constexpr std::chrono::seconds kTimeout{20};
 
 std::vector<std::string> Shell(const std::string& script);
 
-// A job folder, and options for an agent whose master does nothing but live. At its end the agent
-// has ended too.
+// A job folder, and options for an agent whose master only sleeps. The destructor ends the agent.
 class LocalJob {
  public:
   LocalJob();
@@ -40,13 +39,13 @@ class LocalJob {
   AgentOptions options_;
 };
 
-// A named pipe by which a process of the job says that it has come to some point.
+// A named pipe with which a process of the job reports that it has reached some point.
 class Signpost {
  public:
   explicit Signpost(const std::filesystem::path& path);
-  // "echo WORD > PATH": what the process's script is to do.
+  // The shell command "echo WORD > PATH", for the script of the process.
   std::string Pass(const std::string& word) const;
-  // The next word. Empty: none came.
+  // Waits for the next word. Returns "" and fails the test if none arrives.
   std::string Await();
 
  private:
@@ -55,16 +54,16 @@ class Signpost {
   std::string read_;
 };
 
-// A word that occurs in no other process's command line: put it into a script to find the process.
+// A word that occurs in no other command line: put it into a script to find its process.
 std::string UniqueWord();
 
-// Processes whose command line holds the word, each by a descriptor that outlives its number.
+// The processes whose command line contains the word, by pidfd, so that reused ids do not matter.
 class Processes {
  public:
   static Processes With(const std::string& word);
   size_t size() const { return processes_.size(); }
-  // False: one of them still lives after kTimeout.
-  bool AwaitEnd() const;
+  // DeadlineExceeded: one of them still runs after kTimeout.
+  Status AwaitEnd() const;
   void Kill(int signal) const;
 
  private:
@@ -75,14 +74,14 @@ class Processes {
   std::vector<Process> processes_;
 };
 
-// Waits until the process is gone. False: it still lives after kTimeout.
-bool AwaitEndOf(pid_t process);
+// Waits until the process has exited. DeadlineExceeded: it still runs after kTimeout.
+Status AwaitEndOf(pid_t process);
 
-// Runs `body` in a forked process, as `user` when given; what it returns comes back. An empty text
-// means that all went well, anything else what did not.
+// Runs `body` in a forked process, as `user` if given, and returns its result. By convention an
+// empty text means success, and any other text describes a failure.
 std::string InChild(const std::function<std::string()>& body, std::optional<uid_t> user = {});
 
-// Starts an agent from a client of its own, which then waits to be killed.
+// Starts an agent from a separate client process, which then waits to be killed.
 class Client {
  public:
   explicit Client(const AgentOptions& options);
@@ -90,7 +89,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  pid_t agent() const { return agent_; }  // 0: it could not be started
+  pid_t agent() const { return agent_; }  // 0 if it could not be started
   void Kill();
 
  private:
