@@ -438,14 +438,14 @@ std::string Core::DeclaredEnd() const {
 
 void Core::EndTraining() {
   if (dispatcher_.AnythingLeft()) {
-    if (dispatcher_.GrantLeftoverRound()) {
+    if (dispatcher_.BeginLeftoverRounds()) {
       LOG_WARNING(
           "all replicas have left and some shards were never reported: one more worker "
           "takes them");
       keeper_.LaunchForLeftover(now_);
       return;
     }
-    dispatcher_.GiveUpRest();
+    dispatcher_.CountRestAsNotTrained();
   }
   SuccessRule rule = RuleOfSuccess(dispatcher_.datasets(), DeclaredEnd());
   if (keeper_.ps_asked_for_data()) {
@@ -527,7 +527,7 @@ void Core::DriveEnd() {
 }
 
 void Core::EndTroubled() {
-  for (auto& [replica, reason] : dispatcher_.TakeHung()) {
+  for (auto& [replica, reason] : dispatcher_.TakeHungReplicas()) {
     keeper_.troubled().Add(replica, std::move(reason), now_);
   }
   if (keeper_.troubled().number() != shown_troubles_) {

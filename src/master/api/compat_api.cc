@@ -51,7 +51,7 @@ void CompatApi::Fetch(uint64_t call, ReplicaRef replica, const std::string& data
     context_.outbox.Send<std::optional<LeasedShard>>(reply, std::optional<LeasedShard>());
     return;
   }
-  context_.dispatcher.Ask(
+  context_.dispatcher.RequestShards(
       Waiter{.call = call,
              .session = session.incarnation,
              .dataset = dataset,
@@ -70,7 +70,7 @@ void CompatApi::Fetch(uint64_t call, ReplicaRef replica, const std::string& data
                          reply, Unavailable("the master no longer counts the caller as running"));
                    }
                  }},
-      /*hold_unknown=*/true, context_.now);
+      IfUnknown::kHold, context_.now);
 }
 
 bool CompatApi::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted) {

@@ -182,7 +182,7 @@ void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<V
                                         answer)) {
     return;
   }
-  context_.dispatcher.Ask(
+  context_.dispatcher.RequestShards(
       Waiter{.call = request.call,
              .session = request.incarnation,
              .number = request.number,
@@ -190,7 +190,7 @@ void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<V
              .at_most = std::clamp<uint32_t>(request.lease_at_most, 1, kMostShardsPerCall),
              .deadline = context_.now + request.wait,
              .reply = answer},
-      /*hold_unknown=*/false, context_.now);
+      IfUnknown::kAnswer, context_.now);
 }
 
 Status MasterApi::Watch(Incarnation incarnation, uint64_t stream,

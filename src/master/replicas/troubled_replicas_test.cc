@@ -41,7 +41,7 @@ class HungWorker : public testing::Test {
 TEST_F(HungWorker, LosesItsShardAndIsNamed) {
   Start(2);
   const Later<ReportAndLeaseReply> waiting = works_->Ask();
-  master_.LetPass(Dispatcher::kHangAtLeast - seconds(1));
+  master_.LetPass(HangDetector::kHangAtLeast - seconds(1));
   EXPECT_FALSE(waiting.answered());
 
   master_.LetPass(seconds(62));
@@ -86,7 +86,7 @@ TEST_F(HungWorker, GetsNoMoreTimeBecauseOneShardWasSlow) {
   WorkQuickly(100);
 
   const LeasedShard shard = hung_->Lease();
-  master_.LetPass(Dispatcher::kHangAtLeast + seconds(61));
+  master_.LetPass(HangDetector::kHangAtLeast + seconds(61));
 
   EXPECT_EQ(hung_->Report(shard), Verdict::kLost);
 }
@@ -95,7 +95,7 @@ TEST_F(HungWorker, IsReplacedIfTheUserWantsThat) {
   master_.spec().relaunch_timeout_worker = true;
   Start(2);
 
-  master_.LetPass(Dispatcher::kHangAtLeast + seconds(120));
+  master_.LetPass(HangDetector::kHangAtLeast + seconds(120));
 
   // It is told again until it is gone.
   const std::vector<std::string> stops = master_.TakeStops();

@@ -367,7 +367,7 @@ int64_t Dataset::RecordsLeft() const {
          row_.records_again;
 }
 
-void Dataset::GiveUpRest() {
+void Dataset::CountRestAsNotTrained() {
   row_.records_not_trained = RecordsLeft();
   dirty_ = true;
 }

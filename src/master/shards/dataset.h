@@ -77,7 +77,7 @@ class Dataset {
   // The job goes on by `train --resume`: nothing is quarantined or given up any more.
   void Resume();
   // Counts what was handed to nobody, or came back, as not trained: the job ends without it.
-  void GiveUpRest();
+  void CountRestAsNotTrained();
 
   // Every shard of every epoch is done or quarantined.
   bool Complete() const;

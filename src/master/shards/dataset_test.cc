@@ -465,7 +465,7 @@ TEST_F(DatasetTest, CountsTheRestThatIsGivenUpAsNotTrained) {
   dataset.Done({.key = TakeKey(dataset)});
   TakeKey(dataset);
 
-  dataset.GiveUpRest();
+  dataset.CountRestAsNotTrained();
 
   EXPECT_EQ(dataset.row().records_not_trained, 30);
 }
