@@ -1,4 +1,4 @@
-"""A cluster leaves nothing behind, however it ended, and another one does not notice it."""
+"""A cluster leaves nothing on the machine, however it ended, and does not affect another one."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ KINDS = ("net", "mnt", "pid", "ipc", "uts", "cgroup")
 
 
 def is_ours(process: Path) -> bool:
-    """Whatever the cluster starts is in a cgroup of its name, or has its folder in its words."""
+    """Whether the cluster started the process: its name is in the cgroup or the command line."""
     return any(NAME in (process / file).read_text() for file in ("cmdline", "cgroup"))
 
 
@@ -25,14 +25,14 @@ def interfaces() -> Set[str]:
 
 
 def remains() -> Dict[str, Set[str]]:
-    """What the second cluster has on this machine, by kind; others come and go meanwhile."""
+    """What the second cluster has on this machine, by kind."""
     namespaces, processes = set(), set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
             if is_ours(entry):
-                # One that has ended and waits to be reaped has no namespaces: this throws.
+                # A zombie has no namespaces: this throws.
                 namespaces |= {os.readlink(entry / "ns" / kind) for kind in KINDS}
                 processes.add(entry.name)
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -47,7 +47,7 @@ def remains() -> Dict[str, Set[str]]:
 
 @pytest.fixture
 def second(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster beside the session's, which is up. Fails when anything of it is left."""
+    """A second cluster beside that of the session. Fails if anything of it is left."""
     wires = interfaces()
     other = Cluster(NAME)
     yield other
@@ -62,7 +62,7 @@ def start_up(of: Cluster) -> subprocess.Popen:
                             stderr=subprocess.DEVNULL)
 
 
-# The moments: nothing but its folder; machines without wires; nodes that are about to join.
+# The moments: only its folder exists; machines without a network; nodes that are about to join.
 @pytest.mark.parametrize("moment", ["owner", "n1/ready", "n1/kubelet.log"])
 def test_up_that_was_killed_half_way_leaves_nothing_after_down(second, moment):
     up = start_up(second)
@@ -88,7 +88,7 @@ def test_up_clears_away_what_a_killed_one_left_and_disturbs_no_other_cluster(sec
     place.apply(pod("stays", "trap '' TERM; while :; do sleep 1; done"))
     place.wait_for_phase("stays", "Running")
 
-    # While it is up there is something to be found; its mounts are in its machines' namespaces.
+    # While it runs, all kinds exist except mounts, which are in the namespaces of its machines.
     assert {kind for kind, found in remains().items() if not found} <= {"mounts"}
     offered = second("kubectl", "get", "nodes", "-o",
                      "jsonpath={.items[*].status.allocatable['cpu','memory']}").split()

@@ -1,4 +1,4 @@
-"""Jobs on a real cluster: the stories of tutorial 5, and what else a cluster does to a job."""
+"""Jobs in a real cluster: the scenarios of tutorial 5, and other disturbances of a job."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from jobs import stays_on
 
 
 def claim_of_a_disk(folder, name):
-    """A claim named data, and its volume: an empty disk, which belongs to root. Unlike those that
-    the cluster provides by itself, it can be given to a group, as disks in a cloud can."""
+    """A claim named data and its volume, an empty folder that belongs to root. Unlike the volumes
+    that the cluster provisions, it supports fsGroup, as disks of cloud providers do."""
     folder.mkdir(mode=0o755)
     size, modes = {"storage": "1Gi"}, ["ReadWriteMany"]
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
@@ -39,7 +39,7 @@ def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
     job.wait_for_workers({"worker-1", "worker-2", "worker-3", "worker-4"})
     view = job.assert_all_done(8000)
     assert view["relaunches"] == 1
-    # The ps are stopped; what ended by itself stays, for its logs.
+    # The ps are stopped; pods that ended by themselves stay, for their logs.
     names = ["master", "worker-1", "worker-2", "worker-3", "worker-4"]
     wait_for("all pods to have succeeded",
              lambda: job.shown() == dict.fromkeys(names, "Succeeded"), 20)
@@ -51,7 +51,7 @@ def test_workers_give_way_to_what_is_more_important_and_come_back(job):
                "--worker_resource_request=cpu=0.8,memory=128Mi")
     job.wait_for_workers({"worker-0", "worker-1", "worker-2", "worker-3"})
     job.wait_for_records(100)
-    # The tutorial's Deployment, scaled to this cluster.
+    # The Deployment of the tutorial, scaled to this cluster.
     nginx = (ROOT / "elasticdl/manifests/examples/nginx.yaml").read_text()
     for printed, here in (("replicas: 5", "replicas: 3"), ("cpu: 2", "cpu: 0.8"),
                           ("memory: 2048Mi", "memory: 64Mi")):
@@ -60,13 +60,13 @@ def test_workers_give_way_to_what_is_more_important_and_come_back(job):
 
     job.namespace.cluster("kubectl", "-n", job.namespace.name, "create", "-f", "-", stdin=nginx)
 
-    # Three of four give way; their replacements wait, and the last one trains on.
+    # Three of four are preempted; their replacements wait, and the last one continues to train.
     wait_for("one worker to be left", lambda: len(job.workers("Running")) == 1
              and len(job.workers("Pending")) == 3, 60)
     (left,) = job.workers("Running")
     waiting = job.workers("Pending")
     assert waiting == {"worker-4", "worker-5", "worker-6"}
-    # The status follows the cluster by what the master is told, so a moment later.
+    # The master learns of changes from a watch, so its status follows a moment later.
     wait_for("the status to say why they wait", lambda: [
         "Insufficient cpu" in each["reason"] for each in job.status()["replicas"]
         if each["state"] == "pending"] == [True] * 3, 20)
@@ -96,7 +96,7 @@ def test_killing_the_master_five_times_only_pauses_the_job(job):
 
 @pytest.fixture
 def claimed_job(job, tmp_path):
-    """A job of 6,000 records in the middle of its run, with its ledger on a claim."""
+    """A running job of 6,000 records, with its ledger on a claim."""
     volume = job.namespace.name
     job.namespace.apply(*claim_of_a_disk(tmp_path / "disk", volume))
     job.submit(6000, 2000, "--num_workers=2", volume="claim_name=data,mount_path=/data")
@@ -133,7 +133,7 @@ def test_the_api_server_may_go_away_and_forget(cluster, job):
     job.wait_for_workers({"worker-0", "worker-1", "worker-2"})
     job.wait_for_records(200)
 
-    # A pod goes, and the server forgets that it did, while the master cannot see either.
+    # While the master is stopped, a pod is deleted and the server forgets that version.
     (master,) = job.processes("elasticdl-test-master", "elasticdl master -f")
     cluster("api-kill")
     os.kill(master, signal.SIGSTOP)
@@ -164,7 +164,7 @@ def test_a_lost_node_costs_no_record(cluster, job):
         wait_for("their shards to be taken back", lambda: not any(
             each["leases"] for each in job.status()["replicas"] if each["name"] in lost), 30)
         job.wait_for_records(200)
-        # Kubernetes notices later; then there are replacements, and no room for them.
+        # Kubernetes notices later; then there are replacements, but no capacity for them.
         wait_for("replacements", lambda: len(job.workers("Pending")) == 2, 60)
     finally:
         cluster("node-up", "2")
