@@ -29,7 +29,7 @@ std::optional<uint32_t> Candidates::Find(int64_t id, uint64_t hash) const {
 
 uint32_t Candidates::Add(int64_t id, uint64_t hash) {
   const uint32_t number = slabs_.Take();
-  At(number) = {.id = id, .save = save_, .taken = true};
+  At(number) = {.id = id, .save = save_, .in_use = true};
   index_.Insert(hash, number);
   return number;
 }
@@ -38,8 +38,8 @@ bool Candidates::Count(int64_t id, uint64_t hash) {
   std::optional<uint32_t> number = Find(id, hash);
   if (!number.has_value()) {
     if (admit_after_ <= 1) return true;
-    if (most_ > 0 && size() >= most_) ForgetOne();
-    // Without memory to remember it by, it was pushed in vain and counts from its next push on.
+    if (most_ > 0 && size() >= most_) DropOne();
+    // Without memory for a candidate, this push is not counted.
     if (!slabs_.Reserve(1).ok() || !index_.Reserve(1).ok()) return false;
     number = Add(id, hash);
   }
@@ -54,16 +54,16 @@ void Candidates::Remove(uint32_t number) {
   Entry& entry = At(number);
   SaveBefore(entry);
   index_.Remove(wire::HashOf(entry.id), number);
-  entry.taken = false;
+  entry.in_use = false;
   slabs_.Give(number);
 }
 
-void Candidates::ForgetOne() {
+void Candidates::DropOne() {
   std::optional<uint32_t> least;
   for (int drawn = 0; drawn < kDrawn || !least.has_value(); ++drawn) {
     const auto number =
         static_cast<uint32_t>(wire::HashOf(static_cast<int64_t>(++draws_)) % slabs_.taken());
-    if (!At(number).taken) continue;
+    if (!At(number).in_use) continue;
     if (!least.has_value() || At(number).pushes < At(*least).pushes) least = number;
   }
   Remove(*least);
@@ -83,11 +83,11 @@ void Candidates::BeginSave(SaveNumber number, RecordCollector* collector) {
 }
 
 bool Candidates::SaveSome(const std::function<bool()>& is_enough) {
-  constexpr uint32_t kBetweenLooks = 256;
+  constexpr uint32_t kBetweenChecks = 256;  // candidates between two calls of is_enough
   while (scanned_ < scan_end_) {
-    const uint32_t end = std::min(scan_end_, scanned_ + kBetweenLooks);
+    const uint32_t end = std::min(scan_end_, scanned_ + kBetweenChecks);
     for (; scanned_ < end; ++scanned_) {
-      if (At(scanned_).taken) SaveBefore(At(scanned_));
+      if (At(scanned_).in_use) SaveBefore(At(scanned_));
     }
     if (is_enough()) return true;
   }

@@ -12,19 +12,21 @@
 
 namespace edl::ps {
 
-// Ids of a table that were pushed too seldom to have a row yet, and how often each was. Saved and
-// restored as a table's rows are. Confined to the lane.
+// Counts the pushes of ids that have no row yet, because their table creates a row only at the
+// admit_after-th push. Saved and restored like the rows of a table. Confined to the lane's thread.
 class Candidates {
  public:
   static constexpr size_t kRecordBytes = 16;
 
-  // A push makes an id a row when it is its `admit_after`-th. At most `most` are remembered, and
-  // above that the one of some that was pushed least is forgotten; 0: all are.
+  // Keeps at most `most` candidates (0: no limit). Above that, it drops the least pushed candidate
+  // of a small random sample.
   Candidates(uint32_t admit_after, size_t most, SaveNumber save);
 
-  // Counts a push of an id that has no row. True: it gets one now, and is no candidate any more.
+  // Counts a push of an id without a row. True: the id gets its row now, and the candidate is
+  // removed.
   bool Count(int64_t id, uint64_t hash);
 
+  // --- saving: the same contract as Table has ---
   void BeginSave(SaveNumber number, RecordCollector* collector);
   bool SaveSome(const std::function<bool()>& is_enough);
   void EndSave() { collector_ = nullptr; }
@@ -32,7 +34,7 @@ class Candidates {
   // ResourceExhausted: there is no memory for it. REQUIRES: kRecordBytes at `record`.
   Status Restore(const std::byte* record);
 
-  // Memory that so many take at most.
+  // An upper bound of bytes() for `most` candidates.
   static size_t MostBytes(size_t most);
   size_t size() const { return index_.size(); }
   size_t bytes() const { return slabs_.bytes() + index_.bytes(); }
@@ -41,9 +43,9 @@ class Candidates {
   struct Entry {
     int64_t id = 0;
     uint32_t pushes = 0;
-    uint16_t zero = 0;
+    uint16_t zero = 0;  // padding that is saved
     SaveNumber save = 0;
-    bool taken = false;
+    bool in_use = false;
   };
   static_assert(sizeof(Entry) == kRecordBytes);
 
@@ -51,7 +53,7 @@ class Candidates {
   std::optional<uint32_t> Find(int64_t id, uint64_t hash) const;
   uint32_t Add(int64_t id, uint64_t hash);
   void Remove(uint32_t number);
-  void ForgetOne();
+  void DropOne();
   void SaveBefore(Entry& entry);
 
   const uint32_t admit_after_;
@@ -59,10 +61,10 @@ class Candidates {
   Slabs slabs_;
   RowIndex index_;
   SaveNumber save_;
-  RecordCollector* collector_ = nullptr;
-  uint32_t scanned_ = 0;
+  RecordCollector* collector_ = nullptr;  // null: no save is running
+  uint32_t scanned_ = 0;                  // blocks that SaveSome() has examined
   uint32_t scan_end_ = 0;
-  uint64_t draws_ = 0;
+  uint64_t draws_ = 0;  // random numbers that DropOne() has drawn
 };
 
 }  // namespace edl::ps

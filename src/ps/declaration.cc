@@ -16,13 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-// Rows above it are no rows of an embedding, and one of them would not fit a frame's limits.
+// Limits that no real model reaches. A longer row would not fit into a frame.
 constexpr size_t kMostDim = size_t{1} << 20;
 constexpr size_t kMostValues = size_t{1} << 32;
 constexpr uint64_t kDefaultSeed = 0;
-// Bytes. Blocks of a tensor are placed by a hash of its name.
+// Limit of a name in bytes.
 constexpr size_t kLongestName = 1000;
-// As tf.keras 2.15 has it for AdamW alone.
+// The default weight decay of AdamW in tf.keras 2.15.
 constexpr float kAdamWDecay = 0.004F;
 
 Result<OptimizerOptions> ReadOptimizer(const json& given, const std::string& where) {
@@ -82,7 +82,7 @@ json ToJson(const Initializer& initializer) {
   return {};
 }
 
-// As Keras has them, by its names and by the shorter ones of its users.
+// Accepts the names and settings of Keras, and the short names of its string identifiers.
 Result<Initializer> ReadInitializer(const json& given, const std::string& where) {
   std::string name = "uniform";
   float value = 0;
@@ -122,8 +122,8 @@ Result<Initializer> ReadInitializer(const json& given, const std::string& where)
                                     : Initializer::GlorotNormal(in, out);
   } else {
     fields.Fail(
-        InvalidArgument("{}: there is no '{}'; there are zeros, ones, constant, uniform, normal, "
-                        "truncated_normal, glorot_uniform and glorot_normal",
+        InvalidArgument("{}: unknown initializer '{}': use zeros, ones, constant, uniform, normal, "
+                        "truncated_normal, glorot_uniform or glorot_normal",
                         where, name));
   }
   EDL_RETURN_IF_ERROR(fields.Done());
@@ -176,18 +176,19 @@ Result<TensorSpec> ReadTensor(const json& given, const std::string& where) {
   return tensor;
 }
 
-// Reads the list of that name; `read` reads one of it.
+// Reads the list in field `name`; `read` parses one element.
 template <typename Spec, typename Read>
 Status ReadList(JsonFields& fields, const char* name, std::vector<Spec>& specs, const Read& read) {
   const json* const list = fields.Find(name);
   if (list == nullptr) return Ok();
-  if (!list->is_array()) return InvalidArgument("{} is no list", name);
+  if (!list->is_array())
+    return InvalidArgument("{}: expected a list, found {}", name, list->type_name());
   std::set<std::string> names;
   for (const json& given : *list) {
     EDL_ASSIGN_OR_RETURN(Spec spec, read(given, fmt::format("{}[{}]", name, specs.size())));
     if (spec.name.size() > kLongestName) {
-      return InvalidArgument("{}[{}] has a name of {} bytes, and it may have {}", name,
-                             specs.size(), spec.name.size(), kLongestName);
+      return InvalidArgument("{}[{}] has a name of {} bytes; the limit is {}", name, specs.size(),
+                             spec.name.size(), kLongestName);
     }
     if (!names.insert(spec.name).second) {
       return InvalidArgument("{} has '{}' twice", name, spec.name);
@@ -207,7 +208,7 @@ Result<Consistency> ReadConsistency(const json& given) {
   fields.Take("tolerance", tolerance, 0, kMost);
   fields.Take("modulate", consistency.modulate);
   EDL_RETURN_IF_ERROR(fields.Done());
-  // A round of one is full at once, and no gradient is too old for it.
+  // A round of one gradient is the same as no rounds.
   consistency.gradients = gradients < 2 ? 0 : static_cast<uint32_t>(gradients);
   consistency.tolerance = static_cast<uint32_t>(tolerance);
   return consistency;

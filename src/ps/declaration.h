@@ -13,28 +13,30 @@
 
 namespace edl::ps {
 
-// What a table is, the same on every lane.
+// The settings of an embedding table, the same on every lane.
 struct TableSpec {
   std::string name;
   size_t dim = 0;
   Initializer initializer;
   OptimizerOptions optimizer;
-  uint64_t seed = 0;  // of its rows: SeedOf(...)
-  // Bounds; 0: none. Memory of its rows on all servers together: above it the least used go. And a
-  // row goes when so many pushes did not change it.
+  uint64_t seed = 0;  // of the initial values of rows: SeedOf(...)
+  // Limit of the memory of rows on all servers together: above it, the least used rows are evicted.
+  // 0: no limit.
   uint64_t most_bytes = 0;
+  // A row that this many pushes did not change is evicted. 0: never.
   uint64_t evict_after = 0;
-  // An id gets its row with so many pushes; until then it is what a new row would be. 0: at once.
+  // An id gets its row with this many pushes; until then pulls return the initial values. 0: with
+  // the first pull or push.
   uint64_t admit_after = 0;
 
   bool operator==(const TableSpec&) const = default;
 };
 
-// What a dense tensor is, the same on every lane.
+// The settings of a dense tensor, the same on every lane.
 struct TensorSpec {
   std::string name;
-  size_t size = 0;  // values
-  // None: it is not trained, and a push adds its change.
+  size_t size = 0;  // number of values
+  // Without a value: the tensor is not trained, and pushes add changes to it.
   std::optional<OptimizerOptions> optimizer;
 
   bool operator==(const TensorSpec&) const = default;
@@ -42,30 +44,32 @@ struct TensorSpec {
 
 // How pushes become steps, the same for all parameters.
 struct Consistency {
-  // A synchronous round has so many gradients; 0: each push is a step.
+  // The number of gradients in a synchronous round; 0: no rounds, each push is a step.
   uint32_t gradients = 0;
-  // A gradient of parameters that are more rounds old than this is refused.
+  // With rounds: a push is rejected if its parameters are older than this many rounds.
   uint32_t tolerance = 0;
-  // Without rounds: the learning rate is divided by the pushes that came since the parameters.
+  // Without rounds: divides the learning rate of a push by the number of pushes since its
+  // parameters were pulled.
   bool modulate = false;
 
   bool operator==(const Consistency&) const = default;
 };
 
-// All that a worker will speak of.
+// All tables and tensors that a worker uses.
 struct Declaration {
   Consistency consistency;
   std::vector<TableSpec> tables;
   std::vector<TensorSpec> tensors;
 };
 
-// Reads docs/formats/parameters.md. InvalidArgument names the place and what may stand there.
+// Parses a declaration, docs/formats/parameters.md. InvalidArgument: a field is invalid; the
+// message names the field and its valid values.
 Result<Declaration> ParseDeclaration(std::string_view text);
 
-// Writes what ParseDeclaration reads to the same again.
+// The inverse of ParseDeclaration.
 std::string ToText(const Declaration& declaration);
 
-// Reads the settings of an optimizer alone.
+// Parses the settings of an optimizer.
 Result<OptimizerOptions> ParseOptimizer(std::string_view text);
 
 }  // namespace edl::ps

@@ -10,15 +10,16 @@
 
 namespace edl::ps {
 
-// How long things took, in powers of two of a microsecond. One thread adds, any thread reads.
+// A histogram of durations, with bounds at powers of two of a microsecond. One thread calls Add;
+// Read is thread-safe.
 class Histogram {
  public:
-  static constexpr size_t kBounds = 22;  // the last is 2 s; what took longer is only counted
+  static constexpr size_t kBounds = 22;  // the last is about 2 s; longer durations only raise count
 
   struct Reading {
-    std::array<uint64_t, kBounds> counts{};  // that took at most 2^i us, and more than half of it
-    uint64_t count = 0;
-    uint64_t micros = 0;  // of all together
+    std::array<uint64_t, kBounds> counts{};  // [i]: above 2^(i-1) us, at most 2^i us
+    uint64_t count = 0;                      // of all durations
+    uint64_t micros = 0;                     // the sum of all durations
   };
 
   void Add(Duration took) {
@@ -36,7 +37,7 @@ class Histogram {
   }
 
  private:
-  // Only one thread writes, so no operation of the processor need be locked.
+  // Only one thread writes, so no atomic read-modify-write instruction is needed.
   static void Raise(std::atomic<uint64_t>& number, uint64_t by) {
     number.store(number.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }

@@ -12,14 +12,15 @@
 namespace edl::ps {
 namespace {
 
-constexpr size_t kWords = 4;  // that one call of Philox gives
+constexpr size_t kWords = 4;  // random words of one call of Philox
 
-// How often a value beyond the limits is drawn again. One in 22 is, so 2^-70 are clamped at last.
+// How often a value beyond the limits is drawn again before it is clamped. One value in 22 is
+// beyond them, so a value is clamped with probability 2^-70.
 constexpr uint32_t kTries = 16;
 
-// Two of them from two words (Box and Muller, 1958).
+// Two normally distributed values from two random words (Box and Muller, 1958).
 std::array<float, 2> ToNormal(uint32_t first, uint32_t second) {
-  // In (0, 1]: the logarithm of 0 is none.
+  // 1 - ToUnit() is in (0, 1]: the logarithm of 0 is infinite.
   const float radius = std::sqrt(-2.0F * std::log(1.0F - ToUnit(first)));
   const float angle = 2.0F * std::numbers::pi_v<float> * ToUnit(second);
   return {radius * std::cos(angle), radius * std::sin(angle)};
@@ -34,10 +35,10 @@ void FillUniform(uint64_t seed, uint64_t id, float least, float width, std::span
   }
 }
 
-// So many calls of Philox side by side.
+// Calls of Philox that are computed together with vector instructions.
 constexpr size_t kCalls = 16;
 struct Calls {
-  // Counters before, words after, each by call.
+  // The counters before RunPhilox, and the random words after it. The second index is the call.
   alignas(64) std::array<std::array<uint32_t, kCalls>, kWords> words;
 };
 
@@ -62,7 +63,7 @@ EDL_VECTORIZED void RunPhilox(uint64_t key, Calls& calls) {
   }
 }
 
-// Rows whose length is a multiple of what one call gives: as FillUniform, kCalls calls at a time.
+// Like FillUniform for many rows, kCalls calls at a time. REQUIRES: dim is a multiple of kWords.
 void FillUniformRows(uint64_t seed, std::span<const int64_t> ids, std::span<float* const> rows,
                      size_t dim, float least, float width) {
   const size_t calls_per_row = dim / kWords;
@@ -106,7 +107,7 @@ void FillNormal(uint64_t seed, uint64_t id, float mean, float stddev, std::span<
   }
 }
 
-// A place in the row has counters of its own, so that what is drawn again moves no other.
+// Each place in a row has its own counters, so a value that is drawn again changes no other value.
 float TruncatedAt(uint64_t seed, uint64_t id, size_t place) {
   float value = 0;
   for (uint32_t attempt = 0; attempt < kTries; ++attempt) {
@@ -127,7 +128,7 @@ Initializer Initializer::GlorotUniform(int64_t fan_in, int64_t fan_out) {
 }
 
 Initializer Initializer::GlorotNormal(int64_t fan_in, int64_t fan_out) {
-  // Cutting a normal off at two standard deviations leaves it this much narrower.
+  // The standard deviation of a standard normal that is truncated at two standard deviations.
   constexpr float kLeft = 0.87962566103423978F;
   return TruncatedNormal(0, std::sqrt(2.0F / static_cast<float>(fan_in + fan_out)) / kLeft);
 }

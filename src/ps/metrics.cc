@@ -19,29 +19,38 @@ struct Metric {
 constexpr std::array kMetrics = {
     Metric{"rows", "gauge", "Rows of all tables.", &LaneStats::rows},
     Metric{"bytes", "gauge", "Memory of rows, their index and dense blocks.", &LaneStats::bytes},
-    Metric{"evicted_rows_total", "counter", "Rows that bounds of tables made it forget.",
-           &LaneStats::evicted},
-    Metric{"connections", "gauge", "Workers that are connected.", &LaneStats::connections},
+    Metric{"evicted_rows_total", "counter",
+           "Rows that were evicted because of the bounds of their tables.", &LaneStats::evicted},
+    Metric{"connections", "gauge", "Open connections of workers.", &LaneStats::connections},
     Metric{"requests_waiting", "gauge",
-           "Workers whose request waits: for the master's word, or a save's buffer.",
+           "Requests that wait until the master lets the server serve, or until a save has room in "
+           "its "
+           "buffer.",
            &LaneStats::requests_waiting},
-    Metric{"answer_bytes_waiting", "gauge", "Answers that workers have not taken yet.",
+    Metric{"answer_bytes_waiting", "gauge", "Bytes of answers that workers have not received yet.",
            &LaneStats::answer_bytes_waiting},
-    Metric{"version", "counter", "Pushes that were applied.", &LaneStats::version},
+    Metric{"version", "counter",
+           "Optimizer steps: pushes, or synchronous rounds, since the start or the last restore.",
+           &LaneStats::version},
     Metric{"least_gradients_total", "counter",
-           "Gradients that synchronous rounds had, of the bucket with the fewest.",
+           "Gradients in synchronous rounds: those of the bucket with the fewest.",
            &LaneStats::least_contributed},
-    Metric{"most_gradients_total", "counter", "The same, of the bucket with the most.",
+    Metric{"most_gradients_total", "counter",
+           "Gradients in synchronous rounds: those of the bucket with the most.",
            &LaneStats::most_contributed},
     Metric{"pulls_total", "counter", "Pulls that were answered.", &LaneStats::pulls},
     Metric{"pushes_total", "counter", "Pushes that were answered.", &LaneStats::pushes},
-    Metric{"rows_pulled_total", "counter", "Rows in them.", &LaneStats::rows_pulled},
-    Metric{"rows_pushed_total", "counter", "Rows in them.", &LaneStats::rows_pushed},
-    Metric{"refusals_total", "counter", "Requests that were refused.", &LaneStats::refusals},
+    Metric{"rows_pulled_total", "counter", "Rows in the pulls that were answered.",
+           &LaneStats::rows_pulled},
+    Metric{"rows_pushed_total", "counter", "Rows in the pushes that were answered.",
+           &LaneStats::rows_pushed},
+    Metric{"refusals_total", "counter", "Requests that were answered with an error.",
+           &LaneStats::refusals},
     Metric{"refused_batches_total", "counter",
-           "Batches that changed nothing, as their gradients were no numbers.",
+           "Batches that were counted but not applied, because their gradients were non-finite.",
            &LaneStats::refused_batches},
-    Metric{"waits_for_saves_total", "counter", "Pushes that waited for a save's buffer.",
+    Metric{"waits_for_saves_total", "counter",
+           "Times that a push had to wait for room in the buffer of a save.",
            &LaneStats::waits_for_saves},
 };
 
@@ -79,9 +88,9 @@ std::string MetricsText(const std::vector<LaneStats>& lanes) {
                      lanes[lane].*metric.value);
     }
   }
-  AddHistogram("pull_seconds", "Time that a lane spent on a pull.", lanes, &LaneStats::pull_times,
+  AddHistogram("pull_seconds", "Time that a lane needed for a pull.", lanes, &LaneStats::pull_times,
                text);
-  AddHistogram("push_seconds", "Time that a lane spent on a push.", lanes, &LaneStats::push_times,
+  AddHistogram("push_seconds", "Time that a lane needed for a push.", lanes, &LaneStats::push_times,
                text);
   return text;
 }

@@ -7,7 +7,7 @@
 
 namespace edl::ps {
 
-// What the lanes of a server have and did, in the text form that Prometheus reads.
+// The statistics of the lanes in the text format of Prometheus.
 std::string MetricsText(const std::vector<LaneStats>& lanes);
 
 }  // namespace edl::ps

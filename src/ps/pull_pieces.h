@@ -9,31 +9,33 @@
 
 namespace edl::ps {
 
-// The answer to a large pull, made in pieces between which a lane serves others. Rows are as they
-// are when their piece is made: batches that were applied in between are in some and not in others,
-// as they are between two lanes. Confined to the lane's loop.
+// The answer to a large pull, written in pieces, so that the lane can serve other requests in
+// between. A row has its value from when its piece is written: a batch that is applied in between
+// is in later pieces and not in earlier ones, as it can be between two lanes. Confined to the
+// lane's loop.
 class PullPieces final : public wire::Pieces {
  public:
-  // A pull of more is answered in pieces of about so many bytes, a row at least.
+  // The size of a piece, unless a single row is larger.
   static constexpr size_t kPieceBytes = size_t{1} << 20;
 
-  // `lane`, and the ids of the plan, outlive it.
+  // `lane` and the ids that the plan refers to outlive the object.
   PullPieces(const Lane& lane, Lane::PullPlan plan);
 
   size_t bytes() const override { return plan_.bytes; }
   size_t NextBytes() const override { return next_ < pieces_.size() ? pieces_[next_].bytes : 0; }
+  // False: the lane was restored meanwhile, so the rest of the answer does not exist any more.
   bool WriteNext(std::byte* out) override;
 
  private:
-  // Some rows of a table, or some blocks of a tensor.
+  // Consecutive rows of a table, or one block of a tensor.
   struct Part {
-    size_t source = 0;  // in the plan's tables, and after them in its tensors
-    size_t first = 0;
+    size_t source = 0;  // the index in the plan's tables, followed by its tensors
+    size_t first = 0;   // the first row of the pull, or the block
     size_t count = 0;
-    size_t bytes = 0;  // with padding behind the last
+    size_t bytes = 0;  // including the padding after the last part of a source
   };
   struct Piece {
-    size_t end = 0;  // of its parts
+    size_t end = 0;  // one past the index of its last part
     size_t bytes = 0;
   };
 

@@ -11,8 +11,8 @@ inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9;
 inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
 
-// Philox4x32-10 (Salmon et al., 2011): four random words that depend on nothing but key and
-// counter. The same row is made whatever came before it, on any server.
+// Philox4x32-10 (Salmon et al., 2011): four random words that depend only on the key and the
+// counter. So a row gets the same initial values on any server, in any order of creation.
 inline std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
   auto key0 = static_cast<uint32_t>(key);
   auto key1 = static_cast<uint32_t>(key >> 32);
@@ -31,7 +31,7 @@ inline std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_low, uint64
   return words;
 }
 
-// In [0, 1), of the 24 bits that a float can hold evenly.
+// A value in [0, 1) from the upper 24 bits, which is the precision of a float.
 inline float ToUnit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
 
 }  // namespace edl::ps

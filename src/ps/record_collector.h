@@ -11,16 +11,16 @@
 
 namespace edl::ps {
 
-// What a save number is: it rises with each save of a lane, and a row or block that has it was
-// saved in that save, or made after its cut.
+// The number of a save of a lane; it wraps around. A row or block with the number of the running
+// save need not be saved any more: the save has it already, or it was created after the save began.
 using SaveNumber = uint8_t;
 
-// Collects equally long records of a save into chunks. Confined.
+// Collects equally long records into chunks of about 1 MiB. Confined.
 class RecordCollector {
  public:
-  // Gets each chunk that is full, and the last one.
+  // Called with each full chunk, and with the last one.
   using Give = std::function<void(wire::Buffer chunk, size_t records)>;
-  // Memory for a chunk: that of one which is done with, or none.
+  // Returns the memory of a chunk that is not needed any more, or an empty buffer.
   using Reuse = std::function<wire::Buffer()>;
 
   RecordCollector(size_t record_bytes, Give give, Reuse reuse)
@@ -34,7 +34,7 @@ class RecordCollector {
     std::memcpy(chunk_.data() + records_ * record_bytes_, record, record_bytes_);
     if (++records_ == RecordsOfChunk()) End();
   }
-  // Gives what is left.
+  // Gives the records that are left, as a shorter chunk.
   void End() {
     if (records_ == 0) return;
     chunk_.Reshape(records_ * record_bytes_);

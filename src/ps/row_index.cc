@@ -9,11 +9,11 @@ namespace edl::ps {
 namespace {
 
 constexpr size_t kFirstPlaces = 64;
-// Places of the old table that an insertion takes over. The new one has twice as many, so 2 would
-// be enough for it not to be full before.
+// Places of the old table that are moved with each insertion. The new table has at least as many
+// places, so 2 would be enough to finish before it is full.
 constexpr uint64_t kMovedPerInsert = 16;
 
-// Above this share of taken places a search takes long.
+// Above this load factor a search takes long.
 bool IsFull(size_t used, uint64_t places) { return used * 10 >= places * 7; }
 
 }  // namespace
@@ -29,7 +29,7 @@ Result<RowIndex::Table> RowIndex::MakeTable(size_t places) {
 size_t RowIndex::MostBytes(size_t rows) {
   size_t places = kFirstPlaces;
   while (IsFull(rows * 2, places)) places *= 2;
-  // The one that is taken over is there too.
+  // The old table exists until all of its entries are moved.
   return 2 * Pages::RoundedUp(places * sizeof(Entry));
 }
 
@@ -61,7 +61,7 @@ Status RowIndex::Reserve(size_t rows) {
 }
 
 void RowIndex::Insert(uint64_t hash, uint32_t row) {
-  CHECK(now_.used <= now_.mask, "an index that no room was made in");
+  CHECK(now_.used <= now_.mask, "Insert() without Reserve(): all {} places are used", now_.used);
   MoveSome();
   Put(now_, (Upper(hash) << kRowBits) | (Entry{row} + 1));
   ++size_;
@@ -75,9 +75,9 @@ void RowIndex::Remove(uint64_t hash, uint32_t row) {
 }
 
 Status RowIndex::Grow(size_t rows) {
-  // Does nothing but where rows are removed as fast as others are made.
+  // Usually nothing is left to move, except if rows are removed as fast as others are inserted.
   while (old_.mask != 0) MoveSome();
-  // Many places that were taken once may be free again: then the size is right as it is.
+  // If many entries were removed, a table of the same size is enough.
   size_t places = std::max<size_t>(now_.mask + 1, kFirstPlaces);
   while (IsFull(size_ * 2, places) || IsFull(size_ + rows, places)) places *= 2;
   EDL_ASSIGN_OR_RETURN(Table next, MakeTable(places));
@@ -91,7 +91,7 @@ void RowIndex::MoveSome() {
   if (old_.mask == 0) return;
   const Entry* const entries = old_.entries();
   const uint64_t end = std::min(moved_ + kMovedPerInsert, old_.mask + 1);
-  // Their places are anywhere: memory brings all of them at once.
+  // Prefetch the new places together, so that their cache misses overlap.
   for (uint64_t at = moved_; at < end; ++at) {
     __builtin_prefetch(&now_.entries()[(entries[at] >> kRowBits) & now_.mask], 1);
   }

@@ -8,20 +8,21 @@
 
 namespace edl::ps {
 
-// From the hash of an id to the number of its row, by open addressing. Knows no ids: a found row is
-// a candidate, and whoever has the row says whether it is the one. It grows by a second table that
-// takes over a few places with each insertion, so that none takes long. Confined.
+// A hash table from the hash of an id to the number of its row, with open addressing. It does not
+// store ids: Find() asks the caller whether a row with the right hash has the right id. It grows
+// incrementally, so no insertion takes long: a second, larger table takes over a few entries with
+// each insertion. Confined.
 class RowIndex {
  public:
   RowIndex() = default;
 
-  // Brings to the processor what Find will read.
+  // Prefetches the memory that Find(hash) reads.
   void Prefetch(uint64_t hash) const {
     __builtin_prefetch(&now_.entries()[Upper(hash) & now_.mask]);
     if (old_.mask != 0) __builtin_prefetch(&old_.entries()[Upper(hash) & old_.mask]);
   }
 
-  // The first candidate that `is_it` (of a row's number) accepts.
+  // Returns the first row with this hash for which `is_it(row number)` is true.
   template <typename IsIt>
   std::optional<uint32_t> Find(uint64_t hash, const IsIt& is_it) const {
     if (const auto found = FindIn(now_, hash, is_it)) return found;
@@ -29,37 +30,38 @@ class RowIndex {
     return std::nullopt;
   }
 
-  // Makes room for so many insertions more, whatever is removed between them. ResourceExhausted:
-  // there is no memory for them.
+  // Reserves memory for `rows` more insertions, even if other rows are removed between them.
+  // ResourceExhausted: there is no memory for them.
   Status Reserve(size_t rows);
-  // REQUIRES: the row is not in the index, and room was made for it.
+  // REQUIRES: the row is not in the index, and Reserve() was called for it.
   void Insert(uint64_t hash, uint32_t row);
   // REQUIRES: the row is in the index.
   void Remove(uint64_t hash, uint32_t row);
 
-  // Memory that it takes at most where rows are removed as fast as others are made and there are
-  // never more of them than so many.
+  // An upper bound of bytes() for an index that never has more than `rows` rows at a time, however
+  // many are removed and inserted.
   static size_t MostBytes(size_t rows);
 
   size_t size() const { return size_; }
   size_t bytes() const { return now_.pages.size() + old_.pages.size(); }
 
  private:
-  // The upper bits of the hash, by which it has its place too, above the row's number + 1. A table
-  // of 2^26 places takes 26 of them, and the other 8 tell most candidates from others. 0 is free;
-  // kGone was taken.
+  // The upper 34 bits of the hash, then 30 bits with the row's number + 1. The place of an entry
+  // depends on the same upper bits: a table of 2^26 places uses 26 of them, and the other 8
+  // distinguish most rows in neighbouring places. 0: the place was never used. kGone: the entry was
+  // removed.
   using Entry = uint64_t;
   static constexpr int kRowBits = 30;
   static constexpr Entry kRowMask = (Entry{1} << kRowBits) - 1;
   static constexpr Entry kGone = kRowMask;
 
-  // A table that has no places is one place that is free, which nobody writes.
+  // The only place of a table without memory. It is never written.
   static constexpr Entry kNoPlaces = 0;
   struct Table {
     Pages pages;
     const Entry* first = &kNoPlaces;
-    uint64_t mask = 0;  // places - 1; 0: there is none
-    size_t used = 0;    // that are not free
+    uint64_t mask = 0;  // number of places - 1; 0: no memory
+    size_t used = 0;    // places that are not 0
 
     const Entry* entries() const { return first; }
     Entry* places() const { return reinterpret_cast<Entry*>(pages.data()); }
@@ -86,9 +88,9 @@ class RowIndex {
   }
 
   Table now_;
-  Table old_;           // still being taken over; its entries stay until all are
-  uint64_t moved_ = 0;  // places of old_ that are
-  size_t left_ = 0;     // entries of old_ that are not, or more
+  Table old_;           // being moved to now_; its entries stay until all are moved
+  uint64_t moved_ = 0;  // places of old_ that were moved
+  size_t left_ = 0;     // upper bound of the entries of old_ that were not moved yet
   size_t size_ = 0;
 };
 

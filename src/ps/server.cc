@@ -14,18 +14,18 @@
 namespace edl::ps {
 namespace {
 
-// Connections that have not said what they want; the oldest goes when there are more.
+// Limit of connections that have not named a lane; above it, the oldest is closed.
 constexpr size_t kMostPending = 256;
-// Questions of a pending connection, which has to say in the end which lane it is for.
+// Limit of Hello messages on a connection that does not name a lane.
 constexpr int kMostHellos = 64;
-// Until connections are taken again after the process had no descriptors left.
+// How long the server does not accept connections after the process had no descriptors left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogEvery{1};
 constexpr size_t kMostOfCaller = 100;
-// A pending connection is read no further than a Hello may be long.
+// A connection without a lane may send only a Hello, which is short.
 constexpr wire::FrameLimits kHelloLimits{.body_bytes = 64 << 10, .meta_bytes = 64 << 10};
 
-// What a caller says of itself, for a message: short, on one line.
+// The name that a caller gives itself, shortened and made printable for messages.
 std::string Printable(std::string_view caller) {
   std::string shown(caller.substr(0, kMostOfCaller));
   std::ranges::replace_if(
@@ -41,14 +41,14 @@ checkpoint::CheckpointFiles FilesOf(const ServerOptions& options) {
 
 }  // namespace
 
-struct Server::Worker {
-  Worker(const wire::Placement& placement, size_t place, std::unique_ptr<EventLoop> loop,
-         EventLoop& disk, const Clock& clock, const ServerOptions& options)
+struct Server::LaneThread {
+  LaneThread(const wire::Placement& placement, size_t place, std::unique_ptr<EventLoop> loop,
+             EventLoop& disk, const Clock& clock, const ServerOptions& options)
       : lane(placement, place), clock(clock), thread(std::move(loop)) {
-    service.incarnation = options.incarnation;
-    service.managed = options.managed;
-    service.serves = service.may_push = !options.managed;
-    service.on_change = [this] { thread.loop().Post([this] { ResumeAll(); }); };
+    serving.incarnation = options.incarnation;
+    serving.managed = options.managed;
+    serving.serves = serving.may_push = !options.managed;
+    serving.on_change = [this] { thread.loop().Post([this] { ResumeAll(); }); };
     const checkpoint::CheckpointFiles files = FilesOf(options);
     const size_t buffer_bytes = std::max<size_t>(options.save_buffer_bytes / options.lanes, 1);
     thread.Run([&] {
@@ -60,12 +60,12 @@ struct Server::Worker {
     });
   }
 
-  // Looks every now and then whether the master still asks. Fails when there are no descriptors.
-  Status Watch(Duration fence_after) {
+  // Checks periodically whether the master is in contact. Fails when there are no descriptors left.
+  Status WatchMaster(Duration fence_after) {
     Status status;
     thread.Run([&] {
       Result<std::unique_ptr<Timer>> made =
-          Timer::Make(thread.loop(), [this, fence_after] { LookForMaster(fence_after); });
+          Timer::Make(thread.loop(), [this, fence_after] { CheckMaster(fence_after); });
       status = made.status();
       if (!made.ok()) return;
       timer = *std::move(made);
@@ -74,17 +74,18 @@ struct Server::Worker {
     return status;
   }
 
-  void LookForMaster(Duration fence_after) {
+  void CheckMaster(Duration fence_after) {
     const Time now = clock.Now();
-    if (!service.serves || now - service.asked < fence_after) return;
-    if (!service.fenced) {
-      LOG_WARNING("the master has not asked for {} s: no pushes are taken until it does",
-                  std::chrono::duration_cast<std::chrono::seconds>(now - service.asked).count());
+    if (!serving.serves || now - serving.last_contact < fence_after) return;
+    if (!serving.fenced) {
+      LOG_WARNING(
+          "no request of the master for {} s: this lane accepts no pushes until one comes",
+          std::chrono::duration_cast<std::chrono::seconds>(now - serving.last_contact).count());
     } else if (now - dropped < fence_after) {
       return;
     }
-    // Who comes back while it lasts is sent away again, to find a successor at the address.
-    service.fenced = true;
+    // Workers that connect again are disconnected again, so that they find a successor.
+    serving.fenced = true;
     dropped = now;
     for (const auto& [number, session] : sessions) session->DropWorker();
   }
@@ -97,14 +98,14 @@ struct Server::Worker {
             const wire::Welcome& welcome, const wire::FrameLimits& limits) {
     const uint64_t number = ++last_session;
     const auto on_end = [this, number](const Status& why) {
-      if (!why.ok()) LOG_INFO("a worker's connection ended: {}", why.message());
+      if (!why.ok()) LOG_INFO("a connection was closed: {}", why.message());
       thread.loop().Post([this, number] { sessions.erase(number); });
     };
     const SessionContext context{.loop = thread.loop(),
                                  .lane = lane,
                                  .saver = *saver,
                                  .restorer = *restorer,
-                                 .service = service,
+                                 .serving = serving,
                                  .counters = counters,
                                  .clock = clock,
                                  .limits = limits};
@@ -144,14 +145,14 @@ struct Server::Worker {
   Lane lane;
   const Clock& clock;
   LaneCounters counters;
-  LaneService service;
+  ServingState serving;
   std::unique_ptr<LaneSaver> saver;
   std::unique_ptr<LaneRestorer> restorer;
-  std::unique_ptr<Timer> timer;  // null: no master has to ask
-  Time dropped;                  // when workers were sent away last
+  std::unique_ptr<Timer> timer;  // null: the master is not watched
+  Time dropped;                  // when workers were disconnected last
   uint64_t last_session = 0;
   std::map<uint64_t, std::unique_ptr<Session>> sessions;
-  LoopThread thread;  // ends before what it uses
+  LoopThread thread;  // last, so that it ends before the members that it uses
 };
 
 struct Server::PendingConnection {
@@ -161,15 +162,15 @@ struct Server::PendingConnection {
 };
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock& clock) {
-  // Each by itself first, for a product may be too large to be one.
+  // Each number is checked first, because the product may overflow.
   const bool sane = options.lanes > 0 && options.lanes <= wire::kBuckets && options.servers > 0 &&
                     options.servers <= wire::kBuckets;
   if (!sane || options.lanes * options.servers > wire::kBuckets) {
-    return InvalidArgument("{} servers of {} lanes: there may be 1 to {} lanes in all",
-                           options.servers, options.lanes, wire::kBuckets);
+    return InvalidArgument("{} servers of {} lanes: a job has 1 to {} lanes", options.servers,
+                           options.lanes, wire::kBuckets);
   }
   if (options.index >= options.servers) {
-    return InvalidArgument("server {} of {}: they are counted from 0", options.index,
+    return InvalidArgument("server {} of {}: the index starts at 0", options.index,
                            options.servers);
   }
   EDL_ASSIGN_OR_RETURN(wire::TcpListener tcp, wire::ListenTcp(options.host, options.port));
@@ -177,7 +178,8 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
   if (Result<FileDescriptor> listener = wire::ListenUnix(wire::RingName(tcp.port)); listener.ok()) {
     unix = *std::move(listener);
   } else {
-    LOG_WARNING("no shared memory for clients, only TCP: {}", listener.status().message());
+    LOG_WARNING("clients on this host cannot use shared memory, only TCP: {}",
+                listener.status().message());
   }
   std::vector<std::unique_ptr<EventLoop>> loops;
   for (size_t i = 0; i < options.lanes + 2; ++i) {
@@ -188,9 +190,9 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
                                             std::move(tcp.socket), std::move(unix),
                                             std::move(loops)));
   const ServerOptions& set = server->options_;
-  for (const auto& worker : server->workers_) {
+  for (const auto& lane : server->lanes_) {
     if (set.managed && set.fence_after > Duration::zero()) {
-      EDL_RETURN_IF_ERROR(worker->Watch(set.fence_after));
+      EDL_RETURN_IF_ERROR(lane->WatchMaster(set.fence_after));
     }
   }
   EDL_RETURN_IF_ERROR(server->BeginAccepting());
@@ -208,9 +210,9 @@ Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDes
       acceptor_(std::move(loops.back())) {
   const wire::Placement placement(options_.lanes * options_.servers);
   for (size_t i = 0; i < options_.lanes; ++i) {
-    workers_.push_back(std::make_unique<Worker>(placement, options_.index * options_.lanes + i,
-                                                std::move(loops[i]), disk_.loop(), clock,
-                                                options_));
+    lanes_.push_back(std::make_unique<LaneThread>(placement, options_.index * options_.lanes + i,
+                                                  std::move(loops[i]), disk_.loop(), clock,
+                                                  options_));
   }
 }
 
@@ -232,7 +234,7 @@ Status Server::BeginAccepting() {
 }
 
 Server::~Server() {
-  // Nobody comes any more before the lanes end.
+  // No connections are accepted while the lanes end.
   acceptor_.Run([this] {
     acceptor_.loop().Remove(tcp_.get());
     if (unix_.valid()) acceptor_.loop().Remove(unix_.get());
@@ -241,21 +243,21 @@ Server::~Server() {
     for (const FileDescriptor& ring : rings_) acceptor_.loop().Remove(ring.get());
     rings_.clear();
   });
-  for (const auto& worker : workers_) {
-    worker->thread.Run([&] {
-      worker->timer.reset();
-      worker->sessions.clear();
-      worker->restorer.reset();
-      worker->saver.reset();
+  for (const auto& lane : lanes_) {
+    lane->thread.Run([&] {
+      lane->timer.reset();
+      lane->sessions.clear();
+      lane->restorer.reset();
+      lane->saver.reset();
     });
   }
-  // What the disk's thread still has posts to the lanes' loops, which end before it does.
+  // The disk thread posts to the loops of the lanes: wait until it is idle before they end.
   disk_.Run([] {});
 }
 
 void Server::SetAccepting(bool accepting) {
   if (accepting == std::exchange(accepting_, accepting)) return;
-  // They stay in the loop: it may have no room for them afterwards.
+  // The listeners stay in the loop, because adding them again could fail.
   const short events = accepting ? POLLIN : 0;
   acceptor_.loop().Change(tcp_.get(), events);
   if (unix_.valid()) acceptor_.loop().Change(unix_.get(), events);
@@ -290,7 +292,7 @@ void Server::AcceptRing() {
       rings_.pop_front();
     }
     const auto entry = rings_.insert(rings_.end(), std::move(accepted));
-    // Its memory comes with the first byte.
+    // The shared memory arrives with the first byte.
     const Status watched = acceptor_.loop().Add(entry->get(), POLLIN, [this, entry] {
       FileDescriptor socket = std::move(*entry);
       acceptor_.loop().Remove(socket.get());
@@ -342,14 +344,16 @@ void Server::Forget(uint64_t pending) {
 
 Status Server::Check(const wire::Hello& hello) const {
   if (!SecretsEqual(hello.token, options_.token)) {
-    return Unauthenticated("{} has not the token of this job", Printable(hello.caller));
+    return Unauthenticated("{} sent a wrong token: use the token of this job",
+                           Printable(hello.caller));
   }
   if (hello.lanes == 0) return Ok();
   const size_t lanes = options_.lanes * options_.servers;
   const size_t place = options_.index * options_.lanes + hello.lane;
   if (hello.lane >= options_.lanes || hello.place != place || hello.lanes != lanes) {
     return FailedPrecondition(
-        "{} looks for lane {} here, as number {} of {}; this is server {} of {} with {} lanes each",
+        "{} expects lane {} of this server to be lane {} of {}; this is server {} of {} with {} "
+        "lanes each: check the order of the servers",
         Printable(hello.caller), hello.lane, hello.place, hello.lanes, options_.index,
         options_.servers, options_.lanes);
   }
@@ -361,16 +365,14 @@ void Server::Handshake(PendingConnection& pending, const wire::Frame& frame) {
   wire::Hello hello;
   const Status checked = [&] {
     if (frame.header.type != static_cast<uint8_t>(wire::MessageType::kHello)) {
-      return FailedPrecondition("a connection begins with Hello, and not with type {}",
+      return FailedPrecondition("a connection begins with Hello, and not with a message of type {}",
                                 frame.header.type);
     }
     EDL_RETURN_IF_ERROR(wire::Decode(frame.meta(), hello));
-    // The lane's connection begins where nothing waits to be sent.
+    // A lane takes over only a connection that has nothing left to send.
     if (connection.outgoing_bytes() > 0 || ++pending.hellos > kMostHellos) {
       return ResourceExhausted(
-          "{} Hellos on a connection: read the answers, and say for which lane "
-          "it is",
-          pending.hellos);
+          "{} Hello messages on a connection: read the answers, and name a lane", pending.hellos);
     }
     return Check(hello);
   }();
@@ -384,34 +386,34 @@ void Server::Handshake(PendingConnection& pending, const wire::Frame& frame) {
                         .lanes = static_cast<uint32_t>(options_.lanes),
                         .servers = static_cast<uint32_t>(options_.servers),
                         .index = static_cast<uint32_t>(options_.index)};
-  for (const auto& worker : workers_) {
-    welcome.progress_bytes += worker->counters.saved_bytes + worker->counters.restored_bytes;
+  for (const auto& lane : lanes_) {
+    welcome.progress_bytes += lane->counters.saved_bytes + lane->counters.restored_bytes;
   }
   if (hello.lanes == 0) {
     connection.Answer(frame.header, wire::Encode(welcome));
     return;
   }
-  // The lane's from now on. A function that is posted can be copied, and a stream cannot.
+  // From now on the lane serves it. A posted function must be copyable, and a stream is not.
   const auto stream = std::make_shared<std::unique_ptr<wire::Stream>>(connection.Release());
   Forget(pending.number);
-  Worker& worker = *workers_[hello.lane];
-  worker.thread.loop().Post([this, &worker, stream, header = frame.header, welcome] {
-    worker.Take(std::move(*stream), header, welcome, options_.limits);
+  LaneThread& lane = *lanes_[hello.lane];
+  lane.thread.loop().Post([this, &lane, stream, header = frame.header, welcome] {
+    lane.Take(std::move(*stream), header, welcome, options_.limits);
   });
 }
 
 void Server::Leave() {
-  for (const auto& worker : workers_) {
-    worker->thread.Run([&] { worker->service.leaving = true; });
+  for (const auto& lane : lanes_) {
+    lane->thread.Run([&] { lane->serving.leaving = true; });
   }
 }
 
 bool Server::IsReleased() {
   bool released = true;
-  for (const auto& worker : workers_) {
-    worker->thread.Run([&] {
-      const LaneService& service = worker->service;
-      released = released && (!service.managed || !service.serves || service.released);
+  for (const auto& lane : lanes_) {
+    lane->thread.Run([&] {
+      const ServingState& serving = lane->serving;
+      released = released && (!serving.managed || !serving.serves || serving.released);
     });
   }
   return released;
@@ -419,8 +421,8 @@ bool Server::IsReleased() {
 
 std::vector<LaneStats> Server::State() {
   std::vector<LaneStats> stats;
-  for (const auto& worker : workers_) {
-    worker->thread.Run([&] { stats.push_back(worker->Stats()); });
+  for (const auto& lane : lanes_) {
+    lane->thread.Run([&] { stats.push_back(lane->Stats()); });
   }
   return stats;
 }

@@ -24,28 +24,27 @@
 namespace edl::ps {
 
 struct ServerOptions {
-  std::string host;  // to listen on; empty: all addresses
+  std::string host;  // the address to listen on; empty: all addresses
   uint16_t port = 0;
-  std::string token;  // that callers must know; empty: none
+  std::string token;  // callers must send it; empty: no token is needed
   size_t lanes = 1;
-  // This server's place among those of the job.
-  size_t index = 0;
-  size_t servers = 1;
+  size_t index = 0;    // of this server among the servers of the job
+  size_t servers = 1;  // of the job
   uint64_t incarnation = 0;
-  // It serves only once a master says so, and what it says: docs/formats/wire.md, Serve.
+  // The server serves workers only after a master sent Serve, docs/formats/wire.md.
   bool managed = false;
   wire::FrameLimits limits;
-  // What all lanes that are being saved may have waiting for the disk together.
+  // Limit of the chunks that wait for the disk during a save, for all lanes together.
   size_t save_buffer_bytes = size_t{256} << 20;
-  // Folders below which callers may save and restore. None: anywhere if there is a token, and
-  // nowhere if there is none.
+  // Folders below which callers may save and restore. Empty: anywhere if there is a token,
+  // otherwise nowhere.
   std::vector<std::filesystem::path> checkpoint_roots = {};
-  // A managed server that its master did not ask for so long takes no pushes until it asks again.
-  // 0: never.
+  // A managed server accepts no changes while its master has sent no request for this long. 0: it
+  // always accepts them.
   Duration fence_after = std::chrono::seconds(10);
 };
 
-// What one lane has and did.
+// Figures of one lane, for metrics.
 struct LaneStats {
   uint64_t rows = 0;
   uint64_t bytes = 0;
@@ -67,50 +66,50 @@ struct LaneStats {
   Histogram::Reading push_times;
 };
 
-// A parameter server: lanes that answer workers over TCP, and over shared memory on this host. One
-// thread takes connections and hears their Hello, which tells the lane that they are for; from then
-// on they are that lane's. Thread-safe.
+// A parameter server: lanes that answer requests over TCP, and over shared memory on this host. One
+// thread accepts connections and reads their Hello, which names a lane. From then on the lane's
+// thread serves the connection. Thread-safe.
 class Server {
  public:
-  // InvalidArgument: options that cannot be. Others: the port cannot be had.
-  // `clock` outlives it.
+  // Starts to listen and to serve. InvalidArgument: the numbers of lanes and servers are invalid.
+  // Other errors: the server cannot listen on the port. `clock` outlives the server.
   static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const { return port_; }
-  // Asks every lane. REQUIRES: not called on a lane's thread.
+  // The figures of each lane. REQUIRES: not called on a lane's thread.
   std::vector<LaneStats> State();
 
-  // A managed server's end: pushes wait from now on, for its successor, so that what is saved next
-  // is all that it ever had.
+  // Prepares the end of a managed server: from now on pushes wait for its successor, so the next
+  // checkpoint contains everything that was applied.
   void Leave();
-  // Whether what it has was saved since, or nobody needs it.
+  // Whether the server may exit: its parameters were saved after Leave(), or are not needed.
   bool IsReleased();
 
  private:
-  // One lane with its thread and its connections, which are confined to that thread.
-  struct Worker;
-  // A connection that has not said which lane it is for.
+  // One lane with its thread and its sessions, which are confined to that thread.
+  struct LaneThread;
+  // A connection that has not named a lane yet.
   struct PendingConnection;
 
   Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
          FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops);
 
-  // Calls `take` with each connection that waits at the listener.
+  // Calls `take` with each connection that waits on the listener.
   template <typename Take>
   void AcceptAll(const FileDescriptor& listener, const Take& take);
   void AcceptTcp();
   void AcceptRing();
-  // Takes no connections for a moment: the process has no descriptors left.
+  // Stops accepting for a moment: the process has no file descriptors left.
   void PauseAccepting(const Status& why);
   void SetAccepting(bool accepting);
   Status BeginAccepting();
   void Admit(std::unique_ptr<wire::Stream> stream);
   void Handshake(PendingConnection& pending, const wire::Frame& frame);
   Status Check(const wire::Hello& hello) const;
-  // Logs at most once in a second, for whoever reaches the port may cause it.
+  // Logs at most once per second, because everyone who reaches the port can cause it.
   void LogRefused(std::string_view what);
   void Forget(uint64_t pending);
 
@@ -118,17 +117,17 @@ class Server {
   const Clock& clock_;
   const uint16_t port_;
   const FileDescriptor tcp_;
-  const FileDescriptor unix_;  // not valid: the name was not to be had
-  LoopThread disk_;            // writes what lanes save
-  std::vector<std::unique_ptr<Worker>> workers_;
-  // Below: confined to the thread that takes connections.
+  const FileDescriptor unix_;  // not valid: the socket name was in use
+  LoopThread disk_;            // writes the chunks of saves
+  std::vector<std::unique_ptr<LaneThread>> lanes_;
+  // Below: confined to the accepting thread.
   std::map<uint64_t, std::unique_ptr<PendingConnection>> pending_;  // by number, the oldest first
   uint64_t last_pending_ = 0;
-  std::list<FileDescriptor> rings_;  // whose memory has not come yet
-  std::unique_ptr<Timer> resume_;    // takes connections again
+  std::list<FileDescriptor> rings_;  // connections whose shared memory has not arrived yet
+  std::unique_ptr<Timer> resume_;    // starts accepting again
   bool accepting_ = false;
-  Time logged_;              // when a refusal was
-  uint64_t not_logged_ = 0;  // refusals since
+  Time logged_;              // when a refusal was logged last
+  uint64_t not_logged_ = 0;  // refusals since then
   LoopThread acceptor_;
 };
 

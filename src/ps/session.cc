@@ -18,7 +18,7 @@ Result<Message> Read(const wire::Frame& frame) {
   return message;
 }
 
-// Messages without tensors have none.
+// InvalidArgument: the frame has a tensor part, which this message must not have.
 Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.tensors()).End(); }
 
 }  // namespace
@@ -29,7 +29,7 @@ Session::Session(const SessionContext& context, std::unique_ptr<wire::Stream> st
       lane_(context.lane),
       saver_(context.saver),
       restorer_(context.restorer),
-      service_(context.service),
+      serving_(context.serving),
       counters_(context.counters),
       clock_(context.clock),
       connection_(
@@ -41,7 +41,7 @@ Session::Session(const SessionContext& context, std::unique_ptr<wire::Stream> st
 Session::~Session() {
   SetOpenWaits(false);
   *alive_ = false;
-  // Nobody waits for it any more.
+  // The connection that waits for the result is closed.
   if (saves_) saver_.Cancel();
   if (restores_) restorer_.Cancel();
 }
@@ -49,20 +49,20 @@ Session::~Session() {
 void Session::SetOpenWaits(bool waits) {
   if (waits == open_waits_) return;
   open_waits_ = waits;
-  service_.opens_waiting += waits ? 1 : -1;
+  serving_.opens_waiting += waits ? 1 : -1;
 }
 
 bool Session::MustWait(wire::MessageType type) const {
   switch (type) {
     case wire::MessageType::kDeclare:
     case wire::MessageType::kPull:
-      return !service_.serves;
-    // What comes while the server leaves is for its successor: the client sends it again there.
+      return !serving_.serves;
+    // While the server leaves, changes wait: the client sends them again to the successor.
     case wire::MessageType::kPut:
     case wire::MessageType::kPush:
-      return !service_.serves || service_.leaving || service_.fenced;
+      return !serving_.serves || serving_.leaving || serving_.fenced;
     case wire::MessageType::kOpen:
-      return !service_.serves || !service_.may_push || service_.leaving || service_.fenced;
+      return !serving_.serves || !serving_.may_push || serving_.leaving || serving_.fenced;
     default:
       return false;
   }
@@ -93,7 +93,7 @@ wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
       break;
   }
   if (MustWait(type)) {
-    SetOpenWaits(service_.serves && !service_.may_push);
+    SetOpenWaits(serving_.serves && !serving_.may_push);
     return wire::Connection::Taken::kLater;
   }
   SetOpenWaits(false);
@@ -110,7 +110,8 @@ wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
 
 Status Session::Dispatch(const wire::Frame& frame) {
   if (saves_ || restores_) {
-    return FailedPrecondition("a save or a restore is under way on this connection: use another");
+    return FailedPrecondition(
+        "a save or a restore is running on this connection: use another connection");
   }
   EDL_RETURN_IF_ERROR(RefreshDeclared());
   switch (static_cast<wire::MessageType>(frame.header.type)) {
@@ -138,9 +139,9 @@ Status Session::Dispatch(const wire::Frame& frame) {
       connection_.Answer(frame.header, {});
       return Ok();
     case wire::MessageType::kHello:
-      return FailedPrecondition("a second Hello on a connection");
+      return FailedPrecondition("a second Hello on a connection: Hello is only the first message");
     default:
-      return Unimplemented("there is no message of type {}", frame.header.type);
+      return Unimplemented("unknown message type {}", frame.header.type);
   }
 }
 
@@ -167,10 +168,11 @@ Status Session::HandlePull(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto pull, Read<wire::Pull>(frame));
   EDL_ASSIGN_OR_RETURN(Lane::PullPlan plan, lane_.Plan(declared_, pull, frame.tensors()));
   if (plan.bytes > limits_.body_bytes) {
-    return ResourceExhausted("a pull of {} bytes, and a frame takes {}: ask for less at once",
-                             plan.bytes, limits_.body_bytes);
+    return ResourceExhausted(
+        "the answer to this pull has {} bytes, and a frame has at most {}: pull less", plan.bytes,
+        limits_.body_bytes);
   }
-  // A pull changes no version, so the answer's meta part is known before.
+  // A pull does not change the version, so the answer's meta part can be encoded first.
   const wire::PullAnswer answer{.version = lane_.version()};
   counters_.pulls.fetch_add(1, std::memory_order_relaxed);
   for (const auto& [table, ids] : plan.tables) {
@@ -191,7 +193,7 @@ Status Session::HandleOpen(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto open, Read<wire::Open>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   EDL_ASSIGN_OR_RETURN(wire::OpenAnswer answer, lane_.Open(open));
-  answer.ps_epoch = service_.ps_epoch;
+  answer.ps_epoch = serving_.ps_epoch;
   connection_.Answer(frame.header, wire::Encode(answer));
   return Ok();
 }
@@ -212,8 +214,9 @@ Status Session::HandlePush(const wire::Frame& frame) {
 Status Session::HandleSave(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto save, Read<wire::Save>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  if (!service_.serves) return FailedPrecondition("this server has not been restored yet");
-  if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
+  if (!serving_.serves)
+    return FailedPrecondition("this server cannot be saved: it does not serve yet");
+  if (restorer_.running()) return FailedPrecondition("a restore of this lane is running");
   EDL_RETURN_IF_ERROR(saver_.Begin(
       save.path, [this, alive = alive_, header = frame.header](const Result<SaveReport>& saved) {
         if (*alive) OnSaved(header, saved);
@@ -240,16 +243,18 @@ void Session::OnSaved(const wire::FrameHeader& header, const Result<SaveReport>&
 Status Session::HandleRestore(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(auto restore, Read<wire::Restore>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  if (restore.incarnation != 0 && restore.incarnation != service_.incarnation) {
-    return FailedPrecondition("this is another life of the server than the one to be restored");
+  if (restore.incarnation != 0 && restore.incarnation != serving_.incarnation) {
+    return FailedPrecondition(
+        "the restore is for incarnation {} of this server, and this is incarnation {}",
+        restore.incarnation, serving_.incarnation);
   }
-  // What a master that is no more asked may come after what its successor asked.
-  if (restore.ps_epoch < service_.restore_epoch) {
-    return FailedPrecondition("a restore for epoch {}, and epoch {} has begun", restore.ps_epoch,
-                              service_.restore_epoch);
+  // A request of a dead master may arrive after one of its successor.
+  if (restore.ps_epoch < serving_.restore_epoch) {
+    return FailedPrecondition("the restore is for epoch {}, and epoch {} has begun",
+                              restore.ps_epoch, serving_.restore_epoch);
   }
   EDL_RETURN_IF_ERROR(CheckRestorable());
-  service_.restore_epoch = restore.ps_epoch;
+  serving_.restore_epoch = restore.ps_epoch;
   EDL_RETURN_IF_ERROR(
       restorer_.Begin(lane_.state().buckets, std::move(restore.paths),
                       restore.with_marks ? RestoreMode::kResume : RestoreMode::kParametersOnly,
@@ -261,7 +266,7 @@ Status Session::HandleRestore(const wire::Frame& frame) {
 }
 
 Status Session::CheckRestorable() const {
-  if (saver_.running()) return FailedPrecondition("a save of this lane is under way");
+  if (saver_.running()) return FailedPrecondition("a save of this lane is running");
   if (!lane_.trained()) return Ok();
   return FailedPrecondition(
       "this lane was trained since it started or was restored: restart its server to restore it");
@@ -269,7 +274,7 @@ Status Session::CheckRestorable() const {
 
 void Session::OnRestored(const wire::FrameHeader& header, Result<LaneState> restored) {
   restores_ = false;
-  // It may have been trained meanwhile.
+  // The lane may have been trained meanwhile.
   const Status status = restored.ok() ? CheckRestorable() : restored.status();
   if (status.ok()) {
     lane_.Adopt(*std::move(restored));
@@ -285,50 +290,52 @@ void Session::OnRestored(const wire::FrameHeader& header, Result<LaneState> rest
 Status Session::HandleServe(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto serve, Read<wire::Serve>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  if (!service_.managed) return FailedPrecondition("this server was not started with --managed");
-  if (serve.incarnation != service_.incarnation) {
-    return FailedPrecondition("this is another life of the server than the one that may serve");
+  if (!serving_.managed) return FailedPrecondition("this server was not started with --managed");
+  if (serve.incarnation != serving_.incarnation) {
+    return FailedPrecondition(
+        "the permission to serve is for incarnation {} of this server, and this is {}",
+        serve.incarnation, serving_.incarnation);
   }
-  if (!service_.serves && serve.ps_epoch < service_.restore_epoch) {
+  if (!serving_.serves && serve.ps_epoch < serving_.restore_epoch) {
     return FailedPrecondition("epoch {} is over: the server was restored for epoch {}",
-                              serve.ps_epoch, service_.restore_epoch);
+                              serve.ps_epoch, serving_.restore_epoch);
   }
-  if (restorer_.running()) return FailedPrecondition("a restore of this lane is under way");
+  if (restorer_.running()) return FailedPrecondition("a restore of this lane is running");
   EDL_ASSIGN_OR_RETURN(const checkpoint::ShardSet covered,
                        checkpoint::ShardSet::FromJson(serve.covered));
-  Unfence();
+  NoteMaster();
   lane_.state().watermarks.RaiseFloor(serve.floor);
   lane_.state().watermarks.Drop(covered);
-  service_.ps_epoch = std::max(service_.ps_epoch, serve.ps_epoch);
-  service_.serves = true;
-  service_.may_push = service_.may_push || serve.may_push;
-  service_.released = service_.released || serve.released;
+  serving_.ps_epoch = std::max(serving_.ps_epoch, serve.ps_epoch);
+  serving_.serves = true;
+  serving_.may_push = serving_.may_push || serve.may_push;
+  serving_.released = serving_.released || serve.released;
   connection_.Answer(frame.header, {});
-  service_.on_change();
+  serving_.on_change();
   return Ok();
 }
 
-void Session::Unfence() {
-  service_.asked = clock_.Now();
-  if (!std::exchange(service_.fenced, false)) return;
-  LOG_INFO("the master asks again: this lane takes pushes again");
-  service_.on_change();
+void Session::NoteMaster() {
+  serving_.last_contact = clock_.Now();
+  if (!std::exchange(serving_.fenced, false)) return;
+  LOG_INFO("the master is in contact again: this lane accepts pushes again");
+  serving_.on_change();
 }
 
 Status Session::HandleState(const wire::Frame& frame) {
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  Unfence();
+  NoteMaster();
   const LaneState& state = lane_.state();
   const auto [least, most] = state.rounds.ContributedBounds();
   connection_.Answer(frame.header,
-                     wire::Encode(wire::StateAnswer{.ps_epoch = service_.ps_epoch,
+                     wire::Encode(wire::StateAnswer{.ps_epoch = serving_.ps_epoch,
                                                     .rows = state.parameters.rows(),
                                                     .bytes = state.parameters.bytes(),
                                                     .evicted = state.parameters.evicted(),
                                                     .rows_pulled = counters_.rows_pulled,
                                                     .rows_pushed = counters_.rows_pushed,
-                                                    .opens_waiting = service_.opens_waiting,
-                                                    .leaving = service_.leaving,
+                                                    .opens_waiting = serving_.opens_waiting,
+                                                    .leaving = serving_.leaving,
                                                     .least_contributed = least,
                                                     .most_contributed = most,
                                                     .saved_bytes = counters_.saved_bytes,

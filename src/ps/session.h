@@ -15,36 +15,36 @@
 
 namespace edl::ps {
 
-// What lanes count for whoever watches the server. The lane's thread raises, any thread reads.
+// Counters of one lane for metrics. The lane's thread writes them; any thread may read them.
 struct LaneCounters {
   std::atomic<uint64_t> pulls = 0;
   std::atomic<uint64_t> pushes = 0;
   std::atomic<uint64_t> rows_pulled = 0;
   std::atomic<uint64_t> rows_pushed = 0;
-  std::atomic<uint64_t> refusals = 0;
-  std::atomic<uint64_t> waits_for_saves = 0;  // of pushes
+  std::atomic<uint64_t> refusals = 0;         // requests answered with an error
+  std::atomic<uint64_t> waits_for_saves = 0;  // pushes and puts that had to wait
   std::atomic<uint64_t> saved_bytes = 0;      // written to parts
   std::atomic<uint64_t> restored_bytes = 0;   // read from parts
   Histogram pull_times;
   Histogram push_times;
 };
 
-// Whether a lane serves, and in which epoch of the job's servers. Confined to the lane's loop.
-struct LaneService {
+// Which requests a lane may answer now. Shared by the sessions of the lane. Confined to its loop.
+struct ServingState {
   uint64_t incarnation = 0;  // of the server
-  bool managed = false;      // a master says when it serves; else it always does
+  bool managed = false;      // a master decides when the lane serves; otherwise it always does
   bool serves = true;
-  bool may_push = true;
-  uint64_t ps_epoch = 0;
-  uint64_t restore_epoch = 0;  // of the last Restore
-  bool leaving = false;        // nothing changes any more
-  // A managed server that its master did not ask for long may have been given up, and a successor
-  // may serve: nothing changes until the master asks again.
+  bool may_push = true;        // the first checkpoint of the job exists, so shards may be opened
+  uint64_t ps_epoch = 0;       // of the last Serve message
+  uint64_t restore_epoch = 0;  // of the last Restore message
+  bool leaving = false;        // after SIGTERM: changes wait for the successor
+  // The master of a managed server has sent nothing for long: it may have started a successor. No
+  // changes are accepted until it sends a request again.
   bool fenced = false;
-  Time asked;             // when the master asked last
-  bool released = false;  // and nobody needs what it has
-  size_t opens_waiting = 0;
-  std::function<void()> on_change;  // those who wait are to be looked at again
+  Time last_contact;                // when the master sent its last request
+  bool released = false;            // the parameters are saved or not needed: the server may exit
+  size_t opens_waiting = 0;         // Open requests that wait for may_push
+  std::function<void()> on_change;  // called when waiting requests may be answered now
 };
 
 // What all sessions of a lane share. Outlives them.
@@ -53,13 +53,14 @@ struct SessionContext {
   Lane& lane;
   LaneSaver& saver;
   LaneRestorer& restorer;
-  LaneService& service;
+  ServingState& serving;
   LaneCounters& counters;
   const Clock& clock;
   wire::FrameLimits limits;
 };
 
-// One worker's connection to a lane, after it was greeted. Confined to the lane's loop.
+// A connection of a worker or of the master to a lane, after the handshake: answers its requests.
+// Confined to the lane's loop.
 class Session {
  public:
   using OnEnd = wire::Connection::OnEnd;
@@ -71,9 +72,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // What waited for a save, or for the master, need not any more.
+  // Handles the request that waits, if any, again.
   void Resume() { connection_.Resume(); }
-  // Ends the connection of a worker, who connects anew: to whoever has the address by then.
+  // Closes the connection if it is a worker's. The worker connects again, and reaches the successor
+  // if that has the address by then.
   void DropWorker() {
     if (is_worker_) connection_.Drop();
   }
@@ -84,7 +86,7 @@ class Session {
  private:
   wire::Connection::Taken Handle(const wire::Frame& frame);
   Status Dispatch(const wire::Frame& frame);
-  // Answers by itself unless it fails.
+  // Each Handle function sends the answer, unless it returns an error: then Handle() sends that.
   Status HandleDeclare(const wire::Frame& frame);
   Status HandlePut(const wire::Frame& frame);
   Status HandlePull(const wire::Frame& frame);
@@ -94,35 +96,35 @@ class Session {
   Status HandleRestore(const wire::Frame& frame);
   Status HandleServe(const wire::Frame& frame);
   Status HandleState(const wire::Frame& frame);
-  // Whether a message of that type has to wait for the master's word.
+  // Whether a request of that type must wait until the master permits it.
   bool MustWait(wire::MessageType type) const;
   void SetOpenWaits(bool waits);
-  // Whether a push has to wait for a save.
+  // Whether a request of that type must wait until a save has room in its buffer.
   bool WaitsForSave(wire::MessageType type) const;
-  // FailedPrecondition: what the lane has may not be replaced now.
+  // FailedPrecondition: the lane was trained or is being saved, so it must not be replaced.
   Status CheckRestorable() const;
   // Declares the parameters of this connection again if the lane was restored meanwhile.
   Status RefreshDeclared();
   void OnSaved(const wire::FrameHeader& header, const Result<SaveReport>& saved);
   void OnRestored(const wire::FrameHeader& header, Result<LaneState> restored);
-  // The master asked.
-  void Unfence();
+  // Notes that the master sent a request.
+  void NoteMaster();
 
   const wire::FrameLimits limits_;
   Lane& lane_;
   LaneSaver& saver_;
   LaneRestorer& restorer_;
-  LaneService& service_;
+  ServingState& serving_;
   LaneCounters& counters_;
   const Clock& clock_;
   Declaration declaration_;      // of this connection
   DeclaredParameters declared_;  // its tables and tensors
   uint64_t generation_ = 0;      // of the lane when they were declared; 0: nothing is declared
-  bool is_worker_ = false;       // and no master
-  bool open_waits_ = false;
-  bool saves_ = false;     // a save that was asked for here is under way
-  bool restores_ = false;  // a restore that was asked for here is
-  // Shared with the saver and the restorer, which may be done when the session is gone.
+  bool is_worker_ = false;       // it sent a request that only workers send
+  bool open_waits_ = false;      // counted in serving_.opens_waiting
+  bool saves_ = false;           // a save that this connection requested is running
+  bool restores_ = false;        // a restore that this connection requested is running
+  // Shared with callbacks of the saver and the restorer, which may run after the destructor.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   wire::Connection connection_;
 };

@@ -17,16 +17,16 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kCacheLine = 64;
-// The system gives memory when it is touched, so a slab costs what lies in it.
+// The kernel allocates a page when it is first touched, so an empty slab costs nothing.
 constexpr size_t kSlabBytes = size_t{64} << 20;
-// Few blocks begin with so much, and double it.
+// The first allocation of a small table. It is doubled as needed.
 constexpr size_t kLeastBytes = 256;
 
 size_t RoundedUpTo(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-// Begins at a multiple of a huge page. Null: there is none.
+// Maps memory that starts at a multiple of a huge page. Null: the system has none left.
 std::byte* MapAligned(size_t bytes) {
-  // A bit more is asked for and given back.
+  // Map one huge page more, and unmap what lies before and after the aligned range.
   void* const got = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return nullptr;
@@ -39,12 +39,13 @@ std::byte* MapAligned(size_t bytes) {
   return begin + before;
 }
 
-// Address space, reserved in large ranges: a process may have 65,530 mappings, and slabs that are
-// mapped one by one are one each. A range costs nothing before it is touched, and is never given
-// back. Thread-safe.
+// Reserves address space in large ranges and cuts slabs from them: a process may have only 65,530
+// mappings, and a slab that is mapped by itself needs one. A range costs nothing before it is
+// touched, and is never unmapped. Thread-safe.
 class AddressSpace {
  public:
-  // All zeros, at a multiple of a huge page. Null: there is none. REQUIRES: a multiple of one.
+  // Returns zeroed memory that starts at a multiple of a huge page. Null: the system has none left.
+  // REQUIRES: `bytes` is a multiple of a huge page.
   std::byte* Take(size_t bytes) {
     const MutexLock lock(mutex_);
     if (std::vector<std::byte*>& free = free_[bytes]; !free.empty()) {
@@ -54,7 +55,7 @@ class AddressSpace {
     }
     if (bytes > left_) {
       std::byte* const range = bytes < kRange ? MapAligned(kRange) : nullptr;
-      // Where so much cannot be reserved, what is needed may still be had.
+      // A system that cannot reserve a whole range may still map this much.
       if (range == nullptr) return MapAligned(bytes);
       next_ = range;
       left_ = kRange;
@@ -62,7 +63,7 @@ class AddressSpace {
     left_ -= bytes;
     return std::exchange(next_, next_ + bytes);
   }
-  // Its pages go back to the system.
+  // Returns the pages to the system and keeps the address range for the next Take().
   void Give(std::byte* memory, size_t bytes) {
     madvise(memory, bytes, MADV_DONTNEED);
     const MutexLock lock(mutex_);
@@ -79,7 +80,7 @@ class AddressSpace {
 };
 
 AddressSpace& Addresses() {
-  static auto* const space = new AddressSpace;  // NOLINT: tables may end after it would
+  static auto* const space = new AddressSpace;  // NOLINT: tables may outlive a static object
   return *space;
 }
 
@@ -100,7 +101,8 @@ Result<Pages> Pages::Make(size_t bytes) {
     pages.data_ = Addresses().Take(size);
   }
   if (pages.data_ == nullptr) {
-    return ResourceExhausted("the system has no {} bytes of memory for rows", size);
+    return ResourceExhausted("cannot allocate {} bytes for rows: the system has no memory left",
+                             size);
   }
   pages.size_ = size;
   return pages;
@@ -109,7 +111,7 @@ Result<Pages> Pages::Make(size_t bytes) {
 Pages::~Pages() {
   if (data_ == nullptr) return;
   if (size_ < kLarge) {
-    std::free(data_);  // NOLINT: as it was asked for
+    std::free(data_);  // NOLINT: from std::aligned_alloc
   } else {
     Addresses().Give(data_, size_);
   }
@@ -126,7 +128,8 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 
 Slabs::Slabs(size_t block_bytes, size_t most)
     : block_bytes_(block_bytes), most_(std::min<size_t>(most, kMost)) {
-  CHECK(block_bytes > 0 && block_bytes % 8 == 0, "blocks of {} bytes", block_bytes);
+  CHECK(block_bytes > 0 && block_bytes % 8 == 0, "block size {} is not a positive multiple of 8",
+        block_bytes);
   const size_t blocks = std::bit_floor(std::max<size_t>(kSlabBytes / block_bytes, 1));
   shift_ = static_cast<unsigned>(std::countr_zero(blocks));
   mask_ = static_cast<uint32_t>(blocks - 1);
@@ -134,17 +137,19 @@ Slabs::Slabs(size_t block_bytes, size_t most)
 
 Status Slabs::Reserve(size_t blocks) {
   if (blocks <= free_.size()) return Ok();
-  // Above the bound rows go before others come.
+  // A bounded table evicts rows before it takes more than most_ blocks.
   const size_t wanted = std::min(next_ + (blocks - free_.size()), std::max<size_t>(most_, next_));
   if (next_ + (blocks - free_.size()) > kMost) {
-    return ResourceExhausted("a lane has no numbers left for {} rows: it has {}", blocks, next_);
+    return ResourceExhausted(
+        "a lane holds at most {} rows of a table: it has {}, and {} more are needed", kMost, next_,
+        blocks);
   }
   return wanted <= room_ ? Ok() : Grow(wanted);
 }
 
 Status Slabs::Grow(size_t blocks) {
   const size_t in_slab = size_t{mask_} + 1;
-  // The most that still lie in ordinary memory.
+  // The largest number of blocks that fit into a heap allocation.
   const size_t few = std::min((Pages::kLarge - kCacheLine) / block_bytes_, in_slab);
   if (slabs_.size() <= 1 && blocks <= few) {
     const size_t doubled = std::max(2 * room_, kLeastBytes / block_bytes_);
@@ -160,7 +165,7 @@ Status Slabs::Grow(size_t blocks) {
     EDL_ASSIGN_OR_RETURN(Pages pages, Pages::Make(block_bytes_ << shift_));
     if (room_ % in_slab == 0) {
       slabs_.push_back(std::move(pages));
-    } else {  // few that are many now
+    } else {  // the heap allocation becomes the first slab
       std::memcpy(pages.data(), slabs_[0].data(), next_ * block_bytes_);
       slabs_[0] = std::move(pages);
     }
@@ -175,7 +180,7 @@ uint32_t Slabs::Take() {
     free_.pop_back();
     return number;
   }
-  CHECK(next_ < room_, "a block that no room was made for");
+  CHECK(next_ < room_, "Take() without Reserve(): all {} blocks are in use", room_);
   return next_++;
 }
 

@@ -8,12 +8,13 @@
 
 namespace edl::ps {
 
-// Memory, all zeros. A little is ordinary memory of the heap. Much is on huge pages where the
-// kernel has some, cut from large ranges of reserved address space.
+// Owns a block of memory that starts as zeros. Small blocks come from the heap. Blocks of kLarge
+// bytes or more are cut from large ranges of reserved address space, on huge pages where the kernel
+// has some. Confined.
 class Pages {
  public:
   Pages() = default;
-  // ResourceExhausted: the system has none left.
+  // ResourceExhausted: the system has no memory left.
   static Result<Pages> Make(size_t bytes);
   ~Pages();
   Pages(Pages&& other) noexcept;
@@ -21,9 +22,9 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // What it takes when so many bytes are asked for.
+  // The size of the block that Make(bytes) returns.
   static size_t RoundedUp(size_t bytes);
-  // From here on it is on huge pages.
+  // Blocks of this size or more are on huge pages.
   static constexpr size_t kLarge = size_t{1} << 20;
 
   std::byte* data() const { return data_; }
@@ -34,32 +35,35 @@ class Pages {
   size_t size_ = 0;
 };
 
-// Blocks of one size, by number. While there are few they lie in memory that grows with them; many
-// lie in slabs. Confined.
+// An allocator of equally long blocks that are identified by numbers. A few blocks lie in one
+// allocation that grows with them; many lie in slabs of 64 MiB. Confined.
 class Slabs {
  public:
-  // There will never be more than `most` blocks. REQUIRES: block_bytes > 0 and a multiple of 8.
+  // `most` limits the memory that is reserved ahead: the caller never takes more blocks.
+  // REQUIRES: block_bytes > 0 and a multiple of 8.
   explicit Slabs(size_t block_bytes, size_t most = kMost);
 
-  static constexpr uint32_t kMost = (uint32_t{1} << 30) - 2;  // numbers, from 0
+  // Limit of blocks; their numbers start at 0.
+  static constexpr uint32_t kMost = (uint32_t{1} << 30) - 2;
 
-  // Makes room for so many blocks more. Blocks may move. ResourceExhausted: there is no memory, or
-  // no number, left for them.
+  // Reserves memory for `blocks` more blocks. May move all blocks. ResourceExhausted: there is no
+  // memory, or no number, left for them.
   Status Reserve(size_t blocks);
-  // The number of a block that nobody has, whose content is anything. No block moves.
-  // REQUIRES: room was made for it.
+  // Returns the number of a free block, whose content is undefined. Moves no block.
+  // REQUIRES: Reserve() was called for it.
   uint32_t Take();
+  // Frees a block.
   void Give(uint32_t number) { free_.push_back(number); }
 
   std::byte* At(uint32_t number) const {
     return slabs_[number >> shift_].data() + size_t{number & mask_} * block_bytes_;
   }
   size_t block_bytes() const { return block_bytes_; }
-  // Numbers that were ever taken: all below it.
+  // One above the largest number that was ever taken.
   uint32_t taken() const { return next_; }
-  // Memory of all blocks that were ever taken.
+  // Memory of all blocks that were ever taken, free ones included.
   size_t bytes() const;
-  // Memory that so many blocks of a size take at most.
+  // An upper bound of bytes() for `blocks` blocks.
   static size_t MostBytes(size_t block_bytes, size_t blocks);
 
  private:
@@ -70,8 +74,8 @@ class Slabs {
   unsigned shift_ = 0;  // a slab has 2^shift_ blocks
   uint32_t mask_ = 0;
   uint32_t next_ = 0;
-  size_t room_ = 0;  // blocks for which there is memory
-  // The first is shorter than the others while there are few blocks.
+  size_t room_ = 0;  // number of blocks for which there is memory
+  // While there are few blocks, there is only one slab, shorter than the later ones.
   std::vector<Pages> slabs_;
   std::vector<uint32_t> free_;
 };

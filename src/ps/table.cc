@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kCacheLine = 64;
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr uint32_t kAside = UINT32_MAX - 1;
-// The share of the bytes of a bounded table that is for candidates.
+// The share of candidates in the bytes of a bounded table.
 constexpr double kCandidateShare = 0.125;
 
 size_t BlockBytes(size_t header, size_t dim, size_t slots) {
@@ -25,7 +25,7 @@ size_t BlockBytes(size_t header, size_t dim, size_t slots) {
 
 // Sample size of an eviction: the least used row of the sample is evicted.
 constexpr int kDrawn = 8;
-// Rows and candidates of which a bounded table keeps at least so many in a lane.
+// Rows and candidates that a lane can always keep of a bounded table.
 constexpr size_t kLeastRows = 256;
 constexpr size_t kLeastCandidates = 64;
 
@@ -33,8 +33,8 @@ size_t BytesOfRows(size_t row_bytes, size_t rows) {
   return Slabs::MostBytes(row_bytes, rows) + RowIndex::MostBytes(rows);
 }
 
-// The most of something that `bytes_of` says to fit. Its sizes grow in steps, so there is no
-// formula the other way round.
+// The largest count with bytes_of(count) <= bytes. `each` is the least size of one. Sizes grow in
+// steps, so there is no inverse formula.
 template <typename BytesOf>
 size_t MostThatFit(size_t bytes, size_t each, const BytesOf& bytes_of) {
   size_t count = bytes / each;
@@ -42,7 +42,7 @@ size_t MostThatFit(size_t bytes, size_t each, const BytesOf& bytes_of) {
   return count;
 }
 
-// What of its bytes in a lane a table has for candidates.
+// The part of a table's bytes in a lane that is reserved for candidates.
 size_t CandidateBytes(const TableSpec& spec, double bytes) {
   return spec.admit_after > 0 ? static_cast<size_t>(bytes * kCandidateShare) : 0;
 }
@@ -88,11 +88,11 @@ Table::Table(TableSpec spec, SaveNumber save, double share)
              most_rows_ == 0 ? Slabs::kMost : most_rows_),
       save_(save),
       candidates_(MakeCandidates(spec_, save, share)) {
-  CHECK(spec_.dim > 0, "table {} of dimension 0", spec_.name);
+  CHECK(spec_.dim > 0, "table '{}' has dimension 0", spec_.name);
 }
 
 Status Table::Reserve(size_t rows) {
-  // A bounded table makes room group by group, of rows that it forgets.
+  // A bounded table makes room for each group of rows by evicting others.
   if (most_rows_ > 0) return Ok();
   EDL_RETURN_IF_ERROR(slabs_.Reserve(rows).Within("table '" + spec_.name + "'"));
   return index_.Reserve(rows).Within("table '" + spec_.name + "'");
@@ -122,7 +122,7 @@ void Table::Locate(std::span<const int64_t> ids, size_t bytes, Located& located)
     located.hashes[i] = wire::HashOf(ids[i]);
     index_.Prefetch(located.hashes[i]);
   }
-  // Any candidate will do to be brought nearer; few are wrong.
+  // Prefetch the first row with the same hash; it is rarely the wrong one.
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto row = index_.Find(located.hashes[i], [](uint32_t) { return true; });
     located.rows[i] = row.value_or(kNone);
@@ -153,7 +153,7 @@ void Table::MakeMissing(std::span<const int64_t> ids, Located& located) {
   for (size_t i = 0; i < ids.size(); ++i) {
     uint32_t& row = located.rows[i];
     if (row != kNone) continue;
-    // It may be there twice in what was located together.
+    // The same id may occur twice among `ids`.
     if (const auto found = made == 0 ? std::nullopt : Find(ids[i], located.hashes[i])) {
       row = *found;
       continue;
@@ -201,7 +201,7 @@ void Table::Push(std::span<const int64_t> ids, const float* gradients, const Ste
     const bool has_room = HasRoom(some.size());
     Locate(some, slabs_.block_bytes(), located);
     bool aside = candidates_ != nullptr && SetCandidatesAside(some, located);
-    // Only a bounded table comes here without room, and it would forget the rows soon anyway.
+    // Only a bounded table can be without room here, and it would evict the new rows soon anyway.
     if (has_room) {
       MakeMissing(some, located);
     } else {
@@ -253,7 +253,7 @@ void Table::MakeRoom() {
       const Header& header = HeaderOf(row);
       if (header.state != BlockState::kRow) continue;
       const auto rank = [&](const Header& of) {
-        return std::pair(of.uses, UINT32_MAX - (now_ - of.last_use));  // the older the lower
+        return std::pair(of.uses, UINT32_MAX - (now_ - of.last_use));  // older rows rank lower
       };
       if (!worst.has_value() || rank(header) < rank(HeaderOf(*worst))) worst = row;
     }
@@ -290,9 +290,9 @@ void Table::BeginSave(SaveNumber number, RecordCollector* collector) {
 }
 
 bool Table::SaveSome(const std::function<bool()>& is_enough) {
-  constexpr uint32_t kBetweenLooks = 64;
+  constexpr uint32_t kBetweenChecks = 64;  // rows between two calls of is_enough
   while (scanned_ < scan_end_) {
-    const uint32_t end = std::min(scan_end_, scanned_ + kBetweenLooks);
+    const uint32_t end = std::min(scan_end_, scanned_ + kBetweenChecks);
     for (; scanned_ < end; ++scanned_) {
       if (HeaderOf(scanned_).state == BlockState::kRow) SaveBefore(scanned_);
     }

@@ -22,7 +22,7 @@ namespace edl::ps {
 // evicted; an evicted row that is used again starts with its initial values. Confined to the lane.
 class Table {
  public:
-  // What a pull does for an id without a row: create it, or only return its initial values.
+  // What a pull does about an id without a row: create the row, or only return its initial values.
   enum class Unknown { kMake, kTell };
 
   // REQUIRES: spec.dim > 0, and MakeOptimizer accepts spec.optimizer.
@@ -46,7 +46,7 @@ class Table {
 
   // --- saving ---
   // Starts a save of all rows as they are now. Rows go to `collector` a few at a time, and each row
-  // goes there before it changes. `collector` outlives the save. REQUIRES: no save is under way,
+  // goes there before it changes. `collector` outlives the save. REQUIRES: no save is running,
   // and `number` is the successor of the last one.
   void BeginSave(SaveNumber number, RecordCollector* collector);
   // Saves rows until `is_enough` returns true; it is called now and then. False: all are saved.
@@ -78,8 +78,8 @@ class Table {
   enum class BlockState : uint8_t { kFree = 0, kRow = 1 };
   struct Header {
     int64_t id = 0;
-    uint32_t last_use = 0;  // when a push changed it last, or it was made
-    uint16_t uses = 0;      // pushes that changed it; no more than it can hold
+    uint32_t last_use = 0;  // the push count when the row was changed last, or created
+    uint16_t uses = 0;      // pushes that changed the row; saturates at 65,535
     SaveNumber save = 0;
     BlockState state = BlockState::kFree;
   };
@@ -121,15 +121,15 @@ class Table {
   const size_t most_rows_;  // 0: no bound
   Slabs slabs_;
   RowIndex index_;
-  SaveNumber save_;                       // the last that began
-  RecordCollector* collector_ = nullptr;  // of the save that is under way
-  uint32_t scanned_ = 0;                  // blocks that it has looked at
+  SaveNumber save_;                       // of the last save that began
+  RecordCollector* collector_ = nullptr;  // null: no save is running
+  uint32_t scanned_ = 0;                  // blocks that SaveSome() has examined
   uint32_t scan_end_ = 0;
-  const std::unique_ptr<Candidates> candidates_;  // null: each id gets its row at once
+  const std::unique_ptr<Candidates> candidates_;  // null: each id gets a row at once
   std::vector<float> scratch_;
-  uint32_t now_ = 0;    // when the last push was
-  uint32_t hand_ = 0;   // the block at which the next look for old rows begins
-  uint64_t draws_ = 0;  // of rows that may go
+  uint32_t now_ = 0;    // the push count of the last push
+  uint32_t hand_ = 0;   // the block that EvictOld() examined last
+  uint64_t draws_ = 0;  // random numbers that MakeRoom() has drawn
   uint64_t evicted_ = 0;
 };
 

@@ -30,7 +30,7 @@ size_t TensorBlocks::Put(const float* values) {
   size_t taken = 0;
   for (Block& block : blocks_) {
     if (!block.has_value()) {
-      // Asked for now: one who only declares a tensor costs no memory.
+      // Allocated now, so that a tensor that is only declared takes no memory.
       SaveBefore(block);
       block.memory = wire::Buffer(block.values * (1 + slots) * sizeof(float));
       std::memcpy(block.weights(), values, block.values * sizeof(float));
@@ -107,7 +107,7 @@ Status TensorBlocks::Restore(size_t number, std::span<const std::byte> content) 
     block.save = save_;
     return Ok();
   }
-  return InvalidArgument("tensor '{}' has no block {} of {} bytes here", spec_.name, number,
+  return InvalidArgument("tensor '{}' has no block {} of {} bytes in this lane", spec_.name, number,
                          content.size());
 }
 

@@ -16,7 +16,8 @@
 
 namespace edl::ps {
 
-// The blocks of a dense tensor that belong to one lane, each with its slots. Confined to the lane.
+// The blocks of a dense tensor that belong to one lane, each with its optimizer slots. A block has
+// no value, and takes no memory, until the first Put. Confined to the lane's thread.
 class TensorBlocks {
  public:
   // For the buckets first..end-1. REQUIRES: MakeOptimizer accepts the optimizer of the spec.
@@ -27,22 +28,23 @@ class TensorBlocks {
     size_t number = 0;  // within the tensor
     wire::Bucket bucket = 0;
     size_t values = 0;
-    wire::Buffer memory;  // of the weights and the slots after them; none: it has no value
-
+    wire::Buffer memory;  // the weights, then the slots; empty: the block has no value
     SaveNumber save = 0;
 
     bool has_value() const { return memory.size() > 0; }
     float* weights() const { return reinterpret_cast<float*>(memory.data()); }
   };
 
-  // Takes the values of all blocks, one after the other; those that have some keep theirs. Tells
-  // how many had none. REQUIRES: in all calls, as many values as values().
+  // Sets the blocks that have no value; the others keep theirs. `values` holds the values of all
+  // blocks, one block after the other. Returns how many blocks were set.
+  // REQUIRES: values() values.
   size_t Put(const float* values);
+  // Whether all blocks have a value.
   bool has_value() const;
-  // Writes the weights of all blocks, one after the other.
+  // Writes the weights of all blocks, one block after the other. REQUIRES: has_value().
   void Pull(float* out) const;
-  // Changes the blocks for which `step_of` (their bucket) has a step; `gradients` holds all blocks.
-  // REQUIRES: has_value().
+  // Applies gradients to the blocks for which `step_of(bucket)` returns a step. `gradients` holds
+  // the gradients of all blocks. REQUIRES: has_value().
   template <typename StepOf>
   void Push(const float* gradients, const StepOf& step_of) {
     for (Block& block : blocks_) {
@@ -51,21 +53,21 @@ class TensorBlocks {
     }
   }
 
-  // --- saving: as Table has it; a record is a block with its slots ---
-  // Gets each block before it changes.
+  // --- saving: the same contract as Table has, with blocks instead of rows ---
+  // Called once with each block, before the block changes.
   using SaveBlock = std::function<void(const Block&)>;
   void BeginSave(SaveNumber number, SaveBlock save_block);
   bool SaveSome(const std::function<bool()>& is_enough);
-  // Bytes of the blocks that the scan has not reached yet.
+  // Bytes of the blocks that are not saved yet.
   size_t BytesToSave() const;
   void EndSave() { save_block_ = nullptr; }
   void Renumber();
-  // InvalidArgument: the tensor has no such block here, or of another length.
+  // InvalidArgument: this lane has no such block, or its size differs.
   Status Restore(size_t number, std::span<const std::byte> content);
 
   const TensorSpec& spec() const { return spec_; }
   const Optimizer* optimizer() const { return optimizer_.get(); }  // null: changes are added
-  // That this lane has.
+  // The number of values in this lane's blocks.
   size_t values() const { return values_; }
   size_t bytes() const;
   const std::vector<Block>& blocks() const { return blocks_; }

@@ -11,7 +11,7 @@ namespace edl::ps {
 
 Result<std::unique_ptr<Timer>> Timer::Make(EventLoop& loop, std::function<void()> on_time) {
   FileDescriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!fd.valid()) return Errno("making a timer");
+  if (!fd.valid()) return Errno("cannot create a timer");
   std::unique_ptr<Timer> timer(new Timer(loop, std::move(fd)));
   EDL_RETURN_IF_ERROR(
       loop.Add(timer->fd_.get(), POLLIN, [fd = timer->fd_.get(), on_time = std::move(on_time)] {

@@ -10,11 +10,11 @@
 
 namespace edl::ps {
 
-// Calls a function on a loop after some time, or every so often. Confined to the loop.
+// Calls a function on an event loop, once after some time or periodically. Confined to the loop.
 class Timer {
  public:
-  // Calls nothing before it is set. The loop outlives it; `on_time` destroys it by EventLoop::Post
-  // alone. Fails when the process has no descriptors left.
+  // Makes a timer that is not set. The loop outlives it. `on_time` must not destroy the timer
+  // directly, only through EventLoop::Post. Fails when the process has no file descriptors left.
   static Result<std::unique_ptr<Timer>> Make(EventLoop& loop, std::function<void()> on_time);
   ~Timer();
   Timer(const Timer&) = delete;

@@ -4,7 +4,7 @@
 
 namespace edl::ps {
 
-// Puts the lowest mark in its place, and forgets the others when there are none.
+// Sets `mark` to the lowest mark, and clears `differs` if all marks are equal.
 void Watermarks::SettleOne(Shard& shard) {
   const auto [least, most] = std::ranges::minmax_element(shard.differs);
   shard.mark = *least;
@@ -13,12 +13,12 @@ void Watermarks::SettleOne(Shard& shard) {
 
 Result<uint64_t> Watermarks::Open(uint64_t lease, const wire::ShardKey& shard) {
   if (lease < floor_) {
-    return Aborted("lease {} is over: the lowest that is open is {}", lease, floor_);
+    return Aborted("lease {} has ended: the lowest open lease is {}", lease, floor_);
   }
   const auto [entry, is_new] = shards_.try_emplace(shard);
   Shard& found = entry->second;
   if (lease < found.lease) {
-    return Aborted("lease {} is over: its shard has lease {} now", lease, found.lease);
+    return Aborted("lease {} has ended: its shard has the newer lease {}", lease, found.lease);
   }
   found.lease = lease;
   found.used = ++uses_;
@@ -27,7 +27,7 @@ Result<uint64_t> Watermarks::Open(uint64_t lease, const wire::ShardKey& shard) {
   return mark;
 }
 
-// An eighth of them at a time, so that it is seldom done.
+// Drops an eighth of them at a time, so that it is seldom necessary.
 void Watermarks::ForgetOldOwnShards() {
   std::vector<uint64_t> used;
   for (const auto& [key, shard] : shards_) {
@@ -62,8 +62,8 @@ Watermarks::BatchCheck Watermarks::Peek(uint64_t lease, const wire::ShardKey& sh
 
 Watermarks::BatchCheck Watermarks::Count(uint64_t lease, const wire::ShardKey& shard,
                                          uint64_t batch) {
-  BatchCheck verdict = Peek(lease, shard, batch);
-  if (verdict.outcome != Outcome::kApplied) return verdict;
+  BatchCheck check = Peek(lease, shard, batch);
+  if (check.outcome != Outcome::kApplied) return check;
   Shard& known = shards_.find(shard)->second;
   known.used = ++uses_;
   if (known.differs.empty()) {
@@ -75,10 +75,10 @@ Watermarks::BatchCheck Watermarks::Count(uint64_t lease, const wire::ShardKey& s
       if (lacked[i]) ++known.differs[i];
     }
     SettleOne(known);
-    verdict.lacked = std::move(lacked);
+    check.lacked = std::move(lacked);
   }
-  verdict.mark = known.mark;
-  return verdict;
+  check.mark = known.mark;
+  return check;
 }
 
 void Watermarks::Drop(const checkpoint::ShardSet& covered) {

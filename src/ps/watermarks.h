@@ -32,7 +32,7 @@ class Watermarks {
   static constexpr size_t kMostOwnShards = 16'384;
 
   // Opens a shard for pushes under a lease. Returns the first batch that some bucket lacks.
-  // FailedPrecondition: the lease has ended, or the shard has a newer one.
+  // Aborted: the lease has ended, or the shard has a newer one.
   Result<uint64_t> Open(uint64_t lease, const wire::ShardKey& shard);
 
   // What the caller has to do with a batch. kApplied: apply it; it is counted already.

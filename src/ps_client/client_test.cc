@@ -525,7 +525,7 @@ TEST_F(ServerTest, RefusesAMessageThatItDoesNotKnowAndGoesOn) {
   wire::SocketStream stream(std::move(*socket));
   const iovec piece{bytes.data(), bytes.size()};
   ASSERT_EQ(*stream.Write({&piece, 1}), bytes.size());
-  while (heard.find("no message of type 99") == std::string::npos) {
+  while (heard.find("unknown message type 99") == std::string::npos) {
     pollfd waiting{.fd = stream.fd(), .events = POLLIN, .revents = 0};
     ASSERT_GT(poll(&waiting, 1, 10000), 0) << heard;
     std::array<char, 4096> room{};

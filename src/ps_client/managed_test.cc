@@ -125,10 +125,9 @@ TEST_F(ManagedTest, LetsNobodyOpenBeforeTheFirstCheckpoint) {
 }
 
 TEST_F(ManagedTest, RefusesWhatIsMeantForAnotherLife) {
-  EXPECT_THAT(Serve({.incarnation = kLife + 1, .ps_epoch = 1}).message(),
-              HasSubstr("another life"));
+  EXPECT_THAT(Serve({.incarnation = kLife + 1, .ps_epoch = 1}).message(), HasSubstr("incarnation"));
   EXPECT_THAT(Restore({.incarnation = kLife + 1, .ps_epoch = 1}).message(),
-              HasSubstr("another life"));
+              HasSubstr("incarnation"));
 }
 
 TEST_F(ManagedTest, RefusesWhatADeadMasterAskedLate) {

@@ -17,7 +17,7 @@ EDL_VECTORIZED void Update(float* __restrict weights, float* __restrict sums,
   }
 }
 
-// The slot is the sum of the gradients' squares.
+// The slot is the sum of squared gradients.
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerOptions& options)

@@ -8,10 +8,10 @@ namespace edl::ps {
 namespace {
 
 struct Factors {
-  float rate;  // corrected for the moments' start at 0
+  float rate;  // the learning rate with the bias correction of the moments
   float decay;
-  float keep_1;  // the share that a new gradient has in its moment
-  float keep_2;
+  float keep_1;  // 1 - beta_1
+  float keep_2;  // 1 - beta_2
   float epsilon;
 };
 
@@ -39,7 +39,8 @@ EDL_VECTORIZED void UpdateMost(float* __restrict weights, float* __restrict firs
   }
 }
 
-// Adam, AMSGrad, and AdamW, which is Adam with weight decay.
+// Adam, AMSGrad, and AdamW, which is Adam with weight decay. Slots: the first moment, the second
+// moment, and for AMSGrad the largest second moment.
 class Adam final : public Optimizer {
  public:
   explicit Adam(const OptimizerOptions& options) : options_(options) {}

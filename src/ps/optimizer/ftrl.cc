@@ -6,8 +6,8 @@
 namespace edl::ps {
 namespace {
 
-// Follow the regularized leader (McMahan et al., 2013). Slots: the sum of the gradients' squares,
-// and the linear term, from which the weight is made anew in every step.
+// Follow the regularized leader (McMahan et al., 2013). Slots: the sum of squared gradients, and
+// the linear term, from which each step computes the weight.
 class Ftrl final : public Optimizer {
  public:
   explicit Ftrl(const OptimizerOptions& options) : options_(options) {}

@@ -21,7 +21,7 @@ EDL_VECTORIZED void Update(float* __restrict weights, float* __restrict moved,
   }
 }
 
-// Looks ahead: as if the gradient had been taken where the movement leads.
+// Nesterov momentum, as if the gradient had been computed after the next movement.
 EDL_VECTORIZED void UpdateNesterov(float* __restrict weights, float* __restrict moved,
                                    const float* __restrict gradient, size_t size, Factors factors) {
   for (size_t i = 0; i < size; ++i) {
@@ -31,7 +31,7 @@ EDL_VECTORIZED void UpdateNesterov(float* __restrict weights, float* __restrict 
   }
 }
 
-// The slot is the last movement, the learning rate in it, as in Keras.
+// The slot is the velocity, which includes the learning rate, as in Keras.
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerOptions& options)

@@ -20,7 +20,7 @@ constexpr std::array kRules = {
     Rule{"Ftrl", MakeFtrl},
 };
 
-// Written so that NaN is outside.
+// False for NaN.
 bool IsWithin(double value, double least, double below) { return value >= least && value < below; }
 
 Status CheckShare(std::string_view name, double value) {
@@ -64,13 +64,13 @@ Result<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options
   EDL_RETURN_IF_ERROR(Check(options).Within("optimizer " + options.name));
   for (const Rule& rule : kRules) {
     if (rule.name != options.name) continue;
-    const bool moves = options.name == "SGD" && options.momentum > 0;
-    return moves ? MakeMomentum(options) : rule.make(options);
+    const bool has_momentum = options.name == "SGD" && options.momentum > 0;
+    return has_momentum ? MakeMomentum(options) : rule.make(options);
   }
   std::vector<std::string_view> names;
   names.reserve(kRules.size());
   for (const Rule& rule : kRules) names.push_back(rule.name);
-  return InvalidArgument("there is no optimizer '{}'; there are {}", options.name,
+  return InvalidArgument("unknown optimizer '{}': use one of {}", options.name,
                          fmt::join(names, ", "));
 }
 

@@ -17,8 +17,8 @@ struct Factors {
   float momentum;
 };
 
-// What the gradient is divided by the root of: the mean of squares, less the squared mean if there
-// is one (`means` is null otherwise).
+// Writes the square of the divisor of each gradient: the mean of squared gradients, minus the
+// squared mean if `means` is not null (centered).
 EDL_VECTORIZED void Measure(float* __restrict squares, float* __restrict means,
                             const float* __restrict gradient, float* __restrict out, size_t size,
                             Factors factors) {
@@ -48,8 +48,8 @@ EDL_VECTORIZED void Move(float* __restrict weights, float* __restrict moved,
   }
 }
 
-// Slots: the mean of the gradients' squares; with `centered`, their mean; with momentum, the last
-// movement.
+// Slots: the mean of squared gradients; if centered, the mean of gradients; with momentum, the
+// velocity.
 class Rmsprop final : public Optimizer {
  public:
   explicit Rmsprop(const OptimizerOptions& options) : options_(options) {}
@@ -76,7 +76,7 @@ class Rmsprop final : public Optimizer {
   }
 
  private:
-  // In pieces that stay in the processor's cache: divisors are nobody's to keep.
+  // Works in pieces, so that the divisors stay in the cache of the processor.
   void Change(float* weights, size_t size, const float* gradient, const Factors& factors) const {
     constexpr size_t kPiece = 256;
     std::array<float, kPiece> divisors;  // NOLINT: written before it is read

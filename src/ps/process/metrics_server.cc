@@ -13,12 +13,12 @@
 namespace edl::ps {
 namespace {
 
-// Connections to the HTTP port, each with a thread while its request is read and answered.
+// Limit of connections that are served at a time, each by its own thread.
 constexpr size_t kMostRequests = 64;
 constexpr std::chrono::seconds kRequestTimeout{5};
 
-// A thread for each connection, so that a request that never ends does not hold up the others.
-// Above the bound connections wait. Thread-safe.
+// Starts a thread for each connection, so that a slow request does not block the others. Above
+// kMostRequests, connections wait. Thread-safe.
 class ThreadPerConnection final : public httplib::TaskQueue {
  public:
   void enqueue(std::function<void()> serve) override {
@@ -48,7 +48,7 @@ class HttpMetrics final : public MetricsServer {
   HttpMetrics(Server& server, const std::string& token) {
     http_.new_task_queue = [this] {
       started_.count_down();
-      return new ThreadPerConnection;  // NOLINT: it takes it over
+      return new ThreadPerConnection;  // NOLINT: the library deletes it
     };
     // Not SO_REUSEPORT, which the library sets by default: two servers would share the port.
     http_.set_socket_options([](socket_t socket) {
@@ -61,17 +61,17 @@ class HttpMetrics final : public MetricsServer {
     http_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
     });
-    http_.Get("/metrics",
-              [&server, token](const httplib::Request& request, httplib::Response& response) {
-                if (!token.empty() &&
-                    !SecretsEqual(request.get_header_value("Authorization"), "Bearer " + token)) {
-                  response.status = 401;
-                  response.set_content(
-                      "this asks for the job's token: Authorization: Bearer TOKEN\n", "text/plain");
-                  return;
-                }
-                response.set_content(MetricsText(server.State()), "text/plain; version=0.0.4");
-              });
+    http_.Get(
+        "/metrics", [&server, token](const httplib::Request& request, httplib::Response& response) {
+          if (!token.empty() &&
+              !SecretsEqual(request.get_header_value("Authorization"), "Bearer " + token)) {
+            response.status = 401;
+            response.set_content(
+                "this page requires the job's token: Authorization: Bearer TOKEN\n", "text/plain");
+            return;
+          }
+          response.set_content(MetricsText(server.State()), "text/plain; version=0.0.4");
+        });
   }
   ~HttpMetrics() override {
     http_.stop();
@@ -80,13 +80,14 @@ class HttpMetrics final : public MetricsServer {
   HttpMetrics(const HttpMetrics&) = delete;
   HttpMetrics& operator=(const HttpMetrics&) = delete;
 
-  // Unavailable: the port is taken.
+  // Unavailable: the port is in use.
   Status Listen(const std::string& host, int port) {
     const std::string address = host.empty() ? "0.0.0.0" : host;
     const bool any = port == 0;
     port_ = any ? http_.bind_to_any_port(address) : port;
     if (port_ < 0 || (!any && !http_.bind_to_port(address, port))) {
-      return Unavailable("port {} of {} cannot be had for --http_port", port, address);
+      return Unavailable("cannot listen on port {} of {}: give --http_port another port", port,
+                         address);
     }
     thread_ = std::thread([this] { http_.listen_after_bind(); });
     // stop() has no effect on a server that has not begun to listen.

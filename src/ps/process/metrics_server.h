@@ -8,12 +8,12 @@
 
 namespace edl::ps {
 
-// Serves /metrics, in the form that Prometheus reads, and /healthz over HTTP until it is destroyed.
-// Thread-safe.
+// An HTTP server with /metrics, in the text format of Prometheus, and /healthz. Runs until it is
+// destroyed. Thread-safe.
 class MetricsServer {
  public:
-  // `server` outlives it. Port 0: any free one. With a token, /metrics asks for it. Unavailable:
-  // the port is taken.
+  // `server` outlives it. Port 0: any free port. If `token` is not empty, /metrics requires it.
+  // Unavailable: the port is in use.
   static Result<std::unique_ptr<MetricsServer>> Start(Server& server, const std::string& host,
                                                       int port, const std::string& token);
   virtual ~MetricsServer() = default;

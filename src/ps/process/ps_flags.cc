@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kRootFlag = "checkpoint_root";
 
-// Takes the flag that may be given several times out of the arguments.
+// Removes --checkpoint_root, which may be given several times, from the arguments. Returns its
+// values.
 Result<std::vector<std::filesystem::path>> TakeRoots(std::vector<std::string>& arguments) {
   const std::string flag = fmt::format("--{}", kRootFlag);
   std::vector<std::filesystem::path> roots;
@@ -47,7 +48,8 @@ bool IsLoopback(const std::string& host) {
 
 Result<ServerOptions> OptionsFrom(const FlagValues& flags) {
   if (!flags.arguments().empty()) {
-    return InvalidArgument("'{}' is no flag, and there are only flags", flags.arguments().front());
+    return InvalidArgument("unexpected argument '{}': this command takes only flags",
+                           flags.arguments().front());
   }
   std::random_device random;
   ServerOptions options{
@@ -67,8 +69,9 @@ Result<ServerOptions> OptionsFrom(const FlagValues& flags) {
   }
   if (options.token.empty() && !IsLoopback(options.host) && !flags.Bool("insecure")) {
     return InvalidArgument(
-        "--host={} lets other machines in, and there is no token: give --token_file=FILE, or "
-        "--insecure if everyone who reaches the port may read and change the parameters",
+        "--host={} accepts connections from other machines, but no token is set: give "
+        "--token_file=FILE, or --insecure if everyone who reaches the port may read and change the "
+        "parameters",
         options.host);
   }
   return options;
@@ -90,7 +93,7 @@ FlagTable PsFlags() {
       {.name = "host",
        .default_value = "127.0.0.1",
        .group = "Parameter server",
-       .help = "Address to listen on; empty: all of this machine's.",
+       .help = "Address to listen on; empty: all addresses of this machine.",
        .common = true},
       {.name = "lanes",
        .type = FlagType::kInt,
@@ -104,61 +107,61 @@ FlagTable PsFlags() {
        .type = FlagType::kInt,
        .default_value = "0",
        .group = "Parameter server",
-       .help = "Which one of the servers this is, from 0.",
+       .help = "Index of this server among the servers of the job, from 0.",
        .at_least = 0},
       {.name = "servers",
        .type = FlagType::kInt,
        .default_value = "1",
        .group = "Parameter server",
-       .help = "How many servers share the parameters.",
+       .help = "Number of servers that share the parameters.",
        .at_least = 1},
       {.name = "save_buffer_mb",
        .type = FlagType::kInt,
        .default_value = "256",
        .group = "Parameter server",
-       .help = "MiB of parameters that may wait for the disk during a save, of all lanes together; "
-               "when it is full, pushes wait.",
+       .help = "Limit in MiB of the parameters that wait for the disk during a save, for all lanes "
+               "together; when it is reached, pushes wait.",
        .at_least = 1},
       {.name = "http_port",
        .type = FlagType::kInt,
        .default_value = "-1",
        .group = "Parameter server",
-       .help =
-           "Port for /metrics, in the form that Prometheus reads, and /healthz; 0 picks one and "
-           "prints it; -1: none. With a token, /metrics asks for it as 'Authorization: Bearer "
-           "TOKEN'.",
+       .help = "HTTP port for /metrics, in the text format of Prometheus, and /healthz; 0 picks "
+               "one and "
+               "prints it; -1: no such port. If there is a token, /metrics requires the header "
+               "'Authorization: Bearer TOKEN'.",
        .at_least = -1,
        .at_most = 65535},
       {.name = "managed",
        .type = FlagType::kSwitch,
        .default_value = "false",
        .group = "Parameter server",
-       .help = "Part of a job: serve nobody before the job's master says so."},
+       .help = "Part of a job: serve workers only after the job's master permits it."},
       {.name = "leave_secs",
        .type = FlagType::kInt,
        .default_value = "20",
        .group = "Parameter server",
-       .help = "Part of a job: how long to wait, after SIGTERM, for the master to save what is "
-               "here.",
+       .help = "Part of a job: how many seconds to wait, after SIGTERM, until the master has saved "
+               "this server's parameters.",
        .at_least = 0},
       {.name = "token_file",
        .default_value = "",
        .group = "Parameter server",
-       .help = "File with the token that callers must know; none: whoever reaches the port is "
-               "served.",
+       .help = "File with the token that callers must send; without it, everyone who reaches the "
+               "port is served.",
        .value_name = "FILE"},
       {.name = std::string(kRootFlag),
        .default_value = "",
        .group = "Parameter server",
        .help = "Folder below which callers may save and restore checkpoints; may be given several "
-               "times. Without it: anywhere if there is a token, nowhere if there is none.",
+               "times. Without it: anywhere if there is a token, otherwise nowhere.",
        .value_name = "DIR"},
       {.name = "insecure",
        .type = FlagType::kSwitch,
        .default_value = "false",
        .group = "Parameter server",
-       .help = "Listen beyond this machine without a token: whoever reaches the port can read and "
-               "change all parameters."},
+       .help = "Accept connections from other machines without a token: everyone who reaches the "
+               "port can read and change all parameters."},
       {.name = "help",
        .type = FlagType::kSwitch,
        .default_value = "false",

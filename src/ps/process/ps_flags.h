@@ -13,15 +13,15 @@ namespace edl::ps {
 // The flags of the verb `ps`.
 FlagTable PsFlags();
 
-// What a parameter server was started with.
+// The parsed command line of `elasticdl ps`.
 struct PsConfig {
   ServerOptions server;
-  int http_port = -1;  // -1: no /metrics
-  std::chrono::seconds leave_timeout{0};
-  bool help = false;  // the user asked for the help; nothing else is set
+  int http_port = -1;                     // -1: no /metrics
+  std::chrono::seconds leave_timeout{0};  // after SIGTERM, until the master has saved
+  bool help = false;                      // --help was given; nothing else is set
 };
 
-// InvalidArgument names the flag that is wrong and what to give instead.
+// InvalidArgument: a flag is invalid; the message names the flag and what to give instead.
 Result<PsConfig> ParsePsFlags(std::vector<std::string> arguments);
 
 }  // namespace edl::ps

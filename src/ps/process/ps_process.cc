@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadFlags = 2;
-// For what is under way when the process is told to end. Storage that does not answer has no more.
+// How long the process waits for running saves and restores after a signal. Storage that does not
+// answer would block it forever.
 constexpr std::chrono::seconds kEndTimeout{5};
 
 int Fail(const Status& status, int code) {
@@ -29,17 +30,17 @@ int Fail(const Status& status, int code) {
   return code;
 }
 
-// Ends the process by itself if it has not ended by then: a thread that waits for storage may never
-// come back.
+// Exits if the process is still running after that time: a thread that waits for storage may never
+// return.
 void EndWithin(std::chrono::seconds most, int code) {
   std::thread([most, code] {
     std::this_thread::sleep_for(most);
-    LOG_WARNING("what is under way does not end: leaving without it");
+    LOG_WARNING("a save or restore has not ended within {} s: exiting without it", most.count());
     _exit(code);
   }).detach();
 }
 
-// So that threads inherit it and one of them can wait for these.
+// Blocks the signals in all threads that are started later, so that sigwait() gets them.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -48,21 +49,22 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// Until the master has saved what the server has, the time is over, or one more signal comes.
+// Waits until the master has saved this server, the time is over, or another signal arrives.
 void LeaveJob(Server& server, const sigset_t& signals, std::chrono::seconds most) {
   constexpr timespec kLookEvery{.tv_nsec = 20'000'000};
   server.Leave();
   const auto end = std::chrono::steady_clock::now() + most;
   while (!server.IsReleased()) {
     if (std::chrono::steady_clock::now() >= end) {
-      LOG_WARNING("the master has not saved what this server has: leaving without");
+      LOG_WARNING("the master has not saved this server within {} s: exiting without",
+                  most.count());
       return;
     }
     if (sigtimedwait(&signals, nullptr, &kLookEvery) > 0) return;
   }
 }
 
-// As who launched it expects of a process that it told to end: it did not end by itself.
+// Ends with the status of a process that was killed by the signal, which the launcher expects.
 void EndBySignal(int signal) {
   sigset_t one;
   sigemptyset(&one);
@@ -79,13 +81,13 @@ int RunPs(int argc, char** argv) {
   if (!config.ok()) return Fail(config.status(), kBadFlags);
   if (config->help) {
     std::cout << "Usage: elasticdl ps [--port=N] [--lanes=N] ...\n\n"
-                 "Runs a parameter server: rows of embedding tables and dense tensors that\n"
-                 "workers pull, push and train. docs/formats/wire.md is what it speaks.\n\n"
+                 "Runs a parameter server: it holds rows of embedding tables and dense tensors,\n"
+                 "which workers pull and train. Its protocol is docs/formats/wire.md.\n\n"
               << FlagHelp(PsFlags());
     return 0;
   }
   const ServerOptions& options = config->server;
-  // Each worker has a connection to each lane, and the usual limit is 1,024.
+  // Each worker has a connection to each lane, and the usual limit is 1,024 descriptors.
   if (const auto raised = RaiseDescriptorLimit(); !raised.ok()) {
     LOG_WARNING("{}", raised.status().message());
   }
@@ -94,7 +96,7 @@ int RunPs(int argc, char** argv) {
   const Result<std::unique_ptr<Server>> server = Server::Start(options, clock);
   if (!server.ok()) return Fail(server.status(), kFailed);
   std::cout << "elasticdl ps: listening on port " << (*server)->port() << " with " << options.lanes
-            << " lanes" << std::endl;  // NOLINT: somebody waits for this line
+            << " lanes" << std::endl;  // NOLINT: a caller waits for this line
   std::unique_ptr<MetricsServer> metrics;
   if (config->http_port >= 0) {
     auto started = MetricsServer::Start(**server, options.host, config->http_port, options.token);

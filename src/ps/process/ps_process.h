@@ -2,8 +2,8 @@
 
 namespace edl::ps {
 
-// The verb `ps`: runs a parameter server until a signal ends it. `argv` begins behind the verb.
-// Returns the exit code.
+// The command `elasticdl ps`: runs a parameter server until a signal ends it. `argv` starts after
+// the word `ps`. Returns the exit code.
 int RunPs(int argc, char** argv);
 
 }  // namespace edl::ps

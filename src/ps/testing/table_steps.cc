@@ -1,4 +1,4 @@
-// A table that is driven from outside, for tests that know the right answer in another language.
+// Applies gradients to a table, for tests in Python that compare the result with Keras.
 // Reads one JSON object: {"optimizer": {...}, "dim": D, "initial": X, "steps": [{"learning_rate":
 // R, "ids": [...], "gradients": [...]}], "ids": [...]}; prints the rows of "ids" as one JSON list.
 
