@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "ps/table.h"
 #include "ps/tensor_blocks.h"
 
@@ -59,7 +60,7 @@ TEST(BucketSteps, AppliesToEachRowWithTheStepNumberOfItsBucket) {
   const std::vector<float> gradients = {-1, -1};
   const TableSpec spec{.name = "t", .dim = 1, .optimizer = {.name = "Adam"}};
   Table apart(spec);
-  ASSERT_TRUE(apart.Reserve(2).ok());
+  ASSERT_OK(apart.Reserve(2));
   const float step_1 = [&] {
     apart.Push(std::span(ids).first(1), gradients.data(), {.learning_rate = 1, .number = 1}, 1);
     float row = 0;
@@ -78,7 +79,7 @@ TEST(BucketSteps, AppliesToEachRowWithTheStepNumberOfItsBucket) {
   steps.Restore(wire::BucketOf(2), 5);
   steps.Settle();
   Table table(spec);
-  ASSERT_TRUE(table.Reserve(2).ok());
+  ASSERT_OK(table.Reserve(2));
   const BucketSubset all(kAll, std::nullopt);
   steps.Begin(all);
   steps.Apply(TableGradients{&table, ids, gradients.data(), 1}, all);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "ps/table.h"
 #include "wire/placement.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 bool Count(Candidates& candidates, int64_t id) { return candidates.Count(id, wire::HashOf(id)); }
 
-TEST(Candidates, BecomeRowsWithThePushThatIsAskedFor) {
+TEST(Candidates, BecomeRowsAtTheConfiguredPush) {
   Candidates candidates(3, 0, 0);
   EXPECT_FALSE(Count(candidates, 7));
   EXPECT_FALSE(Count(candidates, 8));
@@ -22,7 +23,7 @@ TEST(Candidates, BecomeRowsWithThePushThatIsAskedFor) {
   EXPECT_FALSE(Count(candidates, 7)) << "it was forgotten, so it begins anew";
 }
 
-TEST(Candidates, AreNoMoreThanTheirBound) {
+TEST(Candidates, StayWithinTheirLimit) {
   Candidates candidates(1000, 100, 0);
   for (int pushes = 0; pushes < 20; ++pushes) {
     for (int64_t id = 0; id < 20; ++id) Count(candidates, id);
@@ -31,7 +32,7 @@ TEST(Candidates, AreNoMoreThanTheirBound) {
   }
 }
 
-TEST(Candidates, AreSavedAsTheyWereAtTheCut) {
+TEST(Candidates, AreSavedAsTheyWereAtTheStart) {
   Candidates candidates(10, 0, 0);
   for (int64_t id = 0; id < 1000; ++id) {
     for (int64_t push = 0; push < id % 4 + 1; ++push) Count(candidates, id);
@@ -56,7 +57,7 @@ TEST(Candidates, AreSavedAsTheyWereAtTheCut) {
   ASSERT_EQ(records.size(), 1000 * Candidates::kRecordBytes);
   Candidates restored(10, 0, 0);
   for (size_t at = 0; at < records.size(); at += Candidates::kRecordBytes) {
-    ASSERT_EQ(restored.Restore(&records[at]), Ok());
+    ASSERT_OK(restored.Restore(&records[at]));
   }
   // An id that was pushed n times lacks 10 - n.
   for (const int64_t id : {0, 1, 2, 3, 901, 999}) {
@@ -66,7 +67,7 @@ TEST(Candidates, AreSavedAsTheyWereAtTheCut) {
   }
 }
 
-TEST(Candidates, OfATableAreServedWhatANewRowWouldBe) {
+TEST(Candidates, ArePulledAsInitialValues) {
   Table table({.name = "t", .dim = 2, .initializer = Initializer::Constant(5), .admit_after = 3});
   const std::vector<int64_t> ids = {1, 2};
   const std::vector<float> gradients = {-1, -1, -1, -1};

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/meta.h"
 
 namespace edl::ps {
@@ -52,47 +53,47 @@ std::vector<Chunk> OpenRound() {
 
 TEST(LaneCheckpointReader, ReadsTheBucketsOfAHead) {
   EXPECT_EQ(*LaneCheckpointReader::BucketsOf(Head(3, 8)), (BucketRange{.first = 3, .end = 8}));
-  EXPECT_EQ(LaneCheckpointReader::BucketsOf(Head(8, 8)).status().code(), Code::kDataLoss);
-  EXPECT_EQ(LaneCheckpointReader::BucketsOf(Head(0, 1025)).status().code(), Code::kDataLoss);
+  EXPECT_THAT(LaneCheckpointReader::BucketsOf(Head(8, 8)), StatusIs(Code::kDataLoss));
+  EXPECT_THAT(LaneCheckpointReader::BucketsOf(Head(0, 1025)), StatusIs(Code::kDataLoss));
 }
 
 TEST(LaneCheckpointReader, RejectsAChunkBeforeTheHeadAndASecondHead) {
   LaneCheckpointReader no_head(kAll, RestoreMode::kResume);
   no_head.BeginPart();
   const Status status = no_head.Take(OpenRound()[0], kPath);
-  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_THAT(status, StatusIs(Code::kDataLoss));
   EXPECT_THAT(status.message(), HasSubstr("some/part: a part must start with its head"));
 
   LaneCheckpointReader two_heads(kAll, RestoreMode::kResume);
   two_heads.BeginPart();
-  ASSERT_EQ(two_heads.Take(Head(), kPath), Ok());
-  EXPECT_EQ(two_heads.Take(Head(), kPath).code(), Code::kDataLoss);
+  ASSERT_OK(two_heads.Take(Head(), kPath));
+  EXPECT_THAT(two_heads.Take(Head(), kPath), StatusIs(Code::kDataLoss));
 }
 
 TEST(LaneCheckpointReader, RejectsAChunkOfATableThatTheHeadDoesNotHave) {
   LaneCheckpointReader reader(kAll, RestoreMode::kResume);
-  ASSERT_EQ(reader.Take(Head(), kPath), Ok());
+  ASSERT_OK(reader.Take(Head(), kPath));
   const Status status = reader.Take({.kind = ChunkKind::kRows, .index = 1}, kPath);
-  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_THAT(status, StatusIs(Code::kDataLoss));
   EXPECT_THAT(status.message(), HasSubstr("about table 1, but the head has only 1"));
 }
 
 TEST(LaneCheckpointReader, RestoresOpenRoundsToResume) {
   LaneCheckpointReader reader(kAll, RestoreMode::kResume);
-  ASSERT_EQ(reader.Take(Head(), kPath), Ok());
-  for (const Chunk& chunk : OpenRound()) ASSERT_EQ(reader.Take(chunk, kPath), Ok());
+  ASSERT_OK(reader.Take(Head(), kPath));
+  for (const Chunk& chunk : OpenRound()) ASSERT_OK(reader.Take(chunk, kPath));
   const Result<LaneState> state = std::move(reader).Finish();
-  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_OK(state);
   EXPECT_EQ(state->rounds.contributors(0), 1U);
   EXPECT_NE(state->rounds.FindRows(*state->parameters.tables().at("t")), nullptr);
 }
 
 TEST(LaneCheckpointReader, SkipsOpenRoundsForParametersOnly) {
   LaneCheckpointReader reader(kAll, RestoreMode::kParametersOnly);
-  ASSERT_EQ(reader.Take(Head(), kPath), Ok());
-  for (const Chunk& chunk : OpenRound()) ASSERT_EQ(reader.Take(chunk, kPath), Ok());
+  ASSERT_OK(reader.Take(Head(), kPath));
+  for (const Chunk& chunk : OpenRound()) ASSERT_OK(reader.Take(chunk, kPath));
   const Result<LaneState> state = std::move(reader).Finish();
-  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_OK(state);
   EXPECT_EQ(state->rounds.contributors(0), 0U);
   EXPECT_EQ(state->rounds.FindRows(*state->parameters.tables().at("t")), nullptr);
 }
@@ -101,7 +102,7 @@ TEST(LaneCheckpointReader, RestoresAnEmptyCheckpointToAnEmptyLane) {
   using Coverage = LaneCheckpointReader::Coverage;
   const auto state =
       LaneCheckpointReader(kAll, RestoreMode::kResume).Finish(Coverage::kEmptyCheckpoint);
-  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_OK(state);
   EXPECT_TRUE(state->parameters.tables().empty());
 }
 

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "ps/lane.h"
 #include "ps/lane_checkpoint_reader.h"
 #include "ps/lane_checkpoint_writer.h"
@@ -44,7 +45,7 @@ void Append(std::vector<std::byte>& bytes, const std::vector<Value>& values) {
   std::memcpy(bytes.data() + begin, values.data(), values.size() * sizeof(Value));
 }
 
-// Some lanes that make up a job, asked as one.
+// All lanes of a job, used together.
 class Lanes {
  public:
   explicit Lanes(size_t count) : placement_(count) {
@@ -58,9 +59,8 @@ class Lanes {
     Declaration declaration = *ParseDeclaration(kParameters);
     declaration.consistency = consistency;
     for (const auto& lane : lanes_) {
-      auto names = lane->Declare(declaration);
-      ASSERT_TRUE(names.ok()) << names.status();
-      declared_.push_back(*std::move(names));
+      ASSERT_OK_AND_ASSIGN(DeclaredParameters declared, lane->Declare(declaration));
+      declared_.push_back(std::move(declared));
     }
   }
 
@@ -68,7 +68,7 @@ class Lanes {
     for (size_t i = 0; i < lanes_.size(); ++i) {
       std::vector<std::byte> tensors;
       Append(tensors, Values(declared_[i].tensors[0]->values(), value));
-      ASSERT_TRUE(lanes_[i]->Put(declared_[i], {.tensors = {0}}, tensors).ok());
+      ASSERT_OK(lanes_[i]->Put(declared_[i], {.tensors = {0}}, tensors));
     }
   }
 
@@ -97,7 +97,7 @@ class Lanes {
            .tables = {{.ids = static_cast<uint32_t>(own.size()), .learning_rate = 0.1F}},
            .tensors = {{.learning_rate = 0.1F}}},
           tensors);
-      EXPECT_TRUE(pushed.ok()) << pushed.status();
+      EXPECT_OK(pushed);
       outcomes.push_back(pushed->outcome);
     }
     return outcomes;
@@ -107,13 +107,13 @@ class Lanes {
     std::vector<uint64_t> marks;
     for (const auto& lane : lanes_) {
       const auto opened = lane->Open({.lease = lease, .shard = kShard});
-      EXPECT_TRUE(opened.ok()) << opened.status();
+      EXPECT_OK(opened);
       marks.push_back(opened.ok() ? opened->mark : UINT64_MAX);
     }
     return marks;
   }
 
-  // All rows that there are, by id, without making any, and a value of the tensor.
+  // The first row values of all ids, and of the tensor under id -1. Creates no rows.
   std::map<int64_t, Values> Content() {
     std::map<int64_t, Values> content;
     for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -125,7 +125,7 @@ class Lanes {
       }
       Values tensor(declared_[i].tensors[0]->values());
       if (declared_[i].tensors[0]->has_value()) declared_[i].tensors[0]->Pull(tensor.data());
-      // All blocks change alike.
+      // All blocks have the same values.
       if (!tensor.empty()) content[-1] = {tensor.front(), tensor.back()};
     }
     return content;
@@ -180,9 +180,8 @@ class LaneCheckpointTest : public testing::Test {
     fs::remove(PartOf(lane));
     files_[lane] = *checkpoint::PartWriter::Create(PartOf(lane));
     saves_[lane] = std::make_unique<LaneCheckpointWriter>(
-        lanes[lane].state(), [this, lane](const checkpoint::Chunk& chunk) {
-          ASSERT_EQ(files_[lane]->Write(chunk), Ok());
-        });
+        lanes[lane].state(),
+        [this, lane](const checkpoint::Chunk& chunk) { ASSERT_OK(files_[lane]->Write(chunk)); });
   }
   // Saves a few records. False: the save is complete.
   bool SaveSome(size_t lane) {
@@ -192,7 +191,7 @@ class LaneCheckpointTest : public testing::Test {
     while (saves_[lane]->SaveSome([] { return false; })) {
     }
     saves_[lane].reset();
-    ASSERT_TRUE(files_[lane]->Finish().ok());
+    ASSERT_OK(files_[lane]->Finish());
   }
   std::vector<fs::path> Parts(const Lanes& lanes) const {
     std::vector<fs::path> parts;
@@ -206,7 +205,7 @@ class LaneCheckpointTest : public testing::Test {
   std::mt19937_64 random_{7};
 };
 
-TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
+TEST_F(LaneCheckpointTest, SavesTheStateOfTheStartWhileTheLaneChanges) {
   Lanes lanes(2);
   lanes.Declare();
   lanes.PutTensor(1);
@@ -222,7 +221,7 @@ TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
       if (saves_[i] != nullptr && !SaveSome(i)) Finish(i);
     }
     lanes.Push(kLease, batch++, Some(random_));
-    // Rows are also removed and made anew.
+    // Rows are also removed and created again.
     for (int64_t id = 0; id < 20; ++id) {
       const auto gone = static_cast<int64_t>(random_() % kIds);
       for (size_t i = 0; i < 2; ++i) lanes.declared(i).tables[0]->Remove(gone);
@@ -235,7 +234,7 @@ TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
 
   for (const size_t count : {1, 2, 3, 7}) {
     Lanes restored(count);
-    ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+    ASSERT_OK(restored.Restore(Parts(lanes)));
     restored.Declare();
     EXPECT_EQ(restored.Content(), at_cut) << count << " lanes";
     EXPECT_EQ(restored.rows(), rows_at_cut);
@@ -243,24 +242,24 @@ TEST_F(LaneCheckpointTest, SavesWhatWasThereAtTheCutHoweverItChangesMeanwhile) {
   }
 }
 
-TEST_F(LaneCheckpointTest, LeavesTheConsistencyOpenWhenADeclarationIsRefused) {
+TEST_F(LaneCheckpointTest, LeavesTheConsistencyOpenWhenADeclarationIsRejected) {
   Lanes lanes(1);
   lanes.Declare();
   lanes.PutTensor(1);
   Begin(lanes, 0);
   Finish(0);
   Lanes restored(1);
-  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  ASSERT_OK(restored.Restore(Parts(lanes)));
   Declaration wrong = *ParseDeclaration(kParameters);
   wrong.consistency.gradients = 3;
   ++wrong.tables[0].dim;
 
-  EXPECT_FALSE(restored[0].Declare(wrong).ok());
+  EXPECT_THAT(restored[0].Declare(wrong), StatusIs(Code::kFailedPrecondition));
 
   restored.Declare();
 }
 
-// Lanes that are cut at different batches are in different rounds.
+// Lanes that are saved at different batches are in different rounds.
 TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
   const Consistency rounds{.gradients = 3, .tolerance = 100};
   Lanes lanes(2);
@@ -279,7 +278,7 @@ TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
 
   for (const size_t count : {1, 2, 3}) {
     Lanes restored(count);
-    ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+    ASSERT_OK(restored.Restore(Parts(lanes)));
     restored.Declare(rounds);
     restored.Open(kLease + 1);
     for (uint64_t batch = 5; batch < 9; ++batch) restored.Push(kLease + 1, batch, batches[batch]);
@@ -287,21 +286,21 @@ TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
   }
 }
 
-TEST_F(LaneCheckpointTest, GoesOnAsIfNothingHadHappened) {
+TEST_F(LaneCheckpointTest, TrainsOnAsWithoutARestore) {
   Lanes lanes(2);
   lanes.Declare();
   lanes.PutTensor(1);
   lanes.Open(kLease);
   for (uint64_t batch = 0; batch < 5; ++batch) lanes.Push(kLease, batch, Some(random_));
-  // The lanes are cut at different batches.
+  // The lanes are saved at different batches.
   Begin(lanes, 0);
   Finish(0);
   lanes.Push(kLease, 5, Some(random_));
   Begin(lanes, 1);
   Finish(1);
-  // What is repeated is what was: the last batch is known again.
+  // Compute the ids of the last batch again.
   Lanes restored(3);
-  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  ASSERT_OK(restored.Restore(Parts(lanes)));
   restored.Declare();
   std::mt19937_64 again = random_;
   const auto ids = Some(random_);
@@ -323,13 +322,13 @@ TEST_F(LaneCheckpointTest, GoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(restored.Content(), lanes.Content());
 }
 
-TEST_F(LaneCheckpointTest, OfASaveThatWasGivenUpSpoilsTheNextOneNot) {
+TEST_F(LaneCheckpointTest, IsCompleteAfterManyCancelledSaves) {
   Lanes lanes(1);
   lanes.Declare();
   lanes.PutTensor(1);
   lanes.Open(kLease);
   lanes.Push(kLease, 0, Some(random_));
-  for (int i = 0; i < 255; ++i) {  // the next number is that of the rows again
+  for (int i = 0; i < 255; ++i) {  // save numbers wrap around
     Begin(lanes, 0);
     SaveSome(0);
     saves_[0].reset();
@@ -339,7 +338,7 @@ TEST_F(LaneCheckpointTest, OfASaveThatWasGivenUpSpoilsTheNextOneNot) {
   Finish(0);
 
   Lanes restored(1);
-  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
+  ASSERT_OK(restored.Restore(Parts(lanes)));
   restored.Declare();
   EXPECT_EQ(restored.Content(), at_cut);
 }
@@ -351,11 +350,11 @@ TEST_F(LaneCheckpointTest, KeepsTheFloor) {
   Begin(lanes, 0);
   Finish(0);
   Lanes restored(1);
-  ASSERT_EQ(restored.Restore(Parts(lanes)), Ok());
-  EXPECT_EQ(restored[0].Open({.lease = 99, .shard = kShard}).status().code(), Code::kAborted);
+  ASSERT_OK(restored.Restore(Parts(lanes)));
+  EXPECT_THAT(restored[0].Open({.lease = 99, .shard = kShard}), StatusIs(Code::kAborted));
 }
 
-TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {
+TEST_F(LaneCheckpointTest, IsRejectedWhenAnyByteIsWrong) {
   Lanes lanes(1);
   lanes.Declare();
   lanes.PutTensor(1);
@@ -370,20 +369,20 @@ TEST_F(LaneCheckpointTest, IsRefusedWhenAnyByteOfItIsWrong) {
     Lanes restored(1);
     return restored.Restore({folder_ / "bad"});
   };
-  ASSERT_EQ(restore(whole), Ok());
-  // All of what is not a tensor's values, and some of those.
+  ASSERT_OK(restore(whole));
+  // Every 13th byte at both ends of the file, and some of the values of tensors.
   for (size_t at = 0; at < whole.size(); at += at < 4000 || at + 1000 > whole.size() ? 13 : 20011) {
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
     const Status status = restore(bytes);
-    ASSERT_EQ(status.code(), Code::kDataLoss) << "byte " << at << ": " << status;
+    ASSERT_THAT(status, StatusIs(Code::kDataLoss)) << "byte " << at << ": " << status;
     ASSERT_THAT(status.message(), HasSubstr("bad"));
-    ASSERT_EQ(restore(whole.substr(0, at)).code(), Code::kDataLoss) << "cut at " << at;
+    ASSERT_THAT(restore(whole.substr(0, at)), StatusIs(Code::kDataLoss)) << "cut at " << at;
   }
-  EXPECT_EQ(restore(whole + "x").code(), Code::kDataLoss);
+  EXPECT_THAT(restore(whole + "x"), StatusIs(Code::kDataLoss));
 }
 
-TEST_F(LaneCheckpointTest, IsRefusedWhenAPartIsMissingOrThereTwice) {
+TEST_F(LaneCheckpointTest, IsRejectedWhenAPartIsMissingOrThereTwice) {
   Lanes lanes(2);
   lanes.Declare();
   lanes.PutTensor(1);
@@ -394,10 +393,10 @@ TEST_F(LaneCheckpointTest, IsRefusedWhenAPartIsMissingOrThereTwice) {
   for (const size_t count : {1, 2, 3}) {
     Lanes restored(count);
     const Status missing = restored.Restore({PartOf(1)});
-    EXPECT_EQ(missing.code(), Code::kDataLoss);
+    EXPECT_THAT(missing, StatusIs(Code::kDataLoss));
     EXPECT_THAT(missing.message(), HasSubstr("a part is missing"));
     Lanes twice(count);
-    EXPECT_EQ(twice.Restore({PartOf(0), PartOf(1), PartOf(1)}).code(), Code::kDataLoss);
+    EXPECT_THAT(twice.Restore({PartOf(0), PartOf(1), PartOf(1)}), StatusIs(Code::kDataLoss));
   }
 }
 
@@ -415,13 +414,13 @@ TEST_F(LaneCheckpointTest, ReadsOnlyTheHeadsOfPartsOfOtherLanes) {
   for (size_t i = 0; i < 4; ++i) {
     std::atomic<uint64_t> read = 0;
     const auto part = checkpoint::PartReader::Open(PartOf(i), &read);
-    ASSERT_EQ(reader.Read(**part), Ok());
+    ASSERT_OK(reader.Read(**part));
     EXPECT_EQ(read == fs::file_size(PartOf(i)), i == 2) << i;
   }
-  EXPECT_EQ(std::move(reader).Finish().status(), Ok());
+  EXPECT_OK(std::move(reader).Finish().status());
 }
 
-TEST_F(LaneCheckpointTest, ReplacesWhatALaneHasAtOnce) {
+TEST_F(LaneCheckpointTest, ReplacesTheStateOfALaneAtOnce) {
   Lanes lanes(1);
   lanes.Declare();
   lanes.PutTensor(1);
@@ -439,9 +438,9 @@ TEST_F(LaneCheckpointTest, ReplacesWhatALaneHasAtOnce) {
   const uint64_t generation = other[0].generation();
   LaneCheckpointReader reader(other[0].state().buckets, RestoreMode::kResume);
   const auto part = checkpoint::PartReader::Open(PartOf(0));
-  ASSERT_EQ(reader.Read(**part), Ok());
+  ASSERT_OK(reader.Read(**part));
   Result<LaneState> restored = std::move(reader).Finish();
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   EXPECT_EQ(other.rows(), 1U) << "nothing has changed yet";
   other[0].Adopt(*std::move(restored));
   EXPECT_GT(other[0].generation(), generation);
@@ -465,11 +464,11 @@ TEST_F(LaneCheckpointTest, SavesBlocksBeforeRows) {
   Finish(0);
 }
 
-TEST_F(LaneCheckpointTest, ToAFullDiskIsAnError) {
+TEST_F(LaneCheckpointTest, FailsOnAFullDisk) {
   FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   if (!full.valid()) GTEST_SKIP() << "this system has no /dev/full";
-  EXPECT_EQ(checkpoint::PartWriter::Begin("/dev/full", {.file = std::move(full)}).status().code(),
-            Code::kResourceExhausted);
+  EXPECT_THAT(checkpoint::PartWriter::Begin("/dev/full", {.file = std::move(full)}),
+              StatusIs(Code::kResourceExhausted));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::ps {
 namespace {
 
@@ -15,7 +17,7 @@ Declaration OneTable(size_t dim = 2) { return {.tables = {{.name = "t", .dim = d
 TEST(LaneParameters, KeepsATableThatIsDeclaredAgain) {
   LaneParameters parameters(kAll);
   Table* const table = parameters.Add(OneTable()).tables[0];
-  ASSERT_EQ(parameters.Check(OneTable()), Ok());
+  ASSERT_OK(parameters.Check(OneTable()));
   EXPECT_EQ(parameters.Add(OneTable()).tables[0], table);
   EXPECT_EQ(parameters.tables().size(), 1U);
 }
@@ -32,7 +34,7 @@ TEST(LaneParameters, RejectsATableWithOtherSettings) {
   LaneParameters parameters(kAll);
   parameters.Add(OneTable(2));
   const Status status = parameters.Check(OneTable(3));
-  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
   EXPECT_THAT(status.message(), HasSubstr("table 't' was already declared with other settings"));
 }
 
@@ -41,11 +43,11 @@ TEST(LaneParameters, RejectsAnotherConsistencyUntilItIsReopened) {
   parameters.Add(OneTable());
   Declaration rounds = OneTable();
   rounds.consistency.gradients = 3;
-  EXPECT_EQ(parameters.Check(rounds).code(), Code::kFailedPrecondition);
+  EXPECT_THAT(parameters.Check(rounds), StatusIs(Code::kFailedPrecondition));
   EXPECT_FALSE(parameters.in_rounds());
 
   parameters.ReopenConsistency();
-  ASSERT_EQ(parameters.Check(rounds), Ok());
+  ASSERT_OK(parameters.Check(rounds));
   parameters.Add(rounds);
   EXPECT_TRUE(parameters.in_rounds());
 }

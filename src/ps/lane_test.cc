@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/frame.h"
 
 namespace edl::ps {
@@ -30,7 +31,7 @@ class Tensors {
     std::memcpy(bytes_.data() + begin, values.data(), values.size() * sizeof(Value));
     return *this;
   }
-  operator std::span<const std::byte>() const { return bytes_; }  // NOLINT: that is what it is
+  operator std::span<const std::byte>() const { return bytes_; }  // NOLINT: implicit on purpose
 
  private:
   std::vector<std::byte> bytes_;
@@ -49,10 +50,8 @@ class LaneTest : public testing::Test {
                          optimizer + R"(}],
             "tensors": [{"name": "d", "size": 3, "optimizer": {"name": "SGD"}},
                         {"name": "mean", "size": 1}]})");
-    ASSERT_TRUE(declaration.ok()) << declaration.status();
-    auto names = lane_->Declare(*declaration);
-    ASSERT_TRUE(names.ok()) << names.status();
-    declared_ = *std::move(names);
+    ASSERT_OK(declaration);
+    ASSERT_OK_AND_ASSIGN(declared_, lane_->Declare(*declaration));
   }
 
   void PutAll() {
@@ -96,7 +95,7 @@ class LaneTest : public testing::Test {
                        Tensors().Add(ids).Add(std::vector<float>(ids.size() * 2, -1)));
   }
 
-  void OpenShard() { ASSERT_TRUE(lane_->Open({.lease = kLease, .shard = kShard}).ok()); }
+  void OpenShard() { ASSERT_OK(lane_->Open({.lease = kLease, .shard = kShard})); }
 
   std::unique_ptr<Lane> lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   DeclaredParameters declared_;
@@ -113,7 +112,7 @@ TEST_F(LaneTest, AppliesABatchOnceHoweverOftenItComes) {
   EXPECT_EQ(lane_->version(), 1U);
 }
 
-TEST_F(LaneTest, RefusesABatchOfAShardThatIsNotOpen) {
+TEST_F(LaneTest, RejectsABatchOfAShardThatIsNotOpen) {
   EXPECT_EQ(Push(0, {7})->outcome, Outcome::kNotOpen);
   EXPECT_EQ(lane_->state().parameters.rows(), 0U);
 }
@@ -128,7 +127,7 @@ TEST_F(LaneTest, CountsARefusedBatchAsDoneAndChangesNothing) {
 }
 
 TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
-  // A bucket of id 1 that has seen batch 0, and others that have not.
+  // The bucket of id 1 has applied batch 0; the others have not.
   const wire::Bucket ahead = wire::BucketOf(1);
   ASSERT_NE(wire::BucketOf(2), ahead);
   lane_->state().watermarks.Restore(
@@ -154,13 +153,13 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
   ASSERT_EQ(Push(1, {1, 2})->outcome, Outcome::kApplied);
 
   const std::vector<float> rows = Pull({1, 2});
-  // Adam moves by the learning rate at its first step, and so far again at its second.
+  // Adam moves by the learning rate in its first step, and as far in its second.
   EXPECT_NEAR(rows[0], 1, 1e-5);
   EXPECT_NEAR(rows[2], 2, 1e-5);
 }
 
 TEST_F(LaneTest, HoldsTensorsFromTheirFirstValueOn) {
-  EXPECT_EQ(lane_->Plan(declared_, {.tensors = {0}}, {}).status().code(), Code::kNotFound);
+  EXPECT_THAT(lane_->Plan(declared_, {.tensors = {0}}, {}), StatusIs(Code::kNotFound));
   PutAll();
   EXPECT_THAT(PullTensor(0), ElementsAre(1, 2, 3));
   EXPECT_EQ(lane_->Put(declared_, {.tensors = {0}}, Tensors().Add<float>({7, 7, 7}))->taken, 0U);
@@ -180,12 +179,12 @@ TEST_F(LaneTest, TrainsTensorsAndAddsToThoseThatAreNotTrained) {
   EXPECT_THAT(PullTensor(1), ElementsAre(7));
 }
 
-TEST_F(LaneTest, MakesNoRowsForOnesWhoOnlyLook) {
+TEST_F(LaneTest, CreatesNoRowsForPullsThatOnlyRead) {
   EXPECT_THAT(Pull({1, 2}, wire::Pull::Unknown::kTell), Each(0.0F));
   EXPECT_EQ(lane_->state().parameters.rows(), 0U);
 }
 
-TEST_F(LaneTest, RefusesMessagesThatAreNotSoundAndChangesNothing) {
+TEST_F(LaneTest, RejectsMalformedMessagesAndChangesNothing) {
   OpenShard();
   const auto refused = [&](const wire::Push& push, std::span<const std::byte> tensors) {
     return lane_->Push(declared_, push, tensors).status();
@@ -193,44 +192,44 @@ TEST_F(LaneTest, RefusesMessagesThatAreNotSoundAndChangesNothing) {
   wire::Push push{.lease = kLease, .shard = kShard, .tables = {{.table = 9, .ids = 1}}};
   EXPECT_THAT(refused(push, {}).message(), HasSubstr("table 9 was not declared"));
   push.tables = {{.table = 0, .ids = 1}};
-  EXPECT_EQ(refused(push, {}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1}).Add<float>({1})).code(),
-            Code::kInvalidArgument);
-  EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1}).Add(std::vector<float>(17))).code(),
-            Code::kInvalidArgument);
+  EXPECT_THAT(refused(push, {}), StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(refused(push, Tensors().Add<int64_t>({1}).Add<float>({1})),
+              StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(refused(push, Tensors().Add<int64_t>({1}).Add(std::vector<float>(17))),
+              StatusIs(Code::kInvalidArgument));
   push.tables = {{.table = 0, .ids = UINT32_MAX}};
-  EXPECT_EQ(refused(push, Tensors().Add<int64_t>({1})).code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused(push, Tensors().Add<int64_t>({1})), StatusIs(Code::kInvalidArgument));
   push = {.lease = kLease, .shard = kShard, .tensors = {{.tensor = 0}}};
   const Status no_value = refused(push, Tensors().Add<float>({1, 1, 1}));
-  EXPECT_EQ(no_value.code(), Code::kNotFound) << "trainers put a value then";
+  EXPECT_THAT(no_value, StatusIs(Code::kNotFound)) << "trainers rely on this code to put a value";
   EXPECT_THAT(no_value.message(), HasSubstr("'d' has no value yet"));
   EXPECT_EQ(Push(0, {1})->outcome, Outcome::kApplied) << "a refused push was counted";
 }
 
-TEST_F(LaneTest, RefusesATableThatWasDeclaredOtherwise) {
+TEST_F(LaneTest, RejectsATableThatWasDeclaredWithOtherSettings) {
   const auto other = ParseDeclaration(R"({"tables": [{"name": "t", "dim": 3}]})");
   const auto names = lane_->Declare(*other);
-  EXPECT_EQ(names.status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(names, StatusIs(Code::kFailedPrecondition));
   EXPECT_THAT(names.status().message(), HasSubstr("table 't'"));
 }
 
-TEST_F(LaneTest, ADeclarationThatIsRefusedChangesNothing) {
+TEST_F(LaneTest, ARejectedDeclarationChangesNothing) {
   const auto declare = [](Lane& lane, const std::string& text) {
     return lane.Declare(*ParseDeclaration(text)).status();
   };
-  // It makes no table, not even those before the one that is refused.
-  EXPECT_FALSE(
-      declare(*lane_, R"({"tables": [{"name": "u", "dim": 1}, {"name": "t", "dim": 3}]})").ok());
-  EXPECT_EQ(declare(*lane_, R"({"tables": [{"name": "u", "dim": 5}]})"), Ok());
-  // Its consistency does not count.
+  // It creates no table, not even those before the rejected one.
+  EXPECT_THAT(declare(*lane_, R"({"tables": [{"name": "u", "dim": 1}, {"name": "t", "dim": 3}]})"),
+              StatusIs(Code::kFailedPrecondition));
+  EXPECT_OK(declare(*lane_, R"({"tables": [{"name": "u", "dim": 5}]})"));
+  // Its consistency is not set.
   Lane fresh(wire::Placement(1), 0);
-  EXPECT_FALSE(declare(fresh, R"({"consistency": {"gradients": 3},
-      "tables": [{"name": "t", "dim": 2}, {"name": "u", "dim": 1, "most_bytes": 1}]})")
-                   .ok());
-  EXPECT_EQ(declare(fresh, R"({"tables": [{"name": "t", "dim": 2}]})"), Ok());
+  EXPECT_THAT(declare(fresh, R"({"consistency": {"gradients": 3},
+      "tables": [{"name": "t", "dim": 2}, {"name": "u", "dim": 1, "most_bytes": 1}]})"),
+              StatusIs(Code::kInvalidArgument));
+  EXPECT_OK(declare(fresh, R"({"tables": [{"name": "t", "dim": 2}]})"));
 }
 
-TEST_F(LaneTest, RefusesABoundThatItCannotKeepAndTellsTheLeast) {
+TEST_F(LaneTest, RejectsABoundThatIsTooSmallAndNamesTheLeast) {
   const auto declare = [](const std::string& most_bytes) {
     const auto declaration = ParseDeclaration(
         R"({"tables": [{"name": "b", "dim": 100000, "optimizer": {"name": "Adam"},
@@ -239,39 +238,39 @@ TEST_F(LaneTest, RefusesABoundThatItCannotKeepAndTellsTheLeast) {
     return Lane(wire::Placement(16), 3).Declare(*declaration).status();
   };
   const Status refused = declare("1048576");
-  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused, StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(refused.message(), HasSubstr("table 'b': most_bytes=1048576 is too little"));
   const std::string least = refused.message().substr(refused.message().rfind(' ') + 1);
-  EXPECT_EQ(declare(least), Ok());
+  EXPECT_OK(declare(least));
 }
 
-TEST_F(LaneTest, RefusesMoreTensorValuesThanAnyServerHas) {
+TEST_F(LaneTest, RejectsTooManyTensorValues) {
   std::string tensors;
   for (int i = 0; i < 5; ++i) {
     tensors += fmt::format(R"({}{{"name": "d{}", "size": 4294967296}})", i > 0 ? "," : "", i);
   }
   const auto declaration = ParseDeclaration(R"({"tensors": [)" + tensors + "]}");
   Lane lane(wire::Placement(1024), 0);
-  EXPECT_EQ(lane.Declare(*declaration).status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(lane.Declare(*declaration), StatusIs(Code::kResourceExhausted));
 }
 
-TEST_F(LaneTest, RefusesLearningRatesThatAreNoNumbers) {
+TEST_F(LaneTest, RejectsNonFiniteLearningRates) {
   OpenShard();
   PutAll();
   for (const float rate : {INFINITY, -INFINITY, NAN}) {
     const wire::Push push{
         .lease = kLease, .shard = kShard, .tables = {{.ids = 1, .learning_rate = rate}}};
     const auto tensors = Tensors().Add<int64_t>({1}).Add<float>({1, 1});
-    EXPECT_EQ(lane_->Push(declared_, push, tensors).status().code(), Code::kInvalidArgument);
+    EXPECT_THAT(lane_->Push(declared_, push, tensors), StatusIs(Code::kInvalidArgument));
     const wire::Push dense{
         .lease = kLease, .shard = kShard, .tensors = {{.tensor = 0, .learning_rate = rate}}};
-    EXPECT_EQ(lane_->Push(declared_, dense, Tensors().Add<float>({1, 1, 1})).status().code(),
-              Code::kInvalidArgument);
+    EXPECT_THAT(lane_->Push(declared_, dense, Tensors().Add<float>({1, 1, 1})),
+                StatusIs(Code::kInvalidArgument));
   }
   EXPECT_EQ(Push(0, {1})->outcome, Outcome::kApplied) << "a refused push was counted";
 }
 
-TEST_F(LaneTest, RefusesARateOfZeroForFtrl) {
+TEST_F(LaneTest, RejectsALearningRateOfZeroForFtrl) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "Ftrl"})");
   OpenShard();
@@ -281,7 +280,7 @@ TEST_F(LaneTest, RefusesARateOfZeroForFtrl) {
               HasSubstr("above 0 for Ftrl"));
 }
 
-// Buckets that come from other lanes may differ in the batches that they have of an open shard.
+// Buckets that were restored from different lanes may differ in the applied batches of a shard.
 TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   const auto declaration = ParseDeclaration(
@@ -289,7 +288,7 @@ TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
                       "initializer": {"name": "zeros"}, "optimizer": {"name": "Adagrad"}}]})");
   declared_ = *lane_->Declare(*declaration);
   OpenShard();
-  for (uint64_t batch = 0; batch < 50; ++batch) ASSERT_TRUE(Push(batch, {1, 2}).ok());
+  for (uint64_t batch = 0; batch < 50; ++batch) ASSERT_OK(Push(batch, {1, 2}));
   const wire::ShardKey differs{.ledger = 1, .dataset = 9};
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_->state().watermarks.Restore(
@@ -301,10 +300,10 @@ TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
       lane_->Push(declared_, again, Tensors().Add<int64_t>({1, 2}).Add(std::vector<float>(4, -1)))
           ->outcome,
       Outcome::kApplied);
-  for (uint64_t batch = 50; batch < 55; ++batch) ASSERT_TRUE(Push(batch, {3}).ok());
+  for (uint64_t batch = 50; batch < 55; ++batch) ASSERT_OK(Push(batch, {3}));
   EXPECT_EQ(lane_->state().parameters.evicted(), 0U)
-      << "rows that were trained a moment ago are forgotten";
-  for (uint64_t batch = 55; batch < 90; ++batch) ASSERT_TRUE(Push(batch, {3, 4, 5}).ok());
+      << "rows that were trained a moment ago were evicted";
+  for (uint64_t batch = 55; batch < 90; ++batch) ASSERT_OK(Push(batch, {3, 4, 5}));
   EXPECT_EQ(lane_->state().parameters.evicted(), 2U);
 }
 
@@ -340,7 +339,8 @@ class RoundTest : public LaneTest {
 };
 
 TEST_F(RoundTest, SumsRowsAndStepsWhenItIsFull) {
-  EXPECT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied) << "answered, and not held";
+  EXPECT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied)
+      << "the push is answered before the round is full";
   EXPECT_THAT(Pull({1, 2}), Each(0.0F));
   EXPECT_EQ(lane_->version(), 0U);
 
@@ -364,37 +364,38 @@ TEST_F(RoundTest, TakesABatchOnce) {
   EXPECT_THAT(Pull({1}), Each(0.0F)) << "the same batch does not fill it";
 }
 
-TEST_F(RoundTest, RefusesWhatIsTooOldAndTakesItAnew) {
-  for (uint64_t batch = 0; batch < 4; ++batch) ASSERT_TRUE(Push(batch, {1}).ok());
+TEST_F(RoundTest, RejectsAStalePushAndAcceptsItWithNewParameters) {
+  for (uint64_t batch = 0; batch < 4; ++batch) ASSERT_OK(Push(batch, {1}));
   ASSERT_EQ(lane_->version(), 2U);
 
   const auto stale = Push(4, {1}, false, 0);
   EXPECT_EQ(stale->outcome, Outcome::kStale);
   EXPECT_EQ(stale->mark, 4U);
-  EXPECT_EQ(Push(3, {1}, false, 0)->outcome, Outcome::kAlready) << "that one is in, however old";
+  EXPECT_EQ(Push(3, {1}, false, 0)->outcome, Outcome::kAlready)
+      << "a batch that was applied is acknowledged, however old";
   EXPECT_EQ(Push(4, {1}, false, 1)->outcome, Outcome::kApplied) << "one round old is tolerated";
 }
 
-TEST_F(RoundTest, ClosesWithWhatItHasWhenNobodyWillFillIt) {
+TEST_F(RoundTest, ClosesWithFewerGradientsOnFlush) {
   PutAll();
   ASSERT_EQ(PushTensor(0, 1), Outcome::kApplied);
   lane_->Flush();
   EXPECT_THAT(PullTensor(0), ElementsAre(0, 1, 2)) << "the average of one";
   lane_->Flush();
-  EXPECT_EQ(lane_->version(), 1U) << "an empty round is no step";
+  EXPECT_EQ(lane_->version(), 1U) << "an empty round must not count as a step";
   EXPECT_EQ(lane_->state().rounds.ContributedBounds(), (std::pair<uint64_t, uint64_t>(1, 1)));
 }
 
 TEST_F(RoundTest, IsNotFilledByABatchThatWasRefused) {
-  ASSERT_TRUE(Push(0, {1}).ok());
+  ASSERT_OK(Push(0, {1}));
   ASSERT_EQ(Push(1, {1}, true)->outcome, Outcome::kApplied);
   EXPECT_THAT(Pull({1}), Each(0.0F));
-  ASSERT_TRUE(Push(2, {1}).ok());
+  ASSERT_OK(Push(2, {1}));
   EXPECT_THAT(Pull({1}), Each(2.0F));
 }
 
-// A bucket that comes from a checkpoint may be in the middle of a round that others have closed.
-TEST_F(RoundTest, IsEachBucketsOwn) {
+// The round of a restored bucket may be open while the same round of others is closed.
+TEST_F(RoundTest, IsSeparateForEachBucket) {
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
@@ -403,10 +404,10 @@ TEST_F(RoundTest, IsEachBucketsOwn) {
   lane_->state().watermarks.Settle();
   OpenShard();
 
-  ASSERT_TRUE(Push(0, {1, 2}).ok());  // of 2 alone
-  ASSERT_TRUE(Push(1, {1, 2}).ok());
+  ASSERT_OK(Push(0, {1, 2}));  // of 2 alone
+  ASSERT_OK(Push(1, {1, 2}));
   EXPECT_THAT(Pull({1, 2}), ElementsAre(0, 0, 2, 2)) << "the round of 1 has one gradient";
-  ASSERT_TRUE(Push(2, {1, 2}).ok());
+  ASSERT_OK(Push(2, {1, 2}));
   EXPECT_THAT(Pull({1, 2}), ElementsAre(2, 2, 2, 2));
 }
 
@@ -414,10 +415,10 @@ TEST_F(LaneTest, DividesTheLearningRateByTheAgeOfTheParameters) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
   Declare(R"({"name": "SGD"})", R"({"modulate": true})");
   OpenShard();
-  ASSERT_TRUE(Push(0, {1}, false, 0).ok());
+  ASSERT_OK(Push(0, {1}, false, 0));
   EXPECT_THAT(Pull({1}), Each(1.0F)) << "nothing came between";
-  for (uint64_t batch = 1; batch < 4; ++batch) ASSERT_TRUE(Push(batch, {2}).ok());
-  ASSERT_TRUE(Push(4, {1}, false, 0).ok());
+  for (uint64_t batch = 1; batch < 4; ++batch) ASSERT_OK(Push(batch, {2}));
+  ASSERT_OK(Push(4, {1}, false, 0));
   EXPECT_THAT(Pull({1}), Each(1.25F)) << "four pushes came between";
 }
 

@@ -20,7 +20,7 @@ TEST(Metrics, AreOneLineForEachLane) {
   EXPECT_THAT(text, HasSubstr("elasticdl_ps_pushes_total{lane=\"1\"} 3\n"));
 }
 
-TEST(Metrics, TellTimesAsAHistogram) {
+TEST(Metrics, ReportTimesAsAHistogram) {
   Histogram times;
   for (const int micros : {0, 1, 2, 3, 4, 1000}) times.Add(microseconds(micros));
   times.Add(std::chrono::hours(1));

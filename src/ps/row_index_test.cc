@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/placement.h"
 
 namespace edl::ps {
@@ -18,7 +19,7 @@ class Checked {
     const auto row = static_cast<uint32_t>(ids_.size());
     ids_.push_back(id);
     rows_[id] = row;
-    ASSERT_EQ(index_.Reserve(1), Ok());
+    ASSERT_OK(index_.Reserve(1));
     index_.Insert(wire::HashOf(id), row);
   }
   void Remove(int64_t id) {
@@ -52,7 +53,7 @@ TEST(RowIndex, FindsWhatWasInsertedWhileItGrows) {
   EXPECT_EQ(checked.Find(7), std::nullopt);
 }
 
-TEST(RowIndex, ForgetsWhatWasRemoved) {
+TEST(RowIndex, DoesNotFindRemovedRows) {
   std::mt19937_64 random(7);
   Checked checked;
   for (int step = 0; step < 30'000; ++step) {
@@ -66,11 +67,11 @@ TEST(RowIndex, ForgetsWhatWasRemoved) {
     if (step % 977 == 0) checked.Check();
   }
   checked.Check();
-  // 3,000 ids are no reason to grow for ever.
+  // An index of 3,000 ids must not grow forever.
   EXPECT_LE(checked.bytes(), size_t{8} << 20);
 }
 
-TEST(RowIndex, TellsIdsOfOnePlaceApart) {
+TEST(RowIndex, DistinguishesIdsWithTheSamePlace) {
   // Ids whose hashes share all bits that a small table looks at.
   std::vector<int64_t> alike;
   const uint64_t wanted = (wire::HashOf(1) >> 30) & 0x3FF;

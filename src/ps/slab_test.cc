@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::ps {
 namespace {
 
@@ -20,15 +22,15 @@ size_t Mappings() {
 TEST(Pages, AreZeroHoweverManyThereAre) {
   for (const size_t bytes : {size_t{1}, size_t{4096}, Pages::kLarge - 1, Pages::kLarge}) {
     const Result<Pages> pages = Pages::Make(bytes);
-    ASSERT_TRUE(pages.ok()) << pages.status();
+    ASSERT_OK(pages);
     EXPECT_GE(pages->size(), bytes);
     EXPECT_LT(pages->size(), bytes + (size_t{2} << 20));
     for (size_t at = 0; at < bytes; ++at) ASSERT_EQ(pages->data()[at], std::byte{0});
   }
 }
 
-TEST(Pages, ThatCannotBeHadAreAnError) {
-  EXPECT_EQ(Pages::Make(size_t{1} << 60).status().code(), Code::kResourceExhausted);
+TEST(Pages, ReportMemoryThatCannotBeAllocated) {
+  EXPECT_THAT(Pages::Make(size_t{1} << 60), StatusIs(Code::kResourceExhausted));
 }
 
 // Linux allows 65,530 mappings in a process.
@@ -48,11 +50,11 @@ TEST(Pages, ThatWereUsedBeforeAreZeroAgain) {
   }
 }
 
-TEST(Slabs, TakeMemoryForTheBlocksThatThereAre) {
+TEST(Slabs, AllocateMemoryOnlyForExistingBlocks) {
   Slabs slabs(144);
   EXPECT_EQ(slabs.bytes(), 0U);
   for (uint32_t number = 0; number < 100; ++number) {
-    ASSERT_EQ(slabs.Reserve(1), Ok());
+    ASSERT_OK(slabs.Reserve(1));
     ASSERT_EQ(slabs.Take(), number);
     std::memset(slabs.At(number), static_cast<int>(number), 144);
   }
@@ -65,7 +67,7 @@ TEST(Slabs, TakeMemoryForTheBlocksThatThereAre) {
 TEST(Slabs, KeepBlocksWhenTheyBecomeMany) {
   Slabs slabs(1024);
   for (uint32_t number = 0; number < 70'000; ++number) {  // of several slabs
-    ASSERT_EQ(slabs.Reserve(1), Ok());
+    ASSERT_OK(slabs.Reserve(1));
     ASSERT_EQ(slabs.Take(), number);
     std::memcpy(slabs.At(number), &number, sizeof(number));
   }
@@ -76,17 +78,17 @@ TEST(Slabs, KeepBlocksWhenTheyBecomeMany) {
   }
 }
 
-TEST(Slabs, MoveNoBlockThatRoomWasMadeFor) {
+TEST(Slabs, MoveNoBlockWithinTheReservation) {
   Slabs slabs(64);
-  ASSERT_EQ(slabs.Reserve(1000), Ok());
+  ASSERT_OK(slabs.Reserve(1000));
   const std::byte* const first = slabs.At(slabs.Take());
   for (int i = 1; i < 1000; ++i) slabs.Take();
   EXPECT_EQ(slabs.At(0), first);
 }
 
-TEST(Slabs, HaveSoManyNumbersAndNoMore) {
+TEST(Slabs, RejectMoreBlocksThanNumbers) {
   Slabs slabs(8);
-  EXPECT_EQ(slabs.Reserve(size_t{Slabs::kMost} + 1).code(), Code::kResourceExhausted);
+  EXPECT_THAT(slabs.Reserve(size_t{Slabs::kMost} + 1), StatusIs(Code::kResourceExhausted));
   EXPECT_EQ(slabs.bytes(), 0U);
 }
 

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::ps {
 namespace {
 
@@ -34,7 +36,7 @@ class SynchronousRoundsTest : public testing::Test {
 
   void AddRows(const std::vector<int64_t>& ids, float gradient, const BucketSubset& taking) {
     const std::vector<float> gradients(ids.size(), gradient);
-    ASSERT_TRUE(table_.Reserve(ids.size()).ok());
+    ASSERT_OK(table_.Reserve(ids.size()));
     rounds_.Add(TableGradients{&table_, ids, gradients.data(), 1}, taking);
     rounds_.Count(taking);
   }

@@ -41,7 +41,7 @@ TEST(Table, MakesRowsWhenTheyAreFirstPulled) {
   EXPECT_EQ(table.rows(), 5U);
 }
 
-TEST(Table, TellsWhatARowWouldBeWithoutMakingIt) {
+TEST(Table, ReturnsInitialValuesWithoutCreatingARow) {
   Table table(Spec(4, Initializer::Uniform(-1, 1)));
   const std::vector<float> told = PullOf(table, {1, 2, 3}, Unknown::kTell);
   EXPECT_EQ(table.rows(), 0U);
@@ -98,7 +98,7 @@ void PushAll(Table& table, const std::vector<int64_t>& ids, int64_t number) {
              static_cast<uint32_t>(number));
 }
 
-TEST(Table, ForgetsTheLeastUsedRowsAboveItsBound) {
+TEST(Table, EvictsTheLeastUsedRowsAboveItsBound) {
   TableSpec spec = Spec(16, Initializer::Constant(0));
   spec.most_bytes = 5'000'000;
   Table table(spec);
@@ -151,7 +151,7 @@ TEST(Table, TakesLittleMemoryForFewRows) {
   EXPECT_LE(table.bytes(), 3U * 125 * 144);
 }
 
-TEST(Table, ForgetsNoRowForAPullThatMakesNone) {
+TEST(Table, EvictsNoRowForAPullThatCreatesNone) {
   TableSpec spec = Spec(1, Initializer::Constant(0));
   spec.most_bytes = Table::LeastBytes(spec, 1);
   Table table(spec);
@@ -161,7 +161,7 @@ TEST(Table, ForgetsNoRowForAPullThatMakesNone) {
   EXPECT_EQ(table.evicted(), evicted);
 }
 
-TEST(Table, ForgetsRowsThatWereNotChangedForLong) {
+TEST(Table, EvictsRowsThatWereNotChangedForLong) {
   TableSpec spec = Spec(1, Initializer::Constant(0));
   spec.evict_after = 10;
   Table table(spec);
@@ -174,7 +174,7 @@ TEST(Table, ForgetsRowsThatWereNotChangedForLong) {
   EXPECT_THAT(PullOf(table, {5}), ElementsAre(30));
 }
 
-TEST(Table, SavesARowBeforeItIsForgotten) {
+TEST(Table, SavesARowBeforeItIsEvicted) {
   TableSpec spec = Spec(1, Initializer::Constant(0));
   spec.evict_after = 1;
   Table table(spec);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::ps {
 namespace {
 
@@ -46,7 +48,7 @@ TEST(Watermarks, OfOneShardAreNotThoseOfAnother) {
   EXPECT_EQ(marks.Count(kLease + 1, kOther, 0).outcome, Outcome::kApplied);
 }
 
-TEST(Watermarks, RefuseAShardThatIsNotOpen) {
+TEST(Watermarks, RejectAShardThatIsNotOpen) {
   Watermarks marks(0, 4);
   EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kNotOpen);
   Opened(marks, kLease);
@@ -60,11 +62,11 @@ TEST(Watermarks, FenceTheHolderOfAnOlderLease) {
   EXPECT_EQ(Opened(marks, kLease + 1), 1U);
 
   EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
-  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kAborted);
+  EXPECT_THAT(marks.Open(kLease, kShard), StatusIs(Code::kAborted));
   EXPECT_EQ(marks.Count(kLease + 1, kShard, 1).outcome, Outcome::kApplied);
 }
 
-TEST(Watermarks, FenceWhatIsBelowTheFloorAlsoOfForgottenShards) {
+TEST(Watermarks, FenceLeasesBelowTheFloorAlsoForDroppedShards) {
   Watermarks marks(0, 4);
   Opened(marks, kLease);
   marks.Count(kLease, kShard, 0);
@@ -73,7 +75,7 @@ TEST(Watermarks, FenceWhatIsBelowTheFloorAlsoOfForgottenShards) {
   marks.Drop(Covering(kShard));
 
   EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
-  EXPECT_EQ(marks.Open(kLease, kShard).status().code(), Code::kAborted);
+  EXPECT_THAT(marks.Open(kLease, kShard), StatusIs(Code::kAborted));
   EXPECT_EQ(marks.shards(), 0U);
 }
 
@@ -109,7 +111,7 @@ TEST(Watermarks, DecideByBucketWhereBucketsDoNotAgree) {
   EXPECT_EQ(count(2).lacked, std::nullopt);
 }
 
-TEST(Watermarks, AreToldInRangesOfBucketsThatAgree) {
+TEST(Watermarks, AreListedInRangesOfBucketsThatAgree) {
   Watermarks marks(8, 12);
   marks.Restore({.first = 0, .end = 10, .shard = kShard, .lease = kLease, .mark = 2});
   marks.Settle();
@@ -120,7 +122,7 @@ TEST(Watermarks, AreToldInRangesOfBucketsThatAgree) {
           Watermarks::Entry{.first = 10, .end = 12, .shard = kShard, .lease = kLease, .mark = 0}));
 }
 
-TEST(Watermarks, ComeBackAsTheyWereSavedWhateverTheLanes) {
+TEST(Watermarks, AreRestoredOnAnyNumberOfLanes) {
   Watermarks two(0, 2);
   Opened(two, kLease);
   two.Count(kLease, kShard, 0);
@@ -132,11 +134,11 @@ TEST(Watermarks, ComeBackAsTheyWereSavedWhateverTheLanes) {
               ElementsAre(Watermarks::Entry{
                   .first = 0, .end = 2, .shard = kShard, .lease = kLease, .mark = 1}));
   EXPECT_EQ(one.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
-  EXPECT_EQ(one.Open(kLease - 1, kShard).status().code(), Code::kAborted);
+  EXPECT_THAT(one.Open(kLease - 1, kShard), StatusIs(Code::kAborted));
   EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);
 }
 
-TEST(Watermarks, ForgetClientsThatAreLongGone) {
+TEST(Watermarks, DropClientsThatPushedLongAgo) {
   Watermarks marks(0, 4);
   const auto key = [](uint64_t client) { return wire::ShardKey{.ledger = 1000 + client}; };
   for (uint64_t client = 0; client < 2 * Watermarks::kMostOwnShards; ++client) {

@@ -170,7 +170,7 @@ TEST_F(HostileTest, RefusesAHelloAfterManyOthers) {
   WriteAll(stream, bytes);
   std::string answers;
   pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
-  while (answers.find("65 Hellos on a connection") == std::string::npos) {
+  while (answers.find("65 Hello messages on a connection") == std::string::npos) {
     ASSERT_EQ(poll(&readable, 1, 30'000), 1) << "it was answered";
     std::array<char, 4096> buffer{};
     const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);

@@ -5,6 +5,7 @@
 #include <httplib.h>
 
 #include "base/clock.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::ps {
 namespace {
@@ -15,12 +16,12 @@ class MetricsServerTest : public testing::Test {
  protected:
   void SetUp() override {
     auto server = Server::Start({.host = "127.0.0.1", .lanes = 1}, clock_);
-    ASSERT_TRUE(server.ok()) << server.status().message();
+    ASSERT_OK(server);
     server_ = *std::move(server);
   }
   void Start(const std::string& token) {
     auto metrics = MetricsServer::Start(*server_, "127.0.0.1", 0, token);
-    ASSERT_TRUE(metrics.ok()) << metrics.status().message();
+    ASSERT_OK(metrics);
     metrics_ = *std::move(metrics);
   }
   httplib::Result Get(const char* path, const httplib::Headers& headers = {}) {
@@ -43,7 +44,7 @@ TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
   EXPECT_EQ(health->body, "ok\n");
 }
 
-TEST_F(MetricsServerTest, AsksForTheToken) {
+TEST_F(MetricsServerTest, RequiresTheToken) {
   Start("secret");
   for (const char* wrong : {"", "Bearer ", "Bearer secre", "Bearer secrets", "secret"}) {
     const auto answer = Get("/metrics", {{"Authorization", wrong}});
@@ -58,10 +59,10 @@ TEST_F(MetricsServerTest, AsksForTheToken) {
   EXPECT_EQ(health->status, 200);
 }
 
-TEST_F(MetricsServerTest, SaysThatThePortIsTaken) {
+TEST_F(MetricsServerTest, ReportsAPortThatIsInUse) {
   Start("");
   const auto second = MetricsServer::Start(*server_, "127.0.0.1", metrics_->port(), "");
-  EXPECT_EQ(second.status().code(), Code::kUnavailable);
+  EXPECT_THAT(second, StatusIs(Code::kUnavailable));
   EXPECT_THAT(second.status().message(), HasSubstr("--http_port"));
 }
 
