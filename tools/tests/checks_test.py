@@ -241,7 +241,9 @@ class CheckWords(unittest.TestCase):
     def test_each_line_of_the_list_finds_something(self):
         planted = ['door', 'Hands', 'Teller', 'SyncBoard', 'World', 'Beat', 'Exchange', 'max_ahead',
                    'patience', 'complaint', 'set aside', 'unborn', 'Wish', 'guest', 'Surroundings',
-                   'Badness', 'newcomer', 'mend', '// Of a row']
+                   'Badness', 'newcomer', 'mend', 'name_space', 'hurry', '// Of a row', 'way out:',
+                   'not_in_original would', 'furniture', 'brought about',
+                   'took it for dead', 'in its hands']
         lines = [line for line in self.WORDS.splitlines()
                  if ' => ' in line and not line.startswith('#')]
         self.assertEqual(len(planted), len(lines), 'plant a word for each line of the list')
