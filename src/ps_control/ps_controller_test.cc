@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/event_loop.h"
+#include "base/testing/status_matchers.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "ps/server.h"
 #include "wire/connection.h"
@@ -65,11 +66,10 @@ class PsControllerTest : public testing::Test {
     StartController(no_progress, clock_);
   }
   void StartController(Duration no_progress, const Clock& clock) {
-    controller_ = std::make_unique<PsController>(
+    auto started = PsController::Start(
         PsController::Options{.servers = static_cast<int>(addresses_.size()),
                               .token = {},
-                              .folder = folder_,
-                              .no_progress = no_progress},
+                              .core = {.folder = folder_, .no_progress = no_progress}},
         [this](int index) -> Result<std::string> {
           const MutexLock lock(mutex_);
           return addresses_.at(static_cast<size_t>(index));
@@ -96,6 +96,8 @@ class PsControllerTest : public testing::Test {
                                   },
                               .alive = [](int, uint64_t) {}},
         clock);
+    ASSERT_OK(started);
+    controller_ = std::move(*started);
   }
   // Whether it became so within a minute.
   bool Await(const std::function<bool()>& is_so) {

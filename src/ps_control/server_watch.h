@@ -1,101 +1,107 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "job/job_view.h"
 #include "master/parameters/parameter_keeper.h"
 #include "ps_client/ask.h"
-#include "ps_client/link.h"
+#include "ps_control/server_channel.h"
 #include "wire/messages.h"
 
 namespace edl::ps_control {
 
-// Asks one parameter server who it is and how it is, twice a second, and tells it what it may do.
-// It has a thread and connections of its own, which it keeps: a server whose machine is gone keeps
-// nobody else waiting.
+// Calls a function once, after a delay, on the thread of the PsControllerCore.
+using CallAfter = std::function<void(Duration delay, std::function<void()> call)>;
+
+// Checks that the process that answered is server `server` of `servers`. Otherwise Unavailable: the
+// address belongs to another process for now.
+Status CheckIdentity(const wire::Welcome& welcome, int server, int servers);
+
+// Watches one parameter server in rounds, twice a second: asks for its identity, has it serve as
+// the master last decided, and asks for the state of its lanes. A probe and a new Serve start the
+// next round at once.
 //
-// Thread-safe.
+// Confined to the PsControllerCore that owns it.
 class ServerWatch {
  public:
-  struct Answers {
+  static constexpr Duration kRoundInterval = std::chrono::milliseconds(500);
+  static constexpr Duration kTimeout = std::chrono::seconds(5);
+  // The timeout of State before the master lets the server serve: the server may be starting or
+  // restoring, and the next round must not wait for that.
+  static constexpr Duration kStateTimeoutBeforeServe = std::chrono::milliseconds(500);
+
+  struct Events {
     std::function<void(uint64_t number, Result<master::ProbeReply>)> probed;
     std::function<void(const job::ServerView&)> state;
+    // The process answers, although its lanes may be too busy to.
     std::function<void(int index, uint64_t incarnation)> alive;
-    // After each round, answered or not. `progressed`: since the last one the server has saved or
-    // restored something.
+    // A round is over. `progressed`: the server has saved or restored something since the last
+    // round, or it is a new process.
     std::function<void(bool progressed)> round;
   };
-  using LinkTo = std::function<Result<ps_client::LinkOptions>(int index)>;
 
-  // `clock` outlives it. There are `servers` servers.
-  ServerWatch(int index, int servers, LinkTo link_to, Answers answers, const Clock& clock);
-  ~ServerWatch();
-  ServerWatch(const ServerWatch&) = delete;
-  ServerWatch& operator=(const ServerWatch&) = delete;
+  // There are `servers` servers. `channel` and `clock` outlive it.
+  ServerWatch(int index, int servers, ServerChannel& channel, Events events, CallAfter call_after,
+              const Clock& clock);
 
-  // Asks who it is as soon as it can; `number` is answered.
+  void Start() { Round(); }
+  // Asks for the server's identity on a new connection, and answers `number`.
   void Probe(uint64_t number);
-  // What the server is told from now on. `number` rises.
+  // What the server is told from now on. `number` rises with every call.
   void Serve(std::shared_ptr<const master::ServeAll> serve, uint64_t number);
 
  private:
-  using Serving = std::shared_ptr<const master::ServeAll>;
-
-  // What the last answers of one life said.
+  // What the last answers of one incarnation said.
   struct Known {
     uint64_t incarnation = 0;
-    uint64_t serve_told = 0;  // the number of the Serve that it has
+    uint64_t serve_number = 0;  // of the Serve that all its lanes have acknowledged
     uint64_t rows_pulled = 0;
     uint64_t rows_pushed = 0;
     Time at;
   };
+  using OnAnswers = std::function<void(const std::vector<ps_client::LaneAnswer>&)>;
 
-  void Run();
+  void RoundNow();
   void Round();
-  // Who answers at the server's address. It has to be this server of this job.
-  Result<wire::Welcome> AskWho();
-  void JobSnapshot(const wire::Welcome& welcome, const Serving& serve, uint64_t number);
-  Status TellServe(const master::ServeAll& serve, uint64_t number);
-  Result<job::ServerView> AskState(uint64_t incarnation, Duration timeout);
-  // Asks all lanes on connections that are kept, and makes them where there are none.
-  Status ConnectLanes(const wire::Welcome& welcome);
-  Result<std::vector<std::string>> AskLanes(wire::MessageType type, const std::string& meta,
-                                            Duration timeout);
+  void EndRound();
+  void OnWelcome(const Result<wire::Welcome>& welcome);
+  void SendServe(const wire::Welcome& welcome);
+  void AskState(const wire::Welcome& welcome);
+  Result<job::ServerView> Combine(const std::vector<ps_client::LaneAnswer>& answers);
+  // Sends `meta` to all lanes. Any failure ends the round, and so does an answer of another
+  // incarnation.
+  void AskLanes(const wire::Welcome& welcome, wire::MessageType type, const std::string& meta,
+                Duration timeout, OnAnswers done);
 
   const int index_;
   const int servers_;
-  const LinkTo link_to_;
-  const Answers answers_;
+  ServerChannel& channel_;
+  const Events events_;
+  const CallAfter call_after_;
   const Clock& clock_;
 
-  Mutex mutex_;
-  CondVar changed_;
-  std::deque<uint64_t> probes_ GUARDED_BY(mutex_);
-  Serving serve_ GUARDED_BY(mutex_);
-  uint64_t serve_number_ GUARDED_BY(mutex_) = 0;
-  std::atomic<bool> stop_ = false;
+  std::vector<uint64_t> probes_;
+  // Shared by the watches of all servers.
+  std::shared_ptr<const master::ServeAll> serve_;
+  uint64_t serve_number_ = 0;
 
-  // Below: confined to the thread.
-  std::unique_ptr<ps_client::Link> control_link_;  // for Hello that only asks; null: not connected
-  int hellos_ = 0;                                 // on that connection
-  std::vector<std::unique_ptr<ps_client::Link>> lanes_;
-  uint64_t lanes_incarnation_ = 0;
+  bool in_round_ = false;
+  bool round_wanted_ = false;  // right after the present one
+  uint64_t timer_ = 0;         // the newest; older ones do nothing
+  // The round that is under way:
+  std::vector<uint64_t> round_probes_;
+  std::shared_ptr<const master::ServeAll> round_serve_;
+  uint64_t round_serve_number_ = 0;
+  bool progressed_ = false;
+
   Known known_;
   uint64_t progress_bytes_ = 0;
   uint64_t progress_incarnation_ = 0;
-  bool progressed_ = false;
-  std::thread thread_;
 };
 
 }  // namespace edl::ps_control

@@ -162,7 +162,7 @@ class Master {
             "gradients are applied one by one, and none is refused as stale: synchronous rounds "
             "need --use_async=false and --grads_to_wait of 2 or more");
       }
-      servers_ = MakePsController(loop, backend);
+      EDL_ASSIGN_OR_RETURN(servers_, StartPsController(loop, backend));
     }
     launcher.Start(
         [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
@@ -226,8 +226,8 @@ class Master {
     return roots;
   }
 
-  std::unique_ptr<ps_control::PsController> MakePsController(Loop& loop,
-                                                             backend::Backend& backend) {
+  Result<std::unique_ptr<ps_control::PsController>> StartPsController(Loop& loop,
+                                                                      backend::Backend& backend) {
     const std::filesystem::path given = config_.job.checkpoint_dir;
     ps_control::PsController::Answers answers;
     answers.probed = [&loop](uint64_t number, const Result<ProbeReply>& reply) {
@@ -245,13 +245,13 @@ class Master {
     answers.alive = [&loop](int index, uint64_t incarnation) {
       loop.Post([index, incarnation](Core& core) { core.OnServerAlive(index, incarnation); });
     };
-    return std::make_unique<ps_control::PsController>(
-        ps_control::PsController::Options{.servers = config_.job.num_ps,
-                                          .token = config_.token,
-                                          .folder = given.empty() ? config_.folder / "checkpoints"
-                                                                  : given / config_.job.job_name},
-        [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); },
-        std::move(answers), clock_);
+    return ps_control::PsController::Start(
+        {.servers = config_.job.num_ps,
+         .token = config_.token,
+         .core = {.folder = given.empty() ? config_.folder / "checkpoints"
+                                          : given / config_.job.job_name}},
+        [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); }, answers,
+        clock_);
   }
 
   // The locks of a master that is gone may live on at a file server for a minute or two.

@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "simulation/simulated_ps_controller.h"
+#include "simulation/simulated_servers.h"
+#include "simulation/simulated_trainer.h"
+#include "simulation/simulation.h"
+#include "simulation/simulation_plan.h"
+#include "simulation/virtual_time.h"
+
 #include "master/core.h"
-#include "master/testing/simulated_ps_controller.h"
-#include "master/testing/simulated_servers.h"
-#include "master/testing/simulated_trainer.h"
-#include "master/testing/simulation.h"
-#include "master/testing/simulation_plan.h"
-#include "master/testing/virtual_time.h"
 
 namespace edl::master {
 
@@ -141,7 +142,7 @@ class SimulatedJob {
 
   std::map<std::string, WorkerPtr> workers_;
   std::optional<SimulatedServers> servers_;
-  std::optional<SimulatedPsController> launcher_;
+  std::optional<SimulatedPsController> ps_controller_;
   std::optional<SimulatedTrainer> trainer_;
   std::map<std::string, job::ReplicaEvent> exits_;  // until acknowledged
   std::map<ShardKey, int> trainings_;               // how often each shard was wholly trained

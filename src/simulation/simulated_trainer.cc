@@ -1,4 +1,4 @@
-#include "master/testing/simulated_trainer.h"
+#include "simulation/simulated_trainer.h"
 
 #include <algorithm>
 #include <utility>

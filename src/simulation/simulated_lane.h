@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "simulation/simulation.h"
+#include "simulation/virtual_time.h"
+
 #include "base/status.h"
 #include "checkpoint/shard_set.h"
-#include "master/parameters/parameter_keeper.h"
-#include "master/testing/simulation.h"
-#include "master/testing/virtual_time.h"
 #include "ps/watermarks.h"
 #include "wire/messages.h"
 
@@ -58,13 +58,14 @@ class SimulatedLane {
 
   // The master's. Of `parts` the lane takes what is its own.
   Status Restore(uint64_t ps_epoch, const std::vector<SimulatedPart>& parts);
-  Status Serve(const ServeAll& serve);
+  Status Serve(const wire::Serve& serve);
   Result<SimulatedPart> Cut();
 
   // When it is through with the restores that it was asked for.
   Time restored_at() const { return restored_at_; }
   void set_restored_at(Time time) { restored_at_ = time; }
 
+  uint64_t ps_epoch() const { return ps_epoch_; }
   int64_t opens_waiting() const { return serves_ ? static_cast<int64_t>(waiting_opens_) : 0; }
 
  private:

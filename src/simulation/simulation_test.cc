@@ -1,4 +1,4 @@
-#include "master/testing/simulation.h"
+#include "simulation/simulation.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -47,6 +47,7 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
     sum.fenced += result.fenced;
     sum.dropped_links += result.dropped_links;
     sum.cancelled += result.cancelled;
+    sum.stood_still += result.stood_still;
     sum.blind += result.blind;
     sum.reopened += result.reopened;
     sum.told_to_reopen += result.told_to_reopen;
@@ -69,10 +70,11 @@ TEST(Simulation, CompletesEveryRecordOnceUnderRandomSchedules) {
       sum.resets);
   std::printf(
       "%d servers vanished, %d hung for ever, %d were zombies to the end, %d restores without "
-      "their volume; %d saves cancelled, %d folders collected; workers dropped %d connections of "
+      "their volume; %d saves cancelled, %d stood still, %d folders collected; workers dropped %d "
+      "connections of "
       "an "
       "older epoch, and fenced servers closed %d\n",
-      sum.vanished, sum.hangs, sum.zombies, sum.blind, sum.cancelled, sum.orphans,
+      sum.vanished, sum.hangs, sum.zombies, sum.blind, sum.cancelled, sum.stood_still, sum.orphans,
       sum.dropped_links, sum.fenced);
   if (schedules >= 1000) {
     EXPECT_GT(sum.kills_with_lease, 100);

@@ -1,4 +1,4 @@
-#include "master/testing/simulated_job.h"
+#include "simulation/simulated_job.h"
 
 #include <algorithm>
 #include <utility>
@@ -54,10 +54,11 @@ void SimulatedJob::AddServers() {
   };
   servers_.emplace(plan_, mutant_, time_, result_,
                    SimulatedServers::Environment{tell, resume_with});
-  launcher_.emplace(plan_, mutant_, *servers_, time_, result_,
-                    SimulatedPsController::Master{
-                        .life = [this] { return core_ == nullptr ? 0 : master_life_; },
-                        .run = [this](const std::function<void(Core&)>& work) { AtMaster(work); }});
+  ps_controller_.emplace(
+      plan_, mutant_, *servers_, time_, result_,
+      SimulatedPsController::Master{
+          .life = [this] { return core_ == nullptr ? 0 : master_life_; },
+          .run = [this](const std::function<void(Core&)>& work) { AtMaster(work); }});
   trainer_.emplace(plan_, mutant_, *servers_, time_, result_);
   servers_->BeginMoves();
 }
@@ -83,6 +84,7 @@ void SimulatedJob::StartMaster() {
   }
   for (const auto& [name, exit] : exits_) core_->OnReplicaEvent(exit, {});
   core_->OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
+  if (ps_controller_) ps_controller_->Start();
   Step();
   // Workers notice their broken connection and come again.
   for (const auto& [name, worker] : workers_) {
@@ -98,6 +100,7 @@ void SimulatedJob::CrashMaster() {
   core_->DropAnswers();
   ledger_->Rollback();
   core_.reset();
+  if (ps_controller_) ps_controller_->Crash();
   ++master_life_;
   // Held calls of the compatibility API end with an error.
   for (const auto& [name, worker] : workers_) {
@@ -159,9 +162,9 @@ void SimulatedJob::Step() {
   for (const Command& command : core_->TakeCommands()) {
     At(Between(1, 50), [this, command] { Carry(command); });
   }
-  if (!launcher_) return;
-  launcher_->CheckNewest(*core_);
-  launcher_->Do(core_->TakeServerCommands());
+  if (!ps_controller_) return;
+  ps_controller_->storage().CheckNewest(*core_);
+  ps_controller_->Do(core_->TakeServerCommands());
 }
 
 void SimulatedJob::Tick() {
@@ -331,7 +334,7 @@ void SimulatedJob::CheckEnd() {
       }
     }
   }
-  if (launcher_) launcher_->CheckAll(*core_);
+  if (ps_controller_) ps_controller_->storage().CheckAll(*core_);
 }
 
 }  // namespace edl::master

@@ -1,4 +1,4 @@
-#include "master/testing/simulated_lane.h"
+#include "simulation/simulated_lane.h"
 
 #include <algorithm>
 #include <utility>
@@ -114,16 +114,18 @@ void SimulatedLane::Take(const SimulatedPart& part) {
   for (const ps::Watermarks::Entry& entry : part.marks) watermarks_->Restore(entry);
 }
 
-Status SimulatedLane::Serve(const ServeAll& serve) {
+Status SimulatedLane::Serve(const wire::Serve& serve) {
   if (!serves_ && serve.ps_epoch < restore_epoch_) {
     return FailedPrecondition("epoch {} is over: the server was restored for epoch {}",
                               serve.ps_epoch, restore_epoch_);
   }
+  EDL_ASSIGN_OR_RETURN(const checkpoint::ShardSet covered,
+                       checkpoint::ShardSet::FromJson(serve.covered));
   if (mutant_ == Mutant::kDropsUnfenced) {
-    DropUnfenced(serve.covered);
+    DropUnfenced(covered);
   } else {
     watermarks_->RaiseFloor(serve.floor);
-    watermarks_->Drop(serve.covered);
+    watermarks_->Drop(covered);
   }
   ps_epoch_ = std::max(ps_epoch_, serve.ps_epoch);
   serves_ = true;

@@ -1,4 +1,4 @@
-#include "master/testing/simulation_plan.h"
+#include "simulation/simulation_plan.h"
 
 namespace edl::master {
 namespace {
@@ -33,6 +33,7 @@ void AddServers(std::mt19937_64 random, Plan& plan) {
   plan.fences = pick(0, 1) == 1;
   plan.spares_workers = pick(0, 2) == 0;
   if (plan.spares_workers) plan.loss = 0;
+  if (pick(0, 1) == 0) plan.no_progress = std::chrono::seconds(pick(10, 60));
 }
 
 }  // namespace

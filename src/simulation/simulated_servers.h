@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "simulation/simulated_lane.h"
+#include "simulation/simulation.h"
+#include "simulation/simulation_plan.h"
+#include "simulation/virtual_time.h"
+
 #include "base/clock.h"
 #include "job/replica.h"
 #include "master/replicas/replica_keeper.h"
-#include "master/testing/simulated_lane.h"
-#include "master/testing/simulation.h"
-#include "master/testing/simulation_plan.h"
-#include "master/testing/virtual_time.h"
 
 namespace edl::master {
 
@@ -39,9 +40,10 @@ class SimulatedServers {
     Time died_at;
     Time answers_from;
     Time frozen_until;
-    Time asked_at;     // by the master, how it is
-    Time blind_until;  // it does not see the checkpoints
-    Time busy_until;   // its lanes are being restored
+    Time asked_at;                // by the master, how it is
+    Time blind_until;             // it does not see the checkpoints
+    Time busy_until;              // its lanes are being restored
+    uint64_t progress_bytes = 0;  // as wire::Welcome says
     std::vector<std::unique_ptr<SimulatedLane>> lanes;
   };
   using ServerPtr = std::shared_ptr<Server>;  // the simulation's and its pending events'

@@ -1,4 +1,4 @@
-#include "master/testing/virtual_time.h"
+#include "simulation/virtual_time.h"
 
 #include <utility>
 

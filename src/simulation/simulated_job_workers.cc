@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulation/simulated_job.h"
+
 #include "job/names.h"
-#include "master/testing/simulated_job.h"
 
 namespace edl::master {
 namespace {

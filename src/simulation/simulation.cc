@@ -1,6 +1,6 @@
-#include "master/testing/simulation.h"
+#include "simulation/simulation.h"
 
-#include "master/testing/simulated_job.h"
+#include "simulation/simulated_job.h"
 
 namespace edl::master {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <random>
 
 #include "master/types.h"
@@ -38,7 +39,9 @@ struct Plan {
   double vanish = 0;      // of a server that died: nobody is told, its connections stay
   double blind = 0;       // of a new server: for a while it does not see the checkpoints
   double slow_disk = 0;   // of a save or restore of a lane: it takes up to a minute
-  bool fences = true;     // servers that the master does not ask serve nobody
+  // A save or a restore that makes no progress for so long fails.
+  std::chrono::seconds no_progress{120};
+  bool fences = true;  // servers that the master does not ask serve nobody
   // Only servers and the master have faults: what is wrong with a connection stays so.
   bool spares_workers = false;
 };

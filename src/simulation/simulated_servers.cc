@@ -1,4 +1,4 @@
-#include "master/testing/simulated_servers.h"
+#include "simulation/simulated_servers.h"
 
 #include <algorithm>
 #include <utility>

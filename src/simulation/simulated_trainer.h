@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "master/testing/simulated_servers.h"
+#include "simulation/simulated_servers.h"
+
 #include "master/types.h"
 #include "wire/messages.h"
 

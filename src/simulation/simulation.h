@@ -29,6 +29,7 @@ struct SimulationResult {
   int fenced = 0;          // connections that a fenced server closed
   int dropped_links = 0;   // connections to servers of an older epoch, dropped by workers
   int cancelled = 0;       // saves
+  int stood_still = 0;     // saves that failed because they made no progress
   int blind = 0;           // restores by a server that did not see the checkpoint
   int reopened = 0;        // leases of shards that had been done
   int told_to_reopen = 0;  // reports of shards
