@@ -58,7 +58,7 @@ class SimulatedPsController {
   SimulatedStorage storage_;
   SimulatedNetwork network_;
   std::unique_ptr<Life> life_;  // null: the master does not run
-  // Of this incarnation of the master, by number.
+  // Commands of this incarnation of the master, by number.
   std::map<uint64_t, RestoreServers> restores_;
   std::map<uint64_t, SaveAll> saves_;
 };
