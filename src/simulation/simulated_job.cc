@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// At the compatibility API some things are noticed only after many minutes.
+// At the compatibility API the master notices some failures only after many minutes.
 constexpr seconds kGiveUpAfter{7200};
 constexpr seconds kGiveUpServersAfter{1200};
 
@@ -40,20 +40,20 @@ void SimulatedJob::AddServers() {
   spec_.recovery_checkpoint_secs = plan_.recovery_secs;
   spec_.checkpoint_steps = plan_.checkpoint_steps;
   spec_.keep_checkpoint_max = plan_.keep_checkpoints;
-  const auto tell = [this](const job::ReplicaEvent& event) {
+  const auto report = [this](const job::ReplicaEvent& event) {
     if (event.kind == job::ReplicaEvent::Kind::kExited) exits_[event.name] = event;
-    Tell(event);
+    Report(event);
   };
   const auto resume_with = [this](const SimulatedServers::Layout& layout) {
     CrashMaster();
-    // What is resumed has ended: workers come anew.
+    // Only a job that has ended is resumed: its workers have exited.
     const auto workers = workers_;
     for (const auto& [name, worker] : workers) Exit(worker, job::ExitCause::Kind::kKilled);
     spec_.num_ps = static_cast<int>(layout.servers);
     spec_.ps_lanes = static_cast<int64_t>(layout.lanes);
   };
   servers_.emplace(plan_, mutant_, time_, result_,
-                   SimulatedServers::Environment{tell, resume_with});
+                   SimulatedServers::Environment{report, resume_with});
   ps_controller_.emplace(
       plan_, mutant_, *servers_, time_, result_,
       SimulatedPsController::Master{
@@ -71,7 +71,7 @@ void SimulatedJob::StartMaster() {
   core_ = std::make_unique<Core>(*ledger_, spec_, seed_);
   const Status loaded = core_->Load(now(), WallTime(now().time_since_epoch()));
   if (!loaded.ok()) Fail("the master cannot start: " + loaded.ToString());
-  // The backend tells what it has; whatever ended meanwhile is among it.
+  // The backend reports all replicas, and exits that were not acknowledged.
   for (const auto& [name, worker] : workers_) {
     if (worker->alive) {
       core_->OnReplicaEvent({.name = name, .kind = job::ReplicaEvent::Kind::kRunning}, {});
@@ -86,7 +86,7 @@ void SimulatedJob::StartMaster() {
   core_->OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
   if (ps_controller_) ps_controller_->Start();
   Step();
-  // Workers notice their broken connection and come again.
+  // Workers notice their broken connection and join again.
   for (const auto& [name, worker] : workers_) {
     if (!worker->alive || worker->compat_api || worker->incarnation.value() == 0) continue;
     AtWorker(worker, Between(10, 800), [this, worker = worker] { Join(worker); });
@@ -121,7 +121,7 @@ void SimulatedJob::CrashMaster() {
 void SimulatedJob::AtMaster(const std::function<void(Core&)>& work) {
   if (core_ == nullptr || time_.failed()) return;
   if (now() >= stalled_until_ && held_.empty()) return RunAtMaster(work);
-  // A stopped master answers what waits in its sockets once it goes on.
+  // A stalled master handles what waits in its sockets when it continues.
   held_.emplace_back(master_life_, work);
   if (held_.size() == 1) RunHeld();
 }
@@ -140,7 +140,8 @@ void SimulatedJob::RunAtMaster(const std::function<void(Core&)>& work) {
   if (core_ == nullptr || time_.failed()) return;
   core_->Advance(now(), WallTime(now().time_since_epoch()));
   work(*core_);
-  // Dying between a decision and its commit must undo it; right after it, only lose the answers.
+  // A crash between a decision and its commit must undo the decision. A crash right after the
+  // commit must only lose the answers.
   if (Faulty() && plan_.crash_rate > 0 && Chance() < 0.002) {
     if (Chance() < 0.5) {
       CrashMaster();
@@ -160,7 +161,7 @@ void SimulatedJob::Step() {
   const Status committed = core_->Commit();
   if (!committed.ok()) Fail("commit: " + committed.ToString());
   for (const Command& command : core_->TakeCommands()) {
-    At(Between(1, 50), [this, command] { Carry(command); });
+    At(Between(1, 50), [this, command] { Execute(command); });
   }
   if (!ps_controller_) return;
   ps_controller_->storage().CheckNewest(*core_);
@@ -184,7 +185,7 @@ void SimulatedJob::Tick() {
   At(milliseconds(500), [this] { Tick(); });
 }
 
-// A dataset is begun anew, while there are workers for it.
+// Resets the dataset now and then, while there are workers for it.
 void SimulatedJob::MayReset() {
   if (plan_.reset_rate == 0 || core_ == nullptr || Chance() >= plan_.reset_rate / 2) return;
   AtMaster([this](Core& core) {
@@ -227,7 +228,7 @@ void SimulatedJob::CheckInvariants() {
 
 // --- backend ---
 
-void SimulatedJob::Carry(const Command& command) {
+void SimulatedJob::Execute(const Command& command) {
   if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
     Launch(*launch);
   } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
@@ -249,7 +250,7 @@ void SimulatedJob::Launch(const LaunchCommand& command) {
   worker->buffer = static_cast<size_t>(Between(0, 3).count());
   if (servers_) worker->buffer = 0;
   workers_[command.name] = worker;
-  Tell({.name = command.name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = 1});
+  Report({.name = command.name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = 1});
   AtWorker(worker, Between(50, 1500), [this, worker] { Begin(worker); });
   NextFaults(worker);
 }
@@ -259,7 +260,7 @@ void SimulatedJob::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
   time_.Note("{} exits: {}", worker->name, job::NameOf(kind));
   worker->alive = false;
   if (mutant_ == Mutant::kNoReclaim && kind == job::ExitCause::Kind::kKilled) {
-    Mourn(worker);
+    KeepSessionOfDead(worker);
     return;
   }
   exits_[worker->name] = {.name = worker->name,
@@ -267,19 +268,19 @@ void SimulatedJob::Exit(const WorkerPtr& worker, job::ExitCause::Kind kind) {
                           .cause = {.kind = kind, .message = "simulated"}};
   At(Between(1, 100), [this, worker] {
     auto exit = exits_.find(worker->name);
-    if (exit != exits_.end()) Tell(exit->second);
+    if (exit != exits_.end()) Report(exit->second);
   });
 }
 
-// To a master that does not reclaim, the dead are as good as alive.
-void SimulatedJob::Mourn(const WorkerPtr& worker) {
+// For kNoReclaim: keeps the session of a dead worker alive, so that its leases are never reclaimed.
+void SimulatedJob::KeepSessionOfDead(const WorkerPtr& worker) {
   AtMaster([worker](Core& core) {
     core.master_api().Heartbeat(worker->incarnation, [](const Result<Done>&) {});
   });
-  At(seconds(1), [this, worker] { Mourn(worker); });
+  At(seconds(1), [this, worker] { KeepSessionOfDead(worker); });
 }
 
-void SimulatedJob::Tell(const job::ReplicaEvent& event) {
+void SimulatedJob::Report(const job::ReplicaEvent& event) {
   AtMaster([event](Core& core) { core.OnReplicaEvent(event, {}); });
 }
 

@@ -20,13 +20,14 @@
 
 namespace edl::master {
 
-// A job in virtual time: the real core over a real ledger in memory, and whatever is around it.
+// A job in virtual time: the real core of the master over a real ledger in memory, and simulated
+// workers, parameter servers and backend around it.
 // Confined.
 class SimulatedJob {
  public:
   SimulatedJob(uint64_t seed, Mutant mutant);
   ~SimulatedJob() {
-    // What a worker does when its report fails holds the worker.
+    // report_broke owns its worker: without this neither would be freed.
     for (const auto& [name, worker] : workers_) worker->report_broke = nullptr;
   }
   SimulatedJob(const SimulatedJob&) = delete;
@@ -35,7 +36,7 @@ class SimulatedJob {
   SimulationResult Run();
 
  private:
-  // One life of a worker's process.
+  // One process of a worker.
   struct Worker {
     std::string name;
     ReplicaRef replica;
@@ -52,24 +53,24 @@ class SimulatedJob {
     std::vector<LeasedShard> trained;                // in order, not reported yet
     std::vector<LeasedShard> in_hand;                // leased, being trained
     // With parameter servers:
-    bool training = false;               // is at it
+    bool training = false;
     std::vector<LeasedShard> reported;   // by the open call
-    std::map<LeaseId, uint64_t> epochs;  // of the servers, of what was trained
-    uint64_t ps_epoch = 0;               // that the master told last
+    std::map<LeaseId, uint64_t> epochs;  // of the servers that trained each lease
+    uint64_t ps_epoch = 0;               // in the last answer of the master
     std::shared_ptr<SimulatedTrainer::Connections> connections =
         std::make_shared<SimulatedTrainer::Connections>();
-    size_t buffer = 0;  // how many it cannot report before the end
+    size_t buffer = 0;  // trained shards that it reports only at the end
     bool ended = false;
     bool leaving = false;
-    // At the compatibility API: such a call is with the master, by its number; 0: none.
+    // At the compatibility API, calls without an answer: their numbers; 0: none.
     bool registering = false;
     uint64_t fetching = 0;
     uint64_t reporting = 0;
-    std::function<void()> report_broke;  // what it does when the call fails
+    std::function<void()> report_broke;  // called when the report fails
   };
   using WorkerPtr = std::shared_ptr<Worker>;  // the simulation's and its pending events'
 
-  // --- machinery ---
+  // --- time ---
   double Chance() { return time_.Chance(); }
   std::chrono::milliseconds Between(int low, int high) { return time_.Between(low, high); }
   void At(Duration later, std::function<void()> run) { time_.At(later, std::move(run)); }
@@ -93,14 +94,14 @@ class SimulatedJob {
   void CheckEnd();
 
   // --- backend ---
-  void Carry(const Command& command);
+  void Execute(const Command& command);
   void Launch(const LaunchCommand& command);
   void Exit(const WorkerPtr& worker, job::ExitCause::Kind kind);
-  void Tell(const job::ReplicaEvent& event);
-  void Mourn(const WorkerPtr& worker);
+  void Report(const job::ReplicaEvent& event);
+  void KeepSessionOfDead(const WorkerPtr& worker);
 
   // --- workers ---
-  // Runs when the worker is able to: later if it is frozen, never if it is dead.
+  // Calls `run` after `later`, or when the worker is not frozen any more; never once it is dead.
   void AtWorker(const WorkerPtr& worker, Duration later, std::function<void()> run);
   bool CutOff(const Worker& worker) const { return now() < worker.cut_off_until; }
   void Begin(const WorkerPtr& worker);
@@ -108,7 +109,7 @@ class SimulatedJob {
   void Register(const WorkerPtr& worker);
   void Join(const WorkerPtr& worker);
   void OnJoined(const WorkerPtr& worker, const JoinRequest& request, const JoinReply& reply);
-  // The master counts no lease as the worker's that the worker does not know of.
+  // Fails if the master believes that the worker holds a lease that the worker does not know.
   void CheckNoOrphans(const Worker& worker, const ReportAndLeaseReply& reply);
   void Heartbeat(const WorkerPtr& worker);
   void Ask(const WorkerPtr& worker);
@@ -119,10 +120,10 @@ class SimulatedJob {
   void Fetch(const WorkerPtr& worker);
   void OnFetched(const WorkerPtr& worker, uint64_t call, const std::optional<LeasedShard>& shard);
   void OnFetchError(const WorkerPtr& worker, uint64_t call);
-  // Reports all but the last `keep` that were trained.
+  // Reports all trained shards but the last `keep`.
   void ReportCompatApi(const WorkerPtr& worker, size_t keep, std::function<void()> then);
   void Train(const WorkerPtr& worker, const LeasedShard& shard);
-  void Push(const WorkerPtr& worker, const LeasedShard& shard);  // the same, to servers
+  void Push(const WorkerPtr& worker, const LeasedShard& shard);  // Train with parameter servers
   void NextFaults(const WorkerPtr& worker);
 
   const uint64_t seed_;
@@ -137,7 +138,7 @@ class SimulatedJob {
   uint64_t master_life_ = 0;
   uint64_t calls_ = 0;
   Time stalled_until_ = time_.now();
-  // What waits for a stalled master, with the life that it is for.
+  // Work that waits for a stalled master, with the incarnation of the master that it is for.
   std::vector<std::pair<uint64_t, std::function<void(Core&)>>> held_;
 
   std::map<std::string, WorkerPtr> workers_;
@@ -145,8 +146,8 @@ class SimulatedJob {
   std::optional<SimulatedPsController> ps_controller_;
   std::optional<SimulatedTrainer> trainer_;
   std::map<std::string, job::ReplicaEvent> exits_;  // until acknowledged
-  std::map<ShardKey, int> trainings_;               // how often each shard was wholly trained
-  std::map<ShardKey, std::set<LeaseId>> leases_;    // all that a shard ever had
+  std::map<ShardKey, int> trainings_;               // how often each shard was trained completely
+  std::map<ShardKey, std::set<LeaseId>> leases_;    // all leases that a shard ever had
 };
 
 }  // namespace edl::master

@@ -8,9 +8,9 @@ namespace {
 
 using std::chrono::seconds;
 
-// After so long keepalive and user timeout find out that a machine is gone (wire/socket.cc).
+// After this time keepalive and user timeout close connections to a lost machine (wire/socket.cc).
 constexpr seconds kKeepalive{10};
-// A server that was not asked for so long fences itself (ps).
+// A server that the master has not contacted for this long fences itself (src/ps).
 constexpr seconds kFence{10};
 
 SimulatedBatches BatchesOf(const DatasetSpec& data) {
@@ -23,12 +23,12 @@ SimulatedBatches BatchesOf(const DatasetSpec& data) {
 }  // namespace
 
 SimulatedServers::SimulatedServers(const Plan& plan, Mutant mutant, VirtualTime& time,
-                                   SimulationResult& sums, Environment surroundings)
+                                   SimulationResult& sums, Environment environment)
     : plan_(plan),
       mutant_(mutant),
       time_(time),
       sums_(sums),
-      surroundings_(std::move(surroundings)),
+      environment_(std::move(environment)),
       batches_(BatchesOf(plan.data)),
       layout_{static_cast<size_t>(plan.servers), static_cast<size_t>(plan.lanes)} {}
 
@@ -37,7 +37,7 @@ void SimulatedServers::Launch(const LaunchCommand& command) {
       servers_, [&](const ServerPtr& server) { return server->name == command.name; });
   if (known) return;
   Begin(command.name, command.index);
-  surroundings_.tell(
+  environment_.report(
       {.name = command.name, .kind = job::ReplicaEvent::Kind::kRunning, .process_id = 1});
 }
 
@@ -54,7 +54,7 @@ void SimulatedServers::Begin(const std::string& name, int index) {
   }
   const size_t lanes = layout_.servers * layout_.lanes;
   for (size_t lane = 0; lane < layout_.lanes; ++lane) {
-    // A slot that the job has no more gets a server for nothing.
+    // A slot that the job no longer has may still be launched once.
     const size_t place = std::min(static_cast<size_t>(index) * layout_.lanes + lane, lanes - 1);
     server->lanes.push_back(
         std::make_unique<SimulatedLane>(place, lanes, batches_, mutant_, time_, sums_));
@@ -96,7 +96,7 @@ void SimulatedServers::NextFaults(const ServerPtr& server) {
   });
 }
 
-// Mostly for some seconds, sometimes for a minute, and sometimes for ever: nobody is told.
+// Mostly for some seconds, sometimes for a minute, and sometimes for ever. Nothing reports it.
 void SimulatedServers::Freeze(const ServerPtr& server) {
   const double way = time_.Chance();
   if (way > 0.9) {
@@ -109,10 +109,12 @@ void SimulatedServers::Freeze(const ServerPtr& server) {
   time_.Note("{} freezes", server->name);
 }
 
-// In one of five ways: it is dead at once; nobody notices for a while; it is lost for the backend,
-// as a machine without network is, and goes on for those who reach it, perhaps until the end of the
-// job; its machine is gone without a word, to the backend or to those who are connected to it; or
-// something starts it anew without a word to the backend.
+// In one of five ways:
+// - it is dead, and the backend reports it at once;
+// - it is dead, and the backend reports it late;
+// - it is a zombie: the backend reports it dead, and it still answers, perhaps until the job ends;
+// - it vanishes with its machine: neither the backend nor its connections notice for a while;
+// - it is restarted in place, which the backend does not notice.
 void SimulatedServers::Kill(const ServerPtr& server) {
   const double way = time_.Chance();
   if (way < plan_.zombie) {
@@ -129,7 +131,8 @@ void SimulatedServers::Kill(const ServerPtr& server) {
     ++sums_.vanished;
     server->vanished = true;
     Die(server);
-    // A cluster finds out by itself, and cannot end what it does not reach; a process can be ended.
+    // A cluster notices a lost machine itself, and cannot stop its pods. A local process can be
+    // stopped.
     server->can_stop = time_.Chance() < 0.5;
     if (!server->can_stop) End(server, time_.Between(30000, 50000));
     return;
@@ -148,7 +151,7 @@ void SimulatedServers::Die(const ServerPtr& server) {
   time_.Note("{} dies", server->name);
   server->alive = false;
   server->died_at = time_.now();
-  // One that never answered did not take over its slot's address.
+  // A process that never answered did not take over its slot's address.
   if (time_.now() < server->answers_from) server->answers_from = Time::max();
 }
 
@@ -156,9 +159,9 @@ void SimulatedServers::End(const ServerPtr& server, Duration noticed_after) {
   time_.At(noticed_after, [this, server] {
     if (server->is_over) return;
     server->is_over = true;
-    surroundings_.tell({.name = server->name,
-                        .kind = job::ReplicaEvent::Kind::kExited,
-                        .cause = {.kind = job::ExitCause::Kind::kKilled, .message = "simulated"}});
+    environment_.report({.name = server->name,
+                         .kind = job::ReplicaEvent::Kind::kExited,
+                         .cause = {.kind = job::ExitCause::Kind::kKilled, .message = "simulated"}});
   });
 }
 
@@ -172,7 +175,7 @@ void SimulatedServers::BeginMoves() {
 
 void SimulatedServers::Move() {
   ++sums_.moves;
-  // The number of lanes is the job's: only --resume changes it.
+  // Only --resume changes the number of lanes.
   const bool resumes = time_.Chance() < 0.6;
   if (resumes) {
     layout_.lanes = static_cast<size_t>(time_.Pick(1, 3));
@@ -183,7 +186,7 @@ void SimulatedServers::Move() {
   for (const ServerPtr& server : all) {
     if (!server->is_over) Kill(server);
   }
-  if (resumes) surroundings_.resume_with(layout_);
+  if (resumes) environment_.resume_with(layout_);
 }
 
 bool SimulatedServers::IsLost(const Server& server) const {

@@ -6,7 +6,8 @@ namespace edl::master {
 
 bool VirtualTime::RunNext() {
   if (events_.empty()) return false;
-  // Taken out before it runs, for it may add others; the order of the rest rests on `at` alone.
+  // Removed before it runs, because it may add events. Moving from the top is safe: the order
+  // depends on `at` and `order` alone.
   Event event = std::move(const_cast<Event&>(events_.top()));
   events_.pop();
   now_ = event.at;

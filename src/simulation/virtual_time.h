@@ -18,11 +18,11 @@
 
 namespace edl::master {
 
-// What happens when in a simulated schedule, and by what chance: a function of its seed alone.
-// Confined.
+// The events, the clock and the random numbers of a simulated schedule: a function of its seed
+// alone. Confined.
 class VirtualTime {
  public:
-  // From then on nothing goes wrong any more.
+  // There are no faults after this time.
   static constexpr std::chrono::seconds kFaultsUntil{90};
 
   explicit VirtualTime(uint64_t seed) : seed_(seed), random_(seed) {}
@@ -40,19 +40,19 @@ class VirtualTime {
   void At(Duration later, std::function<void()> run) {
     events_.push({now_ + later, ++order_, std::move(run)});
   }
-  // Goes on to what happens next; false: nothing does.
+  // Runs the next event. Returns false if there is none.
   bool RunNext();
 
   void set_loss(double loss) { loss_ = loss; }
-  // Whether a message is lost.
+  // Draws whether a message is lost.
   bool Lose();
   int lost() const { return lost_; }
 
-  // The schedule shows a mistake. Only the first one counts.
+  // The schedule violates an invariant. Only the first failure counts.
   void Fail(std::string_view what);
   bool failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }
-  // In the log of a replay.
+  // Writes to the log of a replay.
   template <typename... Args>
   void Note(fmt::format_string<Args...> format, Args&&... args) const {
     if (LogEnabled(LogLevel::kDebug)) Write(fmt::format(format, std::forward<Args>(args)...));
