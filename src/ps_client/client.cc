@@ -14,6 +14,7 @@
 #include "base/retry.h"
 #include "base/text.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/new_checkpoint.h"
 
 namespace edl::ps_client {
 namespace {
@@ -540,38 +541,25 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
   if (is_checkpoint) {
     return AlreadyExists("{} holds a checkpoint already", folder.string());
   }
-  checkpoint::Manifest manifest;
+  checkpoint::NewCheckpoint checkpoint(folder);
   std::vector<std::string> metas;
   for (size_t place = 0; place < lanes_.size(); ++place) {
-    manifest.parts.push_back({.file = fmt::format("part-{:04}-of-{:04}", place, lanes_.size()),
-                              .first_bucket = placement_.FirstOf(place),
-                              .end_bucket = placement_.EndOf(place)});
-    metas.push_back(wire::Encode(
-        wire::Save{.path = (std::filesystem::absolute(folder) / manifest.parts.back().file)}));
+    metas.push_back(checkpoint.AddPart(place, lanes_.size(), incarnations_[place / lanes_each_]));
   }
   const auto saved = AskAll(MessageType::kSave, metas);
   if (!saved.ok()) {
     // A lane that failed has removed its part, and another may have written its own. A part that
     // was there before is not this save's.
-    const bool is_other = saved.status().code() == Code::kAlreadyExists;
-    for (const checkpoint::Manifest::Part& part : manifest.parts) {
-      if (!is_other) std::filesystem::remove(folder / part.file, error);
-    }
+    if (saved.status().code() != Code::kAlreadyExists) checkpoint.RemoveParts();
     return saved.status();
   }
-  const std::vector<LaneAnswer>& answers = *saved;
-  SaveResult result;
   for (size_t place = 0; place < lanes_.size(); ++place) {
-    wire::SaveAnswer answer;
-    EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[place].meta), answer));
-    manifest.parts[place].bytes = answer.bytes;
-    result.bytes += answer.bytes;
-    result.seconds = std::max(result.seconds, answer.seconds);
-    result.longest_pause_seconds =
-        std::max(result.longest_pause_seconds, answer.longest_pause_seconds);
+    EDL_RETURN_IF_ERROR(checkpoint.AddAnswer(place, (*saved)[place].meta));
   }
-  EDL_RETURN_IF_ERROR(checkpoint::WriteManifest(folder, manifest));
-  return result;
+  EDL_RETURN_IF_ERROR(checkpoint::WriteManifest(folder, checkpoint.manifest()));
+  return SaveResult{.bytes = checkpoint.total().bytes,
+                    .seconds = checkpoint.total().seconds,
+                    .longest_pause_seconds = checkpoint.total().longest_pause_seconds};
 }
 
 Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {

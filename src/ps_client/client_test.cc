@@ -15,6 +15,7 @@
 #include <poll.h>
 
 #include "base/testing/fake_clock.h"
+#include "checkpoint/new_checkpoint.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/socket.h"
@@ -403,10 +404,11 @@ TEST_P(CheckpointTest, IsTakenWhileOthersPushOverAFullBuffer) {
 TEST_P(CheckpointTest, ThatCannotBeWrittenIsAnErrorAndTheServerGoesOn) {
   Servers servers(1, 1);
   const auto client = Connect(servers);
-  std::filesystem::create_directories(folder_ / "part-0000-of-0001");  // where the file should be
+  std::filesystem::create_directories(folder_ /
+                                      checkpoint::PartName(0, 1, 1));  // the name of the file
   const Status saved = client->Save(folder_).status();
   EXPECT_FALSE(saved.ok());
-  EXPECT_THAT(saved.message(), HasSubstr("part-0000-of-0001"));
+  EXPECT_THAT(saved.message(), HasSubstr("part-0000-of-0001-"));
   std::filesystem::remove_all(folder_);
   EXPECT_TRUE(client->Save(folder_).ok());
 }
@@ -417,7 +419,7 @@ TEST_P(CheckpointTest, ThatIsDamagedIsRefused) {
   Pull(*client, {1, 2, 3});
   ASSERT_TRUE(client->Save(folder_).ok());
   {
-    std::fstream part(folder_ / "part-0000-of-0001",
+    std::fstream part(folder_ / checkpoint::PartName(0, 1, 1),
                       std::ios::in | std::ios::out | std::ios::binary);
     part.seekp(100);
     part.put('?');
@@ -426,7 +428,7 @@ TEST_P(CheckpointTest, ThatIsDamagedIsRefused) {
   const auto restored = Connect(other);
   const Status status = restored->Restore(folder_).status();
   EXPECT_EQ(status.code(), Code::kDataLoss);
-  EXPECT_THAT(status.message(), HasSubstr("part-0000-of-0001 is damaged at 8"));
+  EXPECT_THAT(status.message(), HasSubstr(checkpoint::PartName(0, 1, 1) + " is damaged at 8"));
 }
 
 constexpr auto kNameOfTransport = [](const auto& info) {

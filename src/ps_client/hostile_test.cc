@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "checkpoint/manifest.h"
+#include "checkpoint/new_checkpoint.h"
 #include "ps/server.h"
 #include "ps_client/ask.h"
 #include "ps_client/client.h"
@@ -315,7 +316,7 @@ TEST_F(HostileTest, HasNothingOfACheckpointThatIsDamagedAndTakesAnother) {
   Pull(*client, Range(0, 10'000));
   ASSERT_TRUE(client->Save(root_ / "good").ok());
   ASSERT_TRUE(client->Save(root_ / "bad").ok());
-  const fs::path part = root_ / "bad" / "part-0001-of-0002";
+  const fs::path part = root_ / "bad" / checkpoint::PartName(1, 2, 7);
   {
     std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(fs::file_size(part) - 5000));

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "checkpoint/new_checkpoint.h"
 #include "checkpoint/shard_set.h"
 #include "ps/server.h"
 #include "ps_client/ask.h"
@@ -153,10 +154,10 @@ TEST_F(ManagedTest, IsRestoredAgainUntilItServesAndNotAfter) {
 
   client.reset();
   Start(kLife + 1);
-  const wire::Restore restore{
-      .incarnation = kLife + 1,
-      .ps_epoch = 2,
-      .paths = {folder_ / "part-0000-of-0002", folder_ / "part-0001-of-0002"}};
+  const wire::Restore restore{.incarnation = kLife + 1,
+                              .ps_epoch = 2,
+                              .paths = {folder_ / checkpoint::PartName(0, 2, kLife),
+                                        folder_ / checkpoint::PartName(1, 2, kLife)}};
   ASSERT_EQ(Restore(restore), Ok());
   ASSERT_EQ(Restore(restore), Ok()) << "a first attempt may have been given up half-way";
   ASSERT_EQ(Serve({.incarnation = kLife + 1, .ps_epoch = 2, .may_push = true}), Ok());
@@ -181,7 +182,8 @@ TEST_F(ManagedTest, TakesNoMarksFromAnotherJob) {
   ASSERT_EQ(Restore({.incarnation = kLife,
                      .ps_epoch = 1,
                      .with_marks = false,
-                     .paths = {folder_ / "part-0000-of-0002", folder_ / "part-0001-of-0002"}}),
+                     .paths = {folder_ / checkpoint::PartName(0, 2, kLife),
+                               folder_ / checkpoint::PartName(1, 2, kLife)}}),
             Ok());
   ASSERT_EQ(Serve({.ps_epoch = 1, .may_push = true}), Ok());
 

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "base/text.h"
 #include "ps_control/server_watch.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
@@ -97,9 +94,7 @@ void Operation::Ask(wire::MessageType type, std::vector<ServerMessage> messages,
 // --- SaveOperation ---
 
 void SaveOperation::Run() {
-  manifest_ = {
-      .parts = {}, .ps_epoch = save_.ps_epoch, .version = save_.version, .covered = save_.covered};
-  context().store.MakeFolder(folder_, [this](const Status& made) {
+  context().store.MakeFolder(checkpoint_.folder(), [this](const Status& made) {
     if (!made.ok()) return Finish(made);
     std::vector<int> servers;
     for (int index = 0; index < context().servers; ++index) servers.push_back(index);
@@ -115,17 +110,11 @@ void SaveOperation::AddParts(const std::vector<wire::Welcome>& welcomes) {
       return Finish(Aborted("parameter server {} was restarted before the save", index));
     }
     const size_t lanes = size_t{welcome.lanes} * welcome.servers;
-    const wire::Placement placement(lanes);
     ServerMessage message{.server = static_cast<int>(index), .welcome = welcome, .metas = {}};
     for (size_t lane = 0; lane < welcome.lanes; ++lane) {
-      const size_t place = index * welcome.lanes + lane;
-      manifest_.parts.push_back(
-          {.file = fmt::format("part-{:04}-of-{:04}-{:016x}", place, lanes, welcome.incarnation),
-           .first_bucket = placement.FirstOf(place),
-           .end_bucket = placement.EndOf(place)});
-      incarnations_.push_back(welcome.incarnation);
       message.metas.push_back(
-          wire::Encode(wire::Save{.path = fs::absolute(folder_) / manifest_.parts.back().file}));
+          checkpoint_.AddPart(index * welcome.lanes + lane, lanes, welcome.incarnation));
+      incarnations_.push_back(welcome.incarnation);
     }
     messages_.push_back(std::move(message));
   }
@@ -153,12 +142,10 @@ void SaveOperation::OnSaved(const std::vector<LaneAnswer>& answers) {
     if (answers[i].incarnation != incarnations_.at(i)) {
       return Finish(Aborted("a parameter server was restarted during the save"));
     }
-    wire::SaveAnswer answer;
-    const Status decoded = wire::Decode(AsBytes(answers[i].meta), answer);
-    if (!decoded.ok()) return Finish(decoded);
-    manifest_.parts[i].bytes = answer.bytes;
+    const Status added = checkpoint_.AddAnswer(i, answers[i].meta);
+    if (!added.ok()) return Finish(added);
   }
-  context().store.WriteManifest(folder_, manifest_,
+  context().store.WriteManifest(checkpoint_.folder(), checkpoint_.manifest(),
                                 [this](const Status& written) { Finish(written); });
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/new_checkpoint.h"
 #include "master/parameters/parameter_keeper.h"
 #include "ps_client/ask.h"
 #include "ps_control/checkpoint_store.h"
@@ -90,7 +91,9 @@ class SaveOperation final : public Operation {
   SaveOperation(master::SaveAll save, const OperationContext& context, ServerChannel& channel)
       : Operation(save.number, context, channel),
         save_(std::move(save)),
-        folder_(context.folder / save_.name) {}
+        checkpoint_(
+            context.folder / save_.name,
+            {.ps_epoch = save_.ps_epoch, .version = save_.version, .covered = save_.covered}) {}
 
  private:
   void Run() override;
@@ -100,8 +103,7 @@ class SaveOperation final : public Operation {
   void OnSaved(const std::vector<ps_client::LaneAnswer>& answers);
 
   const master::SaveAll save_;
-  const std::filesystem::path folder_;
-  checkpoint::Manifest manifest_;
+  checkpoint::NewCheckpoint checkpoint_;
   std::vector<uint64_t> incarnations_;  // by part
   std::vector<ServerMessage> messages_;
 };
