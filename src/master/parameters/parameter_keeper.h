@@ -16,15 +16,15 @@
 
 namespace edl::master {
 
-// What the keeper asks of the parameter servers, carried out after the commit that decided it by
-// whoever can reach them. An answer names the number of what it answers.
+// Commands for the parameter servers. The controller (src/ps_control) carries them out after the
+// commit that decided them. An answer names the number of its command.
 
-// Ask a server who it is.
+// Ask for the identity of the process at a server's address.
 struct ProbeServer {
   uint64_t number = 0;
   int index = 0;
 };
-// Give servers their parameters, in place of whatever they have.
+// Replace the parameters of these servers by those of a checkpoint.
 struct RestoreServers {
   struct Server {
     int index = 0;
@@ -33,18 +33,19 @@ struct RestoreServers {
   uint64_t number = 0;
   uint64_t ps_epoch = 0;
   std::vector<Server> servers;
-  std::string checkpoint;  // its name; empty: they begin with nothing
-  // The checkpoint is a path, of another job: it gives parameters, and no marks.
+  std::string checkpoint;  // its name; empty: the servers start without parameters
+  // The checkpoint is the path of a checkpoint of another job. Its parameters are restored, its
+  // watermarks are not.
   bool of_another_job = false;
 };
-// Let all servers serve, and tell them what is over.
+// Let all servers serve in this epoch, and drop watermarks that are no longer needed.
 struct ServeAll {
   uint64_t ps_epoch = 0;
   std::vector<uint64_t> incarnations;  // of the servers, by index
-  bool may_push = false;               // else a worker that opens a shard is kept waiting
-  uint64_t floor = 0;                  // leases below it are over
-  checkpoint::ShardSet covered;        // shards that no restore will ask for
-  std::vector<bool> released;          // servers that may end: what they have is saved or unneeded
+  bool may_push = false;               // false: Open waits
+  uint64_t floor = 0;                  // leases below this id have ended
+  checkpoint::ShardSet covered;        // shards that no restore will have trained again
+  std::vector<bool> released;  // servers that may exit: their parameters are saved or unneeded
 };
 // Save the parameters of all servers.
 struct SaveAll {
@@ -54,27 +55,27 @@ struct SaveAll {
   std::vector<uint64_t> incarnations;
   int64_t version = 0;
   checkpoint::ShardSet covered;
-  bool flush = false;  // close rounds that are open first: nobody will fill them
+  bool flush = false;  // first close open synchronous rounds: no worker will complete them
 };
-// Give up a save: what it has written is of no use. It is still answered.
+// Cancel a save whose result is not needed any more. The save is still answered.
 struct CancelSave {
   uint64_t number = 0;
 };
-// Remove a checkpoint, or what there is of it.
+// Remove a checkpoint, complete or not.
 struct DropCheckpoint {
   std::string name;
 };
-// Remove folders of saves that this ledger began and does not name: their master died, or their
-// removal failed. What another ledger wrote stays.
+// Remove the folders of saves that this ledger began and does not name: the master died during the
+// save, or an earlier removal failed. Folders of other ledgers stay.
 struct CollectOrphans {
   uint64_t ledger = 0;
   std::vector<std::string> keep;
-  int64_t below = 0;  // saves from this number on are not looked at
+  int64_t below = 0;  // only saves with a smaller number are removed
 };
 using ServerCommand = std::variant<ProbeServer, RestoreServers, ServeAll, SaveAll, CancelSave,
                                    DropCheckpoint, CollectOrphans>;
 
-// What a server said of itself when it was asked who it is.
+// The identity of a parameter server.
 struct ProbeReply {
   uint64_t incarnation = 0;
   uint32_t lanes = 0;
@@ -82,61 +83,62 @@ struct ProbeReply {
 
 // A parameter server that has not answered for too long.
 struct SilentServer {
-  int64_t replica = -1;
+  int64_t replica = -1;  // its replica id
   std::string why;
 };
 
-// Keeps what the parameter servers have exactly as good as what the ledger says is done, whatever
-// dies: takes checkpoints, restores a server that comes anew from the last one, and has trained
-// again what that one lacks. docs/states/parameters.md.
+// Keeps the parameters consistent with the ledger: every shard that the ledger counts as done is in
+// the parameters once, whichever processes die. Takes checkpoints, restores a new server from the
+// last one, and reopens the shards that this checkpoint lacks. docs/states/parameters.md.
 //
 // Confined: call it on the master's loop.
 class ParameterKeeper {
  public:
-  // A restore may use only this many of the newest checkpoints, however many are kept.
+  // A restore uses only this many of the newest checkpoints, even if more are kept.
   static constexpr size_t kUsable = 2;
   static constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
-  static constexpr Duration kSaveAgain = std::chrono::seconds(2);  // after one that failed
-  static constexpr int kMostFailedSaves = 5;  // in a row, of the one that the end waits for
+  static constexpr Duration kSaveAgain = std::chrono::seconds(2);  // after a save that failed
+  // So many failures in a row of the save that the end of the job waits for fail the job.
+  static constexpr int kMostFailedSaves = 5;
   // A server that has never answered may take longer than one that has.
   static constexpr Duration kFirstAnswer = std::chrono::seconds(60);
-  // Before that a missing answer is not worth showing.
+  // `status` shows a missing answer only after this time.
   static constexpr Duration kShowSilence = std::chrono::seconds(3);
   static constexpr Duration kRestoreBackoff = std::chrono::seconds(5);  // at most
-  // A restore that fails for a reason which neither a new server nor another checkpoint cures is
-  // tried for so long.
+  // For so long a restore is tried again that fails for a reason which neither a new server nor
+  // another checkpoint would cure.
   static constexpr Duration kRestoreTimeout = std::chrono::seconds(120);
 
-  // All outlive it. It does nothing for a job whose parameters are kept elsewhere.
+  // All outlive it. It does nothing for a job without parameter servers of ours.
   ParameterKeeper(Ledger& ledger, Dispatcher& dispatcher, const job::JobSpec& spec)
       : ledger_(ledger), dispatcher_(dispatcher), spec_(spec) {}
 
   bool enabled() const { return spec_.own_ps; }
-  // `saved` is what Flush wrote; empty: the ledger is new, and gets `new_ledger` as its number.
+  // `saved` is what Flush wrote; empty: the ledger is new, and gets the id `new_ledger`.
   Status Load(const std::string& saved, uint64_t new_ledger, Time now);
 
-  // `running`: of each server's slot the replica id that runs there, or -1.
+  // `running`: for each server's slot, the id of the replica that runs there, or -1.
   void Tick(const std::vector<int64_t>& running, Time now);
 
   void OnProbed(uint64_t number, const Result<ProbeReply>& reply, Time now);
-  // DataLoss: the checkpoint is damaged. NotFound: the master itself sees no such checkpoint.
+  // DataLoss: the checkpoint is damaged. NotFound: the master does not see the checkpoint either.
   void OnRestored(uint64_t number, const Status& status, Time now);
   void OnSaved(uint64_t number, const Status& status, Time now);
-  // What a server said of itself. Of one that is not known, all that counts is who it is.
+  // The state of a server. For an unexpected incarnation only the incarnation counts.
   void OnState(const job::ServerView& state, Time now);
-  // The server's process answers, though its lanes may be too busy to say how they are.
+  // The server's process answers, although its lanes may be too busy to report their state.
   void OnAlive(int index, uint64_t incarnation, Time now);
 
   std::vector<ServerCommand> TakeCommands() { return std::exchange(commands_, {}); }
-  // Servers that are to be replaced because they do not answer.
+  // Servers to be replaced because they do not answer.
   std::vector<SilentServer> TakeSilent() { return std::exchange(silent_, {}); }
   void Flush();
 
-  // All that is done survives the loss of every server.
+  // True: everything that is done survives the loss of every server.
   bool IsDurable() const;
-  // Nobody needs the servers any more.
+  // The servers are not needed any more and may exit.
   void Release();
-  // Takes a checkpoint as soon as it can. Once a job's workers have ended, before it does.
+  // Takes a checkpoint as soon as possible.
   void WantSave() { save_wanted_ = true; }
   bool IsSaving() const { return saving_.has_value() || save_wanted_; }
   // Why the job cannot go on; nullopt while it can.
@@ -144,18 +146,18 @@ class ParameterKeeper {
 
   uint64_t ledger_id() const { return ledger_id_; }
   uint64_t ps_epoch() const { return ps_epoch_; }
-  // Lanes of each server. Constant for the life of the ledger, unless --resume changes --ps_lanes.
+  // Lanes of each server. Constant for a ledger, unless --resume changes --ps_lanes.
   int64_t lanes() const { return lanes_; }
   std::vector<job::ServerView> View(Time now) const;
 
   struct Checkpoint {
     std::string name;
-    bool users = false;  // asked for by --checkpoint_steps
+    bool users = false;  // due by --checkpoint_steps, so kept for the user
     int64_t version = 0;
     checkpoint::ShardSet covered;
   };
   const std::vector<Checkpoint>& checkpoints() const { return checkpoints_; }
-  // Checkpoints that were found damaged: kept, named, and never used.
+  // Damaged checkpoints: kept for inspection, shown in `status`, and never used.
   struct BadCheckpoint {
     std::string name;
     std::string why;
@@ -164,24 +166,24 @@ class ParameterKeeper {
 
  private:
   enum class Phase {
-    kGathering,  // until every server has said who it is
+    kGathering,  // until the identity of every server is known
     kRestoring,
     kServing,
   };
-  // One life of a server, as far as it is known.
+  // A server's slot and the process that runs there.
   struct Slot {
-    int64_t replica = -1;       // that runs there
-    uint64_t probe_number = 0;  // of the question that is open
+    int64_t replica = -1;       // the id of the replica that runs there; -1: none
+    uint64_t probe_number = 0;  // of the probe under way; 0: none
     uint64_t incarnation = 0;   // that answered; 0: none yet
-    Time probe_at;              // not before
-    bool released = false;      // it leaves, and was saved since
-    Time heard_at;              // its last answer; at first, when it began to run
+    Time probe_at;              // the next probe is not before this
+    bool released = false;      // it wants to exit, and its parameters were saved since
+    Time heard_at;              // at first, the time when it began to run
     bool has_answered = false;
-    Time replace_at;      // not before: it was asked to be replaced
-    std::string trouble;  // why its last answer is no good
+    Time replace_at;      // the next request to replace it is not before this
+    std::string trouble;  // why its last answer was not accepted
     job::ServerView state;
   };
-  // Whose parameters the ledger relies on.
+  // A server whose parameters the ledger relies on.
   struct Served {
     int64_t replica = -1;
     uint64_t incarnation = 0;
@@ -190,7 +192,7 @@ class ParameterKeeper {
     uint64_t number = 0;
     uint64_t ps_epoch = 0;
     Checkpoint checkpoint;
-    std::vector<size_t> leaving;  // servers whose pushes had ended before it began
+    std::vector<size_t> leaving;  // servers that accepted no pushes any more when it began
   };
 
   bool can_save() const { return spec_.recovery_checkpoint_secs > 0; }
@@ -223,22 +225,22 @@ class ParameterKeeper {
   int64_t next_save_ = 1;
   std::vector<Served> served_;
   std::vector<Checkpoint> checkpoints_;  // oldest first
-  size_t usable_ = 0;                    // of the newest: what these lack, servers have marks of
-  std::vector<BadCheckpoint> bad_;       // oldest first
+  size_t usable_ = 0;               // of the newest: servers keep the watermarks of what these lack
+  std::vector<BadCheckpoint> bad_;  // oldest first
   bool dirty_ = false;
 
   Phase phase_ = Phase::kGathering;
   std::vector<Slot> slots_;
   uint64_t last_number_ = 0;
   uint64_t restore_number_ = 0;
-  std::string restoring_;                      // from what
+  std::string restoring_;                      // the checkpoint, for `status`
   int failed_restores_ = 0;                    // in a row
-  std::optional<Time> restore_failing_since_;  // for a reason that may not pass
+  std::optional<Time> restore_failing_since_;  // for a reason that may be permanent
   std::string restore_trouble_;
   std::optional<Saving> saving_;
   bool save_wanted_ = false;
   bool released_ = false;
-  bool orphans_collected_ = false;  // in this life of the master
+  bool orphans_collected_ = false;  // since this master started
   int failed_saves_ = 0;            // in a row
   Time next_save_at_;
   int64_t version_at_save_ = 0;

@@ -22,7 +22,7 @@
 
 namespace edl::master {
 
-// What the keeper asks of the backend, carried out after the commit that decided it.
+// Commands for the backend. ReplicaLauncher carries them out after the commit that decided them.
 struct LaunchCommand {
   std::string name;
   ReplicaRef replica;
@@ -30,7 +30,7 @@ struct LaunchCommand {
   int64_t memory_bytes = 0;
   int num_workers = 0;
   bool relaunched = false;
-  int64_t ps_lanes = 0;  // of a parameter server of ours
+  int64_t ps_lanes = 0;  // only for a parameter server of ours
 };
 struct StopCommand {
   std::string name;
@@ -41,106 +41,108 @@ struct AcknowledgeCommand {
 };
 using Command = std::variant<LaunchCommand, StopCommand, AcknowledgeCommand>;
 
-// What the rest of the master knows about a replica that just ended.
+// What the rest of the master knows about a replica that has just exited.
 struct EndOfLife {
-  bool progressed = false;        // reported a batch in this life; a ps: served one that was new
-  bool fetch_unanswered = false;  // left, with data left, before its last fetch was answered
-  int64_t version = 0;            // of the job, at the end
+  bool progressed = false;  // a worker reported a batch; a ps: the job had a new one meanwhile
+  bool fetch_unanswered = false;  // data was left, and its last fetch had no answer yet
+  int64_t version = 0;            // of the job, at the exit
   std::vector<std::string> last_lines;
 };
 
-// Keeps the wanted replicas running: launches them, decides by the cause of an exit whether and
-// when the slot is refilled, and says when the job has failed. docs/states/replica.md.
+// Keeps the desired replicas running: launches them, decides by the cause of an exit whether and
+// when the slot is refilled, and reports when the job has failed. docs/states/replica.md.
 //
 // Confined: call it on the master's loop.
 class ReplicaKeeper {
  public:
-  // So many lives in a row without progress, over at least this time: any cause counts then.
+  // After so many replicas of a slot in a row without progress, over at least this time, every exit
+  // counts as a failure, whatever its cause.
   static constexpr int kIdleLives = 5;
   static constexpr Duration kIdleAtLeast = std::chrono::seconds(60);
-  // Ids of a role; WORKER_ID and names have room for no more.
+  // The largest id of a role: WORKER_ID and names have no room for more digits.
   static constexpr int64_t kMostLaunches = 1'000'000;
-  // A ps or an evaluator that ran for so long made progress.
+  // A ps or an evaluator that ran for this long made progress.
   static constexpr Duration kReadyAfter = std::chrono::seconds(30);
   static constexpr std::chrono::milliseconds kStopGrace{2000};
   static constexpr int kMostWorkers = 100'000;  // as --num_workers
-  // A stop is repeated until the replica is gone: after 5 s, 10 s, 20 s, 40 s, then each minute.
+  // A stop is repeated until the replica has exited: after 5 s, 10 s, 20 s, 40 s, then each minute.
   static constexpr BackoffLimits kStopRetry{.first = std::chrono::seconds(5),
                                             .longest = std::chrono::seconds(60)};
-  // How many ended replicas are kept beside the newest of each slot.
+  // So many exited replicas are kept besides the newest of each slot.
   static constexpr size_t kKeptEnded = 100;
-  // A replica that sends nothing to the master by design is lost with its node after so long.
+  // A replica without a session is lost this long after contact with its node was lost.
   static constexpr Duration kNodeLostFor = std::chrono::seconds(30);
-  // A parameter server that answered within this time is alive, whatever its node's state is.
+  // A parameter server that answered within this time is alive, even if its node seems lost.
   static constexpr Duration kServerSilence = std::chrono::seconds(10);
 
   ReplicaKeeper(Ledger& ledger, const job::JobSpec& spec) : ledger_(ledger), spec_(spec) {}
 
-  // Reads replicas and slots back. Nothing is decided before OnSynced.
+  // Reads replicas and slots from the ledger. Nothing is decided before OnSynced.
   Status Load(Time now);
 
-  // The backend told all it has: launches what was never started, takes the rest for killed.
+  // The backend has reported all its replicas. Replicas of the ledger that it does not know are
+  // launched if they were never started, and count as killed otherwise.
   void OnSynced(Time now);
   void OnPending(const std::string& name, const std::string& reason, Time now);
-  // `host`: its address; `version`: of the job.
+  // `host`: the replica's address; `version`: of the job.
   void OnRunning(const std::string& name, int64_t process_id, const std::string& host,
                  int64_t version, Time now);
-  // The replica's part in the master (leases, locks) has been taken back by the caller.
+  // REQUIRES: the caller has reclaimed the replica's leases and locks.
   void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
 
-  // A process of it spoke at our API.
+  // A process of the replica joined at our API.
   void OnJoined(ReplicaRef replica);
-  // Its session was given up because nothing was heard of it. The next join undoes this.
+  // The replica's session expired. The next join undoes this.
   void OnSilent(ReplicaRef replica);
   // The parameter server of this slot answered the master.
   void OnServerHeard(int index, Time now);
-  // Whether contact with the replica's node was lost (`lost`) or is back.
+  // Contact with the replica's node was lost (`lost`) or restored.
   void OnNode(const std::string& name, bool lost, Time now);
-  // Running replicas that are lost: there is no contact with their node, and they are silent
-  // themselves. `has_session`: whether the replica has an open session.
+  // Returns running replicas that are lost: contact with their node was lost, and they are silent
+  // too. `has_session` returns whether the replica has an open session.
   std::vector<std::string> LostWithTheirNodes(const std::function<bool(ReplicaRef)>& has_session,
                                               Time now) const;
 
-  // A ps asked for data: it runs the workers' program, and got none.
+  // A ps requested data: it runs the workers' program, and was refused.
   void NotePsAskedForData(ReplicaRef replica);
   bool ps_asked_for_data() const { return ps_asked_for_data_; }
 
-  // Relaunches and repeated stops whose time has come.
+  // Carries out relaunches and repeated stops that are due.
   void Tick(Time now);
 
-  // Ends a replica that runs and does not do its work, so that its slot is refilled: its end then
-  // counts as being killed, for `why`. May be asked again until it is gone.
+  // Stops a running replica that does not do its work, so that its slot is refilled. Its exit then
+  // counts as killed, for the reason `why`. May be called again until it has exited.
   void Replace(ReplicaRef replica, const std::string& why);
-  // How many lanes parameter servers of ours are launched with.
+  // The number of lanes with which parameter servers of ours are launched.
   void set_ps_lanes(int64_t lanes) { ps_lanes_ = lanes; }
 
   // InvalidArgument: not possible for this job.
   Status Scale(int num_workers, Time now);
-  // Puts a fresh worker (or chief, for want of workers) into a slot that had succeeded.
+  // Launches a worker in a slot that had succeeded, or a chief if the job has no workers.
   void LaunchForLeftover(Time now);
-  // Does without the workers that the backend finds no room for: there is nothing left for them.
+  // Withdraws workers that the backend has no room for: there is no data left for them.
   void WithdrawPending(Time now);
-  // A job that had ended goes on: what failed before does not count any more. With `data_left`
-  // workers that had succeeded train on. `num_workers` of 0: as many as before.
+  // Continues a job that had ended. Earlier failures do not count any more. With `data_left`, slots
+  // of workers that had succeeded are filled again. `num_workers` of 0: as many as before.
   void Resume(int num_workers, bool data_left);
-  // Ends a replica that runs and does not work. The slot is refilled if `replace`, else its part is
-  // done. False: it does not run, or is being ended already.
+  // Stops a running replica that does not work. With `replace` its slot is refilled, otherwise the
+  // slot counts as succeeded. Returns false if it does not run or is being stopped already.
   bool EndTroubled(ReplicaRef replica, bool replace);
   TroubledReplicas& troubled() { return troubled_; }
   const TroubledReplicas& troubled() const { return troubled_; }
-  // What runs under this name is not wanted: it is told to end until it is gone.
+  // Stops what runs under this name, and repeats that until it has exited.
   void StopUnwanted(const std::string& name, Time now) { StopName(name, now); }
-  // Ends all that runs and launches nothing any more.
+  // Stops all replicas and launches no more.
   void StopAll(Time now);
 
-  // Chief and workers are all through.
+  // True: chief and all workers have ended for good.
   bool TrainingEnded() const;
-  // Whether anything of this job runs, replicas that are unknown or have ended by our record
-  // included.
+  // True: a replica of this job runs. Includes replicas that are not in the ledger, or have exited
+  // according to it.
   bool AnyRunning() const;
   bool AnyRunning(job::Role role) const;
   bool ChiefSucceeded() const;
-  // The chief runs or will run again.
+  // True: the chief runs or will run again.
   bool ChiefExpected() const;
   bool synced() const { return synced_; }
 
@@ -156,11 +158,11 @@ class ReplicaKeeper {
     Time running_since;
     int64_t first_version = INT64_MAX;  // of the job, when it began to run
     std::string host;                   // while it runs, and after
-    bool told = false;                  // by the backend, since this master started
-    bool from_ledger = false;           // launched in an earlier master life
-    bool stop_asked = false;            // in this master life: its end is our doing
-    std::string replaced_for;           // it is being ended so that its slot is refilled
-    bool silent = false;                // its session was given up, and it did not join again
+    bool told = false;                  // the backend reported it since this master started
+    bool from_ledger = false;           // launched by an earlier process of the master
+    bool stop_asked = false;            // by this process of the master
+    std::string replaced_for;           // why it is being stopped and its slot refilled; empty: no
+    bool silent = false;                // its session expired, and it did not join again
     Time heard_at;                      // a parameter server's last answer
     std::optional<Time> node_lost_at;   // since when there is no contact with its node
   };
@@ -168,14 +170,14 @@ class ReplicaKeeper {
   const Replica* Find(const std::string& name) const;
   const Replica* Find(ReplicaRef replica) const;
   std::vector<ReplicaRef> Running(job::Role role) const;
-  // Replicas that were launched because the one before them in the slot had ended. A slot that
-  // somebody scaled down and up again does not count.
+  // The number of replicas that were launched because their predecessor in the slot had exited. A
+  // slot that was scaled down and up again does not count.
   int64_t relaunches() const { return relaunches_; }
-  // Ended replicas that are not in replicas() any more.
+  // The number of exited replicas that are not in replicas() any more.
   int64_t forgotten() const { return forgotten_; }
-  // Whether the replica is one of ours that has ended, forgotten ones included.
+  // True: the replica was launched for this job and has exited. Includes forgotten replicas.
   bool HasEnded(ReplicaRef replica) const;
-  // Whether a replica runs there.
+  // True: a replica runs at this address.
   bool IsHost(const std::string& host) const { return hosts_.contains(host); }
   // Rises whenever a replica starts or stops running.
   uint64_t membership_number() const { return membership_; }
@@ -187,7 +189,8 @@ class ReplicaKeeper {
     SlotRow row;
     std::string current;              // replica name; empty: none yet
     std::optional<Time> relaunch_at;  // of a slot that is to be refilled
-    // When its lives without progress began, and the job's version then; none in this master life.
+    // When its replicas without progress began, and the job's version then. None: not since this
+    // master started.
     std::optional<Time> idle_since;
     int64_t idle_version = 0;
     bool given_up = false;
@@ -198,21 +201,21 @@ class ReplicaKeeper {
   // The slot, made with the memory of its role if it is new.
   Slot& MakeSlot(job::Role role, int index);
   void Stop(Replica& replica, Time now);
-  // Asks the backend to end what runs under this name, until its exit is told.
+  // Has the backend stop what runs under this name, until the backend reports its exit.
   void StopName(const std::string& name, Time now);
   void RetryStops(Time now);
-  // Forgets the oldest ended replicas, in memory and in the ledger. Their counts stay.
+  // Removes the oldest exited replicas from memory and from the ledger. Their counts stay.
   void Prune();
   void SaveCounts();
   void Launch(Slot& slot, bool relaunched);
   void Refill(Slot& slot, Time at);
-  // An exit that counts against the slot's line.
+  // Counts an exit as a failure of the slot.
   void CountFailure(Slot& slot, const Replica& replica, const std::string& why, EndOfLife end,
                     Time now);
   void CountLife(Slot& slot, bool progressed, int64_t version, Time now);
-  // Whether the slot's lives without progress are too many to go on.
+  // True: too many replicas of the slot in a row made no progress.
   bool IsStuck(const Slot& slot, Time now) const;
-  // The slot's own fault or not, the job goes on without it while others train.
+  // True: the job can continue without this slot, because other workers make progress.
   bool CanDoWithout(const Slot& slot, int64_t version) const;
   void BringBackChief(Time now);
   int FailuresAllowed(const Slot& slot) const;
@@ -235,7 +238,7 @@ class ReplicaKeeper {
     Time again_at;
     Duration wait;
   };
-  std::map<std::string, PendingStop> stops_;  // by name: asked for, and no exit was told yet
+  std::map<std::string, PendingStop> stops_;  // by name: sent, and no exit was reported yet
   std::set<std::string> without_node_;        // names of replicas whose node_lost_at is set
   std::vector<Command> commands_;
   std::optional<Failure> failure_;

@@ -16,19 +16,19 @@
 
 namespace edl::master {
 
-// How replicas find the master.
+// What replicas need besides the job's specification.
 struct ReplicaContext {
   std::string master_address;  // "127.0.0.1:23456"
   std::string token_file;
-  std::string program = "elasticdl";              // this one, as parameter servers run it
-  bool on_this_machine = true;                    // else the backend gives each its MY_POD_IP
+  std::string program = "elasticdl";              // the binary that parameter servers run
+  bool on_this_machine = true;                    // false: the backend sets MY_POD_IP
   std::vector<std::string> checkpoint_roots;      // folders that parameter servers may use
   std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
 };
 
-// What the master launches for a command: the job's command in the environment that the tutorials
-// and the published packages expect, or a parameter server of ours. `addresses` of all slots are
-// needed for TF_CONFIG, those of parameter servers where they are ours.
+// Returns what to launch for a command: the job's command in the environment that the tutorials and
+// the published packages expect, or a parameter server of ours. `addresses` has the slots of all
+// roles if the job needs TF_CONFIG, and those of parameter servers if they are ours.
 job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpec& job,
                                  const ReplicaContext& context,
                                  const std::map<job::Role, std::vector<std::string>>& addresses);
@@ -36,11 +36,11 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
 // InvalidArgument: its environment is larger than a process can have.
 Status CheckEnvironment(const job::ReplicaSpec& spec);
 
-// Carries the master's commands to the backend, on threads of its own because a backend may be
-// slow, and what the backend tells back to the loop: events, output, and the last lines of what
-// ended. Commands about one replica keep their order; on this machine, all do. Output is read on
-// another thread, and that of what was killed not at all: its node may be gone, and a successor
-// must not wait until that is certain.
+// Carries out the master's commands at the backend, and posts the backend's events, the output of
+// replicas and the last lines of failed ones to the master's loop. It has threads of its own
+// because a backend may be slow. Commands for one replica keep their order; on this machine, all
+// commands do. Another thread reads output. The output of a killed replica is not read: its node
+// may not answer any more, and its successor must not wait for that.
 //
 // Thread-safe.
 class ReplicaLauncher {
@@ -52,10 +52,10 @@ class ReplicaLauncher {
   ReplicaLauncher(backend::Backend& backend, const job::JobSpec& job, ReplicaContext context);
   ~ReplicaLauncher();
 
-  // Begins to watch and to work.
+  // Starts to watch the backend and to carry out commands.
   void Start(PostEvent post_event, PostLog post_log);
   void Do(std::vector<Command> commands);
-  // Reads on in the output of these replicas, at most twice a second.
+  // Reads the new output of these replicas, at most twice a second.
   void Scan(std::vector<std::string> replicas);
 
  private:
@@ -65,9 +65,9 @@ class ReplicaLauncher {
   Status Launch(const LaunchCommand& command);
   void OnEvent(const job::ReplicaEvent& event);
   void ReadOn(const std::string& replica);
-  // Whether what it writes says how training goes: the output of chief and evaluator.
+  // True: the replica's output shows the progress of training (chief and evaluator).
   bool TellsProgress(const std::string& replica) const;
-  // The end of the output of a replica that failed. Of many that fail at once, only some.
+  // Returns the end of the output of a replica that failed; empty if too many fail at once.
   std::vector<std::string> LastLinesOf(const std::string& replica);
 
   backend::Backend& backend_;
@@ -75,7 +75,7 @@ class ReplicaLauncher {
   const ReplicaContext context_;
   PostEvent post_event_;
   PostLog post_log_;
-  std::vector<std::thread> carriers_;  // one a lane
+  std::vector<std::thread> carriers_;  // one for each queue of lanes_
   std::thread reader_;
 
   Mutex log_mutex_;  // one reader of a replica's output at a time

@@ -6,19 +6,19 @@
 
 namespace edl::master {
 
-// How long a job has run, by the monotonic clock: a jump of the wall clock does not show. A
-// restarted master goes on with it. Within one boot of the machine the monotonic clock itself tells
-// how long there was no master; after a reboot, or on another machine, the wall clock does.
+// Measures how long a job has run, by the monotonic clock: jumps of the wall clock do not matter. A
+// restarted master continues the measurement. The time without a master is measured by the
+// monotonic clock too, or by the wall clock after a reboot or on another machine.
 //
 // Confined: call it on the master's loop.
 class RunTime {
  public:
-  // `boot` names this boot of this machine; empty: not known.
+  // `boot` identifies this boot of this machine; empty: unknown.
   void Start(std::string boot, Time now);
-  // Goes on with what Save() returned. What cannot be read counts as nothing.
+  // Continues from what Save() returned. Text that cannot be parsed counts as no time.
   void Load(const std::string& saved, std::string boot, Time now, WallTime wall_now);
   std::string Save(Time now, WallTime wall_now) const;
-  // From now on no time passes: the job has ended. The next Load goes on from here.
+  // The job has ended: stops the measurement. The next Load continues it.
   void End(Time now);
 
   double Seconds(Time now) const;

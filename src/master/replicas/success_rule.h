@@ -9,10 +9,10 @@
 
 namespace edl::master {
 
-// Whether a job whose chief and workers all exited with 0 has succeeded: docs/states/job.md.
+// The outcome of a job whose chief and workers all exited with 0: docs/states/job.md.
 struct SuccessRule {
   std::string why;                   // which rule applied; empty: none did
-  std::string failure;               // why it failed; empty: it succeeded
+  std::string failure;               // why the job failed; empty: it succeeded
   std::vector<std::string> remarks;  // records that were not trained
 };
 
