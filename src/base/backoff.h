@@ -6,37 +6,38 @@
 
 namespace edl {
 
-// How long to wait between attempts: `first`, then twice as long each time, up to `longest`.
+// Exponential backoff: waits `first`, then twice as long after each failure, at most `longest`.
 // Immutable.
 struct BackoffLimits {
   Duration first;
   Duration longest;
 
-  // The wait after so many failures in a row; none for 0 and less.
+  // The wait after this many failures in a row; 0 for no failures.
   Duration After(int failures) const;
-  // The wait that follows `previous`; Duration(0): the first.
+  // The wait after `previous`; after Duration(0) the first one.
   Duration Following(Duration previous) const;
 };
 
-// Between half of `wait` and all of it, by `chance` in [0, 1): those who failed at the same moment
-// do not all come back at the same moment.
+// A duration between wait / 2 and `wait`, chosen by the random number `chance` in [0, 1). Keeps
+// clients that failed at the same moment from retrying at the same moment.
 Duration WithJitter(Duration wait, double chance);
 
-// Counts failures in a row for somebody who waits after each.
+// The backoff of one caller that retries. Returns longer waits as long as failures follow each
+// other.
 //
 // Confined.
 class Backoff {
  public:
-  // A failure that comes so long after the one before it is the first of a new row.
+  // A failure this long after the previous one starts again with the first wait.
   static constexpr Duration kForgetAfter = std::chrono::minutes(2);
 
-  // `clock` outlives it. `chance` returns a number in [0, 1), another one each time.
+  // `clock` outlives this object. `chance` returns a new random number in [0, 1) for each call.
   Backoff(BackoffLimits limits, const Clock& clock, std::function<double()> chance)
       : limits_(limits), clock_(clock), chance_(std::move(chance)) {}
 
-  // How long to wait after one more failure, with jitter.
+  // Call after each failure. Returns how long to wait, with jitter.
   Duration Next();
-  // An attempt has succeeded.
+  // Call after a success.
   void Reset() { wait_ = Duration(0); }
 
  private:

@@ -16,7 +16,7 @@ constexpr BackoffLimits kLimits{.first = milliseconds(800), .longest = seconds(3
 double Most() { return 1; }
 double Least() { return 0; }
 
-TEST(Backoff, DoublesUpToItsLongest) {
+TEST(Backoff, DoublesUpToTheLongestWait) {
   const FakeClock clock;
   Backoff backoff(kLimits, clock, Most);
   EXPECT_EQ(backoff.Next(), milliseconds(800));
@@ -25,13 +25,13 @@ TEST(Backoff, DoublesUpToItsLongest) {
   EXPECT_EQ(backoff.Next(), seconds(3));
 }
 
-TEST(Backoff, IsByChanceUpToHalfAsLong) {
+TEST(Backoff, JitterShortensTheWaitByUpToHalf) {
   const FakeClock clock;
   Backoff backoff(kLimits, clock, Least);
   EXPECT_EQ(backoff.Next(), milliseconds(400));
 }
 
-TEST(Backoff, ForgetsFailuresThatAreLongPast) {
+TEST(Backoff, StartsAgainLongAfterTheLastFailure) {
   FakeClock clock;
   Backoff backoff({.first = seconds(1), .longest = seconds(30)}, clock, Most);
   EXPECT_EQ(backoff.Next(), seconds(1));

@@ -27,7 +27,7 @@ Result<std::string> DecodeBase64(std::string_view text) {
     }
     const size_t value = kAlphabet.find(c);
     if (value == std::string_view::npos || padding > 0) {
-      return InvalidArgument("character {} is not base64", count);
+      return InvalidArgument("character {} is not a base64 character", count);
     }
     bits = (bits << 6) | static_cast<uint32_t>(value);
     if (count % 4 != 1) {
@@ -35,7 +35,8 @@ Result<std::string> DecodeBase64(std::string_view text) {
       out.push_back(static_cast<char>((bits >> left) & 0xff));
     }
   }
-  if (count % 4 != 0 || padding > 2) return InvalidArgument("the end of the base64 is missing");
+  if (count % 4 != 0 || padding > 2)
+    return InvalidArgument("the base64 text is incomplete: its length must be a multiple of 4");
   return out;
 }
 

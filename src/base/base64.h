@@ -7,8 +7,8 @@
 
 namespace edl {
 
-// RFC 4648, section 4. White space between the characters is skipped, as files wrap their lines;
-// anything else that does not belong there is InvalidArgument.
+// Base64 of RFC 4648, section 4. Decoding ignores white space, because files wrap their lines.
+// InvalidArgument: any other character outside the alphabet, or incomplete input.
 Result<std::string> DecodeBase64(std::string_view text);
 std::string EncodeBase64(std::string_view bytes);
 

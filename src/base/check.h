@@ -8,7 +8,7 @@
 
 namespace edl {
 
-// Prints where and what, then aborts.
+// Prints the place, the condition and the message, then aborts.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
                               std::string_view message);
 
@@ -20,7 +20,7 @@ inline std::string CheckMessage() { return {}; }
 
 }  // namespace edl
 
-// For broken invariants only, never for input: stops the process with the values.
+// Aborts the process if an invariant does not hold, and prints the message. Never for input.
 #define CHECK(condition, ...)                                                               \
   do {                                                                                      \
     if (!(condition)) {                                                                     \

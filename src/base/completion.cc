@@ -8,7 +8,7 @@
 namespace edl {
 namespace {
 
-// Quoted for a POSIX shell.
+// `text` quoted for a POSIX shell.
 std::string Quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -75,7 +75,7 @@ std::string BashCommand(const CompletedCommand& command) {
   return out;
 }
 
-// A description for zsh: no colon, bracket or quote may be in it.
+// A description for zsh, with colons, brackets and backslashes escaped.
 std::string ZshText(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -109,7 +109,7 @@ std::string ZshCommand(const CompletedCommand& command) {
   return out;
 }
 
-// The first words of commands, each once, and the second ones by them.
+// The first words of commands, each once, and the second words by first word.
 struct Words {
   std::vector<std::string> first;
   std::map<std::string, std::vector<std::string>> second;
@@ -136,7 +136,7 @@ std::string BashCompletion(const std::string& program,
   std::string out =
       fmt::format("# bash completion of {0}: source <({0} completion bash)\n", program);
   out += fmt::format("_{}() {{\n", program);
-  // Bash takes --flag=value apart at the '='.
+  // Bash splits --flag=value at the '='.
   out +=
       "  local word=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  if [[ $word == = ]]; then word=; fi\n"

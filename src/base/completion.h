@@ -7,16 +7,16 @@
 
 namespace edl {
 
-// One way to go on after the name of a command, for shell completion.
+// A subcommand for shell completion.
 struct CompletedCommand {
-  std::string name;  // of one word or two
+  std::string name;  // one word or two
   std::string summary;
   const FlagTable* flags = nullptr;     // may be null
-  std::vector<std::string> words = {};  // that it takes as arguments
-  std::string words_from = {};          // a shell command that prints more of them
+  std::vector<std::string> words = {};  // arguments that it accepts
+  std::string words_from = {};          // a shell command that prints further arguments
 };
 
-// A script for bash or zsh that completes `program`.
+// A completion script for `program`, for bash or zsh.
 std::string BashCompletion(const std::string& program,
                            const std::vector<CompletedCommand>& commands);
 std::string ZshCompletion(const std::string& program,

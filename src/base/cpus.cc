@@ -78,7 +78,7 @@ unsigned UsableCpus() {
     } else if (controllers.find(",cpu,") != std::string::npos) {
       const std::filesystem::path root = std::filesystem::path(kMounted) / "cpu";
       cpus = WithinVersion1(cpus, root / std::filesystem::path(group).relative_path());
-      cpus = WithinVersion1(cpus, root);  // within a container the path is the host's
+      cpus = WithinVersion1(cpus, root);  // in a container the path is that of the host
     }
   }
   return cpus;

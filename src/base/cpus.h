@@ -5,12 +5,12 @@
 
 namespace edl {
 
-// How many processors this process may use: those it may run on, and no more than the quotas of
-// its control groups allow, rounded up. At least 1.
+// The number of processors that this process may use: its CPU affinity, limited by the quotas of
+// its control groups (rounded up). At least 1.
 unsigned UsableCpus();
 
-// The same for `online` processors and a control group of version 2, by its path and the folder
-// where the hierarchy is mounted. Quotas of all groups above it hold too.
+// The same for `online` processors and the cgroup v2 with path `group`, in the hierarchy mounted at
+// `mounted`. The quotas of its parent groups apply too.
 unsigned CpusWithin(unsigned online, const std::filesystem::path& mounted, std::string_view group);
 
 }  // namespace edl

@@ -23,13 +23,13 @@ class Cpus : public testing::Test {
   const fs::path mounted_ = fs::path(testing::TempDir()) / "cgroup";
 };
 
-TEST_F(Cpus, AreAllWithoutAQuota) {
+TEST_F(Cpus, AreAllOnlineOnesWithoutAQuota) {
   EXPECT_EQ(CpusWithin(8, mounted_, "/pod/container"), 8U);
   Limit("pod", "max 100000\n");
   EXPECT_EQ(CpusWithin(8, mounted_, "/pod/container"), 8U);
 }
 
-TEST_F(Cpus, AreWhatTheTightestGroupAllows) {
+TEST_F(Cpus, AreLimitedByTheSmallestQuotaOfAllGroups) {
   Limit("pod", "250000 100000\n");
   EXPECT_EQ(CpusWithin(8, mounted_, "/pod/container"), 3U) << "two and a half are three threads";
   Limit("pod/container", "50000 100000\n");
@@ -38,7 +38,7 @@ TEST_F(Cpus, AreWhatTheTightestGroupAllows) {
   EXPECT_EQ(CpusWithin(2, mounted_, "/pod"), 2U);
 }
 
-TEST_F(Cpus, OfThisProcessAreSome) { EXPECT_GE(UsableCpus(), 1U); }
+TEST_F(Cpus, OfThisProcessAreAtLeastOne) { EXPECT_GE(UsableCpus(), 1U); }
 
 }  // namespace
 }  // namespace edl

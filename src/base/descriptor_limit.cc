@@ -10,12 +10,12 @@ namespace edl {
 Result<int64_t> RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    return Unavailable("the limit of open files cannot be read: {}", std::strerror(errno));
+    return Unavailable("cannot read the limit of open files: {}", std::strerror(errno));
   }
   if (limit.rlim_cur < limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-      return Unavailable("the limit of open files cannot be raised to {}: {}", limit.rlim_max,
+      return Unavailable("cannot raise the limit of open files to {}: {}", limit.rlim_max,
                          std::strerror(errno));
     }
   }

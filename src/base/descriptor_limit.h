@@ -4,8 +4,8 @@
 
 namespace edl {
 
-// Raises this process's limit of open files to the most that it may have, and returns that. What
-// keeps a connection for each of many peers calls it at its start: the usual 1,024 are soon gone.
+// Raises the soft limit of open files to the hard limit, and returns it. Servers with a connection
+// for each of many peers call this when they start, because the usual limit of 1,024 is too low.
 Result<int64_t> RaiseDescriptorLimit();
 
 }  // namespace edl

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl {
 namespace {
 
-TEST(RaiseDescriptorLimit, RaisesTheLimitToTheMostThatIsAllowed) {
+TEST(RaiseDescriptorLimit, RaisesTheSoftLimitToTheHardLimit) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit low = before;
@@ -15,7 +17,7 @@ TEST(RaiseDescriptorLimit, RaisesTheLimitToTheMostThatIsAllowed) {
 
   const auto raised = RaiseDescriptorLimit();
 
-  ASSERT_TRUE(raised.ok()) << raised.status().message();
+  ASSERT_OK(raised);
   rlimit now{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
   EXPECT_EQ(now.rlim_cur, before.rlim_max);

@@ -6,13 +6,13 @@
 
 namespace edl {
 
-// The value of an environment variable of this process; empty: it is not set.
+// The value of an environment variable; empty if it is not set.
 std::string Variable(const char* name);
 
 // All environment variables of this process.
 std::map<std::string, std::string> Environment();
 
-// The file that this process was started from; `name` where /proc does not say.
+// The executable of this process; `name` if /proc cannot be read.
 std::filesystem::path ThisProgram(const char* name = "elasticdl");
 
 }  // namespace edl

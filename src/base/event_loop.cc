@@ -29,9 +29,9 @@ epoll_event EventFor(int fd, short events) {
 
 Result<std::unique_ptr<EventLoop>> EventLoop::Make(const Clock& clock) {
   FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return Errno("making an event loop");
+  if (!epoll.valid()) return Errno("creating an event loop");
   FileDescriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!doorbell.valid()) return Errno("making an event loop");
+  if (!doorbell.valid()) return Errno("creating an event loop");
   std::unique_ptr<EventLoop> loop(new EventLoop(clock, std::move(epoll), std::move(doorbell)));
   EDL_RETURN_IF_ERROR(
       loop->Add(loop->doorbell_.get(), POLLIN, [to = loop.get()] { to->RunPosted(); }));
@@ -44,7 +44,7 @@ EventLoop::EventLoop(const Clock& clock, FileDescriptor epoll, FileDescriptor do
 Status EventLoop::Add(int fd, short events, OnReady on_ready) {
   epoll_event event = EventFor(fd, events);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    CHECK(errno == ENOSPC || errno == ENOMEM, "waiting for descriptor {}: errno {}", fd, errno);
+    CHECK(errno == ENOSPC || errno == ENOMEM, "watching descriptor {}: errno {}", fd, errno);
     return Errno("watching a descriptor with epoll (the limit is fs.epoll.max_user_watches)");
   }
   waiting_[fd] = std::make_shared<OnReady>(std::move(on_ready));
@@ -54,7 +54,7 @@ Status EventLoop::Add(int fd, short events, OnReady on_ready) {
 void EventLoop::Change(int fd, short events) {
   epoll_event event = EventFor(fd, events);
   const int failed = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
-  CHECK(failed == 0, "waiting for descriptor {}: errno {}", fd, errno);
+  CHECK(failed == 0, "watching descriptor {}: errno {}", fd, errno);
 }
 
 void EventLoop::Remove(int fd) {
@@ -107,7 +107,7 @@ void EventLoop::RunOnce() {
                                more_work_ ? 0 : MillisecondsToNextTimer());
   CHECK(ready >= 0 || errno == EINTR, "epoll_wait: errno {}", errno);
   for (int i = 0; i < ready; ++i) {
-    // What was called before may have removed it.
+    // An earlier callback may have removed it.
     const auto found = waiting_.find(events[static_cast<size_t>(i)].data.fd);
     if (found == waiting_.end()) continue;
     const std::shared_ptr<OnReady> on_ready = found->second;

@@ -16,38 +16,40 @@
 
 namespace edl {
 
-// Waits for file descriptors and moments, and calls whoever asked for them, all on one thread. What
-// is called may add and remove anything, itself included. It may be called without need, when a
-// descriptor's number was taken over by another: it bears finding nothing to do.
+// An epoll loop: waits for file descriptors, timers and posted work, and runs their callbacks on
+// one thread. A callback may add and remove any descriptor, also its own. A callback may run
+// spuriously after the number of a closed descriptor was reused, so it must tolerate that nothing
+// is ready.
 //
-// The master's gRPC loop is not one of these: gRPC waits in a completion queue of its own.
+// The master's gRPC loop does not use this class, because gRPC waits in its own completion queue.
 //
-// Confined to the thread that runs it, but for Post and Stop, which are thread-safe.
+// Confined to the thread that runs it, except Post and Stop, which are thread-safe.
 class EventLoop {
  public:
-  // `clock` outlives it. Fails when there are no descriptors left, or no room to watch one.
+  // `clock` outlives the loop. Fails if the kernel has no free descriptor or epoll watch.
   static Result<std::unique_ptr<EventLoop>> Make(const Clock& clock);
 
   using OnReady = std::function<void()>;
-  // Calls `on_ready` whenever the descriptor is ready for `events` (POLLIN, POLLOUT), closed by its
-  // other end or broken. ResourceExhausted: the kernel has no room to watch it. REQUIRES: it is not
-  // there yet.
+  // Calls `on_ready` while the descriptor is ready for `events` (POLLIN, POLLOUT), or was closed by
+  // its peer or has an error. ResourceExhausted: the kernel has no free epoll watch. REQUIRES: `fd`
+  // was not added before.
   Status Add(int fd, short events, OnReady on_ready);
   void Change(int fd, short events);
-  // Before it is closed. May be called by its own `on_ready`.
+  // Call before `fd` is closed. Its own `on_ready` may call this.
   void Remove(int fd);
 
   // Calls `call` once, after `delay`.
   void CallAfter(Duration delay, std::function<void()> call);
 
-  // Runs `work` soon on the loop's thread. What is posted after the end is dropped.
+  // Runs `work` on the loop's thread. Work posted after Stop() is dropped.
   void Post(std::function<void()> work);
-  // Work that is done in small pieces between events: returns whether there is more to do now.
+  // Sets background work that runs in small pieces between events. `work` returns true while it has
+  // more to do; after false it is called again after the next event.
   void SetWork(std::function<bool()> work) { work_ = std::move(work); }
 
-  // Until Stop().
+  // Runs until Stop().
   void Run();
-  // Waits for the next thing to happen, and makes its calls.
+  // Waits for the next event and runs its callbacks.
   void RunOnce();
   void Stop();
 
@@ -60,18 +62,18 @@ class EventLoop {
 
   const Clock& clock_;
   const FileDescriptor epoll_;
-  const FileDescriptor doorbell_;  // readable when something was posted
+  const FileDescriptor doorbell_;  // an eventfd, readable when work was posted
   std::atomic<bool> stopped_ = false;
   std::function<bool()> work_;
   bool more_work_ = false;
-  // Shared with the call that is going on, which may remove its own entry.
+  // Shared with the callback that runs now, which may remove its own entry.
   std::unordered_map<int, std::shared_ptr<OnReady>> waiting_;
   std::multimap<Time, std::function<void()>> timers_;
   Mutex mutex_;
   std::vector<std::function<void()>> posted_ GUARDED_BY(mutex_);
 };
 
-// A loop with a thread that runs it. Thread-safe as the loop is.
+// A loop and the thread that runs it. Thread-safety is that of EventLoop.
 class LoopThread {
  public:
   explicit LoopThread(std::unique_ptr<EventLoop> loop);
@@ -81,7 +83,8 @@ class LoopThread {
   LoopThread& operator=(const LoopThread&) = delete;
 
   EventLoop& loop() { return *loop_; }
-  // Runs `work` on the loop's thread and waits for it. REQUIRES: not called on that thread.
+  // Runs `work` on the loop's thread and waits until it is done. REQUIRES: the caller is another
+  // thread.
   void Run(const std::function<void()>& work);
 
  private:

@@ -8,14 +8,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/testing/await.h"
 #include "base/testing/fake_clock.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl {
 namespace {
 
 const SystemClock kClock;
 
-// Two ends of a socket.
+// The two ends of a socket pair.
 struct Pair {
   Pair() {
     std::array<int, 2> ends{};
@@ -27,14 +29,13 @@ struct Pair {
   FileDescriptor far;
 };
 
-TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
+TEST(EventLoop, CallsTheCallbackAsLongAsTheDescriptorIsReady) {
   auto loop = std::move(*EventLoop::Make(kClock));
   const Pair pair;
   int calls = 0;
-  const Status watched = loop->Add(pair.near.get(), POLLIN, [&] {
+  ASSERT_OK(loop->Add(pair.near.get(), POLLIN, [&] {
     if (++calls == 3) loop->Stop();
-  });
-  ASSERT_EQ(watched, Ok());
+  }));
   ASSERT_EQ(write(pair.far.get(), "x", 1), 1);
 
   loop->Run();
@@ -42,20 +43,23 @@ TEST(EventLoop, CallsWhoWaitsForADescriptorWhileItIsReady) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(EventLoop, AllowsOneToRemoveItself) {
+TEST(EventLoop, LetsACallbackRemoveItself) {
   auto loop = std::move(*EventLoop::Make(kClock));
-  Pair pair;
-  const Status watched = loop->Add(pair.near.get(), POLLIN, [&] {
+  const Pair pair;
+  int calls = 0;
+  ASSERT_OK(loop->Add(pair.near.get(), POLLIN, [&] {
+    ++calls;
     loop->Remove(pair.near.get());
-    pair.near.Close();
-    loop->Stop();
-  });
-  ASSERT_EQ(watched, Ok());
-  pair.far.Close();
+    loop->CallAfter(Duration(0), [&] { loop->Stop(); });
+  }));
+  ASSERT_EQ(write(pair.far.get(), "x", 1), 1);
+
   loop->Run();
+
+  EXPECT_EQ(calls, 1) << "the descriptor is still readable";
 }
 
-TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
+TEST(EventLoop, RunsPostedWorkInOrder) {
   std::vector<int> order;
   LoopThread thread(std::move(*EventLoop::Make(kClock)));
   for (int i = 0; i < 100; ++i) thread.loop().Post([&order, i] { order.push_back(i); });
@@ -64,7 +68,7 @@ TEST(EventLoop, RunsWhatOtherThreadsPostInOrder) {
   for (int i = 0; i <= 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
 }
 
-TEST(EventLoop, DoesWorkBetweenEventsWhileThereIsSome) {
+TEST(EventLoop, CallsWorkUntilItReturnsFalse) {
   std::promise<void> done;
   int pieces = 0;
   LoopThread thread(std::move(*EventLoop::Make(kClock)));
@@ -74,12 +78,12 @@ TEST(EventLoop, DoesWorkBetweenEventsWhileThereIsSome) {
       return pieces < 5;
     });
   });
-  done.get_future().wait();
-  // Nothing more is done until something happens.
+  ASSERT_OK(AwaitReady(done.get_future(), "the fifth call of the work"));
+  // No more calls without another event.
   thread.Run([&] { EXPECT_EQ(pieces, 5); });
 }
 
-TEST(EventLoop, CallsInTheOrderOfTheirTimes) {
+TEST(EventLoop, RunsTimersInTheOrderOfTheirDeadlines) {
   FakeClock clock;
   auto loop = std::move(*EventLoop::Make(clock));
   std::vector<int> order;

@@ -59,7 +59,7 @@ Status SyncFolder(const std::filesystem::path& folder) {
   const std::string name = folder.empty() ? "." : folder.string();
   const FileDescriptor opened(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.valid()) return Errno("opening the folder {}", name);
-  // File systems that keep no names of their own (some FUSE ones) cannot sync a folder.
+  // Some file systems, such as FUSE ones, cannot sync a folder.
   if (fsync(opened.get()) != 0 && errno != EINVAL) return Errno("fsync of the folder {}", name);
   return Ok();
 }

@@ -8,7 +8,7 @@
 
 namespace edl {
 
-// An open file descriptor, closed at the end of its life.
+// Owns an open file descriptor. The destructor closes it.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -30,11 +30,11 @@ class FileDescriptor {
 
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
-// Makes the names in a folder durable: files that were created, renamed or removed in it.
+// Makes created, renamed and removed names in a folder durable (fsync of the folder).
 Status SyncFolder(const std::filesystem::path& folder);
 
-// Replaces the file in one step: a reader, or a crash, sees the old content or the new one. When it
-// returns Ok the new content survives a loss of power.
+// Replaces the file atomically: a reader sees either the old or the new content, also after a
+// crash. Ok means that the new content survives a power failure.
 Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content,
                            unsigned mode = 0600);
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/testing/status_matchers.h"
 #include "base/testing/synced_files.h"
 
 namespace edl {
@@ -15,14 +16,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(WriteFileAtomically, ReplacesTheContentAndLeavesNothingBeside) {
+TEST(WriteFileAtomically, ReplacesTheContentAndLeavesNoTemporaryFile) {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / "write_atomically";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  ASSERT_TRUE(WriteFileAtomically(folder / "state", "old").ok());
+  ASSERT_OK(WriteFileAtomically(folder / "state", "old"));
 
-  ASSERT_TRUE(WriteFileAtomically(folder / "state", "new").ok());
+  ASSERT_OK(WriteFileAtomically(folder / "state", "new"));
 
   EXPECT_EQ(*ReadFile(folder / "state"), "new");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
@@ -38,7 +39,7 @@ TEST(WriteFileAtomically, SyncsTheFileAndThenItsFolder) {
   std::filesystem::create_directories(folder);
   Synced().clear();
 
-  ASSERT_TRUE(WriteFileAtomically(folder / "state", "x").ok());
+  ASSERT_OK(WriteFileAtomically(folder / "state", "x"));
 
   EXPECT_THAT(Synced(), ElementsAre(HasSubstr("sync_folder/state."), folder.string()));
 }
@@ -46,14 +47,14 @@ TEST(WriteFileAtomically, SyncsTheFileAndThenItsFolder) {
 TEST(SyncFolder, NamesTheFolderThatIsMissing) {
   const Status status = SyncFolder("/nowhere/at/all");
 
-  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(status, StatusIs(Code::kNotFound));
   EXPECT_THAT(status.message(), HasSubstr("/nowhere/at/all"));
 }
 
 TEST(WriteFileAtomically, NamesTheFolderThatIsMissing) {
   const Status status = WriteFileAtomically("/nowhere/at/all", "x");
 
-  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(status, StatusIs(Code::kNotFound));
   EXPECT_NE(status.message().find("/nowhere/at/all"), std::string::npos);
 }
 

@@ -29,7 +29,7 @@ const FlagTable& Table() {
   return table;
 }
 
-TEST(FlagHelp, ListsTheCommonOnesFirstAndMarksScopes) {
+TEST(FlagHelp, ListsCommonFlagsFirstAndMarksScopes) {
   EXPECT_EQ(FlagHelp(Table()),
             "Common flags\n"
             "  --place=here|there              Where. Default: here.\n"

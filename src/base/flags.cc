@@ -36,33 +36,34 @@ Result<std::string> CheckInt(const FlagSpec& spec, std::string_view value) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
   if (error == std::errc::result_out_of_range) {
-    return InvalidArgument("--{}={} is too large a number", spec.name, value);
+    return InvalidArgument("--{}={}: the number is too large", spec.name, value);
   }
   if (error != std::errc() || stop != end) {
     return InvalidArgument("--{}={} is not a whole number", spec.name, value);
   }
   if (number < spec.at_least) {
-    return InvalidArgument("--{}={} is below {}, the least that it can be", spec.name, value,
+    return InvalidArgument("--{}={}: the smallest allowed value is {}", spec.name, value,
                            spec.at_least);
   }
   if (number > spec.at_most) {
-    return InvalidArgument("--{}={} is above {}, the most that it can be", spec.name, value,
+    return InvalidArgument("--{}={}: the largest allowed value is {}", spec.name, value,
                            spec.at_most);
   }
   return std::to_string(number);
 }
 
-// The value in its one spelling.
+// The value in its canonical spelling.
 Result<std::string> CheckValue(const FlagSpec& spec, std::string_view given) {
   const std::string value = spec.upper_case ? Cased(given, std::toupper) : std::string(given);
   if (spec.type == FlagType::kInt) return CheckInt(spec, value);
   if (spec.type != FlagType::kString) return CheckBool(spec, value);
   if (value.find('\0') != std::string::npos) {
-    return InvalidArgument("--{} holds a zero byte, which no program can be given", spec.name);
+    return InvalidArgument("--{} contains a zero byte, which cannot be passed to a program",
+                           spec.name);
   }
-  // The job's file is JSON: other bytes would come out of it changed.
+  // The job's spec is JSON, which would change other bytes.
   if (!IsUtf8(value)) {
-    return InvalidArgument("--{} is not UTF-8 text; a path with other bytes needs a new name",
+    return InvalidArgument("--{} is not valid UTF-8; rename a path that has other bytes",
                            spec.name);
   }
   if (!spec.choices.empty() &&
@@ -82,7 +83,7 @@ std::vector<std::string> VisibleNames(const FlagTable& table) {
   return names;
 }
 
-// The number of letters to insert, drop, change or swap to make one of the other.
+// The Damerau-Levenshtein distance: insertions, deletions, substitutions and transpositions.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -104,7 +105,7 @@ bool IsNegativeNumber(std::string_view text) {
   return text.find_first_not_of("0123456789.", 1) == std::string_view::npos;
 }
 
-// What argparse takes for a flag rather than for a value.
+// Whether argparse would treat the argument as a flag and not as a value.
 bool LooksLikeFlag(const FlagTable& table, std::string_view argument) {
   if (argument.size() < 2 || argument.front() != '-') return false;
   const std::string_view name = argument.substr(0, argument.find('='));
@@ -192,9 +193,9 @@ std::string_view NameOf(FlagSource source) {
 
 FlagTable::FlagTable(std::vector<FlagSpec> specs) : specs_(std::move(specs)) {
   for (const FlagSpec& spec : specs_) {
-    CHECK(Find(spec.name) == &spec, "flag --{} is there twice", spec.name);
+    CHECK(Find(spec.name) == &spec, "flag --{} is defined twice", spec.name);
     for (const std::string& alias : spec.aliases) {
-      CHECK(Find(alias) == &spec, "flag --{} is there twice", alias);
+      CHECK(Find(alias) == &spec, "flag --{} is defined twice", alias);
     }
   }
 }
@@ -218,7 +219,7 @@ const FlagSpec* FlagTable::FindLetter(char letter) const {
 
 Result<const FlagSpec*> FlagTable::Resolve(std::string_view name) const {
   if (const FlagSpec* exact = Find(name)) return exact;
-  if (name.empty()) return InvalidArgument("'--' is followed by no flag's name");
+  if (name.empty()) return InvalidArgument("the name of a flag is missing after '--'");
   for (const bool not_in_original : {false, true}) {
     std::vector<const FlagSpec*> fits;
     for (const FlagSpec& spec : specs_) {
@@ -233,7 +234,7 @@ Result<const FlagSpec*> FlagTable::Resolve(std::string_view name) const {
       std::vector<std::string> names;
       names.reserve(fits.size());
       for (const FlagSpec* spec : fits) names.push_back("--" + spec->name);
-      return InvalidArgument("--{} is ambiguous: it could be {}", name, fmt::join(names, ", "));
+      return InvalidArgument("--{} is ambiguous: it matches {}", name, fmt::join(names, ", "));
     }
   }
   std::vector<std::string> nearest = NearestNames(name, VisibleNames(*this));
@@ -260,7 +261,7 @@ int64_t FlagValues::Int(std::string_view name) const {
   const std::string& text = Get(name).text;
   int64_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  CHECK(error == std::errc() && stop == text.data() + text.size(), "--{}={} is no number", name,
+  CHECK(error == std::errc() && stop == text.data() + text.size(), "--{}={} is not a number", name,
         text);
   return number;
 }
@@ -309,7 +310,7 @@ Status SetFromEnvironment(FlagValues& values,
 
 std::vector<std::string> NearestNames(std::string_view name,
                                       const std::vector<std::string>& names) {
-  // Longer ones are no misspelling of anything we know, and the distance costs their square.
+  // Longer names match nothing, and the cost of the distance grows with the length.
   constexpr size_t kLongestName = 64;
   if (name.size() > kLongestName) return {};
   const size_t limit = 1 + name.size() / 3;
@@ -322,7 +323,7 @@ std::vector<std::string> NearestNames(std::string_view name,
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> out;
   for (const auto& [distance, candidate] : near) {
-    // A far guess beside a near one only confuses.
+    // Only names that are about as similar as the best one.
     if (distance > near.front().first + 1 || out.size() == 3) break;
     out.push_back(candidate);
   }

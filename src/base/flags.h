@@ -16,36 +16,36 @@ namespace edl {
 enum class FlagType {
   kString,
   kInt,
-  kBool,    // bare: the opposite of the default; else true, yes, on, t, y, 1 or their opposites
-  kSwitch,  // as kBool, but never takes the next argument as its value
+  kBool,  // true, yes, on, t, y, 1 or their opposites; without a value the opposite of the default
+  kSwitch,  // as kBool, but the next argument is never its value
 };
 
-// Where a value came from; a later one here replaces an earlier one.
+// Where a value came from, in ascending order of priority.
 enum class FlagSource { kDefault, kEnvironment, kFile, kCommandLine };
 std::string_view NameOf(FlagSource source);
 
-// One flag. All that parsing, help, completion and documentation know about it.
+// The definition of a flag, for parsing, help, completion and documentation.
 struct FlagSpec {
   std::string name;  // without dashes
   FlagType type = FlagType::kString;
   std::string default_value;
-  std::string group;  // under which help lists it
+  std::string group;  // the heading in help
   std::string help;
   std::string value_name = {};            // in help: --name=VALUE_NAME
-  std::vector<std::string> choices = {};  // empty: anything
-  std::vector<std::string> aliases = {};  // full names that mean the same
+  std::vector<std::string> choices = {};  // empty: any value
+  std::vector<std::string> aliases = {};  // other full names of the flag
   char letter = 0;                        // -f
   int64_t at_least = std::numeric_limits<int64_t>::min();
   int64_t at_most = std::numeric_limits<int64_t>::max();
-  std::string environment = {};  // the variable that gives a value where no other source does
-  std::string scope = {};        // help shows it in brackets: where alone the flag has an effect
+  std::string environment = {};  // a variable whose value replaces the default
+  std::string scope = {};        // where alone the flag has an effect; help shows it in brackets
   bool common = false;           // help lists it first
   bool upper_case = false;       // the value is upper-cased before it is checked
-  // An abbreviation that also fits a flag without this mark means that one. For flags that came
-  // later than the scripts which abbreviate.
+  // An abbreviation that matches flags of the original and this one means the original's. Keeps
+  // scripts working that were written before this flag existed.
   bool not_in_original = false;
   bool hidden = false;  // not in help, documentation or completion
-  // What may be shown of a value that holds secrets; empty: all of it.
+  // Hides secrets in a value before it is shown. Empty: the value is shown unchanged.
   std::function<std::string(std::string_view)> redact = {};
 };
 
@@ -55,10 +55,10 @@ class FlagTable {
   explicit FlagTable(std::vector<FlagSpec> specs);
 
   const std::vector<FlagSpec>& specs() const { return specs_; }
-  // By full name or alias; null: there is none.
+  // The flag with this full name or alias; null if there is none.
   const FlagSpec* Find(std::string_view name) const;
-  // By full name, alias or an abbreviation that fits one flag alone. InvalidArgument names those
-  // that it fits, or the nearest ones.
+  // The flag with this full name, alias or unique abbreviation. InvalidArgument: the message names
+  // the flags that the abbreviation matches, or similar flags.
   Result<const FlagSpec*> Resolve(std::string_view name) const;
   const FlagSpec* FindLetter(char letter) const;
 
@@ -66,7 +66,7 @@ class FlagTable {
   std::vector<FlagSpec> specs_;
 };
 
-// A value for every flag of a table, each valid for its flag, and the arguments that are no flags.
+// A valid value for every flag of a table, and the positional arguments.
 // The table outlives it. Confined.
 class FlagValues {
  public:
@@ -79,16 +79,16 @@ class FlagValues {
 
   FlagSource source(std::string_view name) const;
   bool given(std::string_view name) const { return source(name) != FlagSource::kDefault; }
-  // The value in its one spelling ("true", "3"), whatever the type.
+  // The value of any type in its canonical spelling ("true", "3").
   const std::string& Text(std::string_view name) const;
-  // The same with secrets hidden.
+  // Text() with secrets hidden.
   std::string ShownText(std::string_view name) const;
 
-  // Replaces the value unless one from a stronger source is there. InvalidArgument names flag and
-  // value. REQUIRES: the table has `name`.
+  // Replaces the value, unless the current one has a source of higher priority. InvalidArgument:
+  // the message names flag and value. REQUIRES: the table has `name`.
   Status Set(std::string_view name, std::string_view value, FlagSource source);
 
-  // Flags whose value was replaced by another one from the same source, once each.
+  // Flags that were given different values by the same source, each once.
   const std::vector<std::string>& replaced() const { return replaced_; }
 
   const FlagTable& table() const { return *table_; }
@@ -108,16 +108,16 @@ class FlagValues {
   std::vector<std::string> replaced_;
 };
 
-// Reads arguments as Python's argparse does: --flag value, --flag=value, -f value, unique
-// abbreviations, "--" before what is no flag; the last of several wins. Unlike there, an unknown
-// flag is an error.
+// Parses arguments as Python's argparse does: --flag value, --flag=value, -f value, unique
+// abbreviations, "--" before positional arguments; the last of several values is used. Unlike in
+// argparse's parse_known_args, an unknown flag is an error.
 Result<FlagValues> ParseFlags(const FlagTable& table, std::span<const std::string> arguments);
 
-// Adds values from the environment for the flags that name a variable.
+// Sets the flags that have FlagSpec::environment from that variable.
 Status SetFromEnvironment(FlagValues& values,
                           const std::function<const char*(const char*)>& variable);
 
-// The names in `names` that a misspelt `name` may have meant, nearest first, at most three.
+// At most three of `names` that are similar to the misspelt `name`, the most similar first.
 std::vector<std::string> NearestNames(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace edl

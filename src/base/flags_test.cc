@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl {
 namespace {
 
@@ -35,23 +37,23 @@ Result<FlagValues> Parse(std::vector<std::string> arguments) {
 
 std::string ErrorOf(std::vector<std::string> arguments) {
   const Result<FlagValues> values = Parse(std::move(arguments));
-  EXPECT_FALSE(values.ok());
-  EXPECT_EQ(values.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(values, ::testing::Not(IsOk()));
+  EXPECT_THAT(values, StatusIs(Code::kInvalidArgument));
   return values.status().message();
 }
 
-TEST(ParseFlags, TakesAValueAfterEqualsOrAsTheNextArgument) {
+TEST(ParseFlags, AcceptsAValueAfterEqualsOrAsTheNextArgument) {
   EXPECT_EQ(Parse({"--image_name=a:1"})->String("image_name"), "a:1");
   EXPECT_EQ(Parse({"--image_name", "a:1"})->String("image_name"), "a:1");
   EXPECT_EQ(Parse({"--image_name=a=b"})->String("image_name"), "a=b");
   EXPECT_EQ(Parse({"--image_name="})->String("image_name"), "");
 }
 
-TEST(ParseFlags, LetsTheLastOfSeveralWin) {
+TEST(ParseFlags, UsesTheLastOfSeveralValues) {
   EXPECT_EQ(Parse({"--num_ps_pods=1", "--num_ps_pods=2"})->Int("num_ps_pods"), 2);
 }
 
-TEST(ParseFlags, RemembersWhichFlagsWereGivenTwoValues) {
+TEST(ParseFlags, RecordsWhichFlagsWereGivenTwoValues) {
   const std::vector<std::string> one = {"num_ps_pods"};
   EXPECT_EQ(Parse({"--num_ps_pods=1", "--num_ps=2", "--num_ps=3"})->replaced(), one);
   EXPECT_TRUE(Parse({"--num_ps_pods=1", "--num_ps_pods=1"})->replaced().empty());
@@ -66,32 +68,32 @@ TEST(ParseFlags, ReadsBoolsAsNumbersAndSwitches) {
   }
 }
 
-TEST(ParseFlags, ResolvesAnAbbreviationThatFitsOneFlag) {
+TEST(ParseFlags, ResolvesAUniqueAbbreviation) {
   EXPECT_EQ(Parse({"--num_ps=3"})->Int("num_ps_pods"), 3);
   EXPECT_EQ(Parse({"--dataset=x"})->String("feed"), "x");
 }
 
 TEST(ParseFlags, NamesTheCandidatesOfAnAmbiguousAbbreviation) {
   EXPECT_EQ(ErrorOf({"--image=x"}),
-            "--image is ambiguous: it could be --image_name, --image_pull_policy");
+            "--image is ambiguous: it matches --image_name, --image_pull_policy");
 }
 
 TEST(ParseFlags, PrefersOlderFlagsForAnAbbreviation) {
   const Result<FlagValues> values = Parse({"--max=7"});
 
-  ASSERT_TRUE(values.ok()) << values.status();
+  ASSERT_OK(values);
   EXPECT_EQ(values->Int("max_step"), 7);
   EXPECT_EQ(values->Int("max_bad"), 0);
 }
 
-TEST(ParseFlags, NamesTheNearestOfAnUnknownFlag) {
+TEST(ParseFlags, SuggestsSimilarNamesForAnUnknownFlag) {
   EXPECT_EQ(ErrorOf({"--num_sp_pods=1"}),
             "there is no flag --num_sp_pods; did you mean --num_ps_pods?");
   EXPECT_EQ(ErrorOf({"--zzzzzzzz"}), "there is no flag --zzzzzzzz");
   EXPECT_EQ(ErrorOf({"-x"}), "there is no flag -x");
 }
 
-TEST(ParseFlags, TakesABareBoolForTheOppositeOfItsDefault) {
+TEST(ParseFlags, ReadsABoolWithoutAValueAsTheOppositeOfItsDefault) {
   EXPECT_TRUE(Parse({"--use_async"})->Bool("use_async"));
   EXPECT_FALSE(Parse({"--task_manager"})->Bool("task_manager"));
   EXPECT_TRUE(Parse({"--use_async", "--task_manager"})->Bool("use_async"));
@@ -106,7 +108,7 @@ TEST(ParseFlags, ReadsTheOriginalsSpellingsOfABool) {
   }
 }
 
-TEST(ParseFlags, RefusesABoolThatIsNeitherTrueNorFalse) {
+TEST(ParseFlags, RejectsABoolThatIsNeitherTrueNorFalse) {
   EXPECT_EQ(ErrorOf({"--use_async=2"}),
             "--use_async=2 is neither true nor false; write --use_async=true or --use_async=false");
 }
@@ -115,7 +117,7 @@ TEST(ParseFlags, NamesFlagAndValueOfAWrongNumber) {
   EXPECT_EQ(ErrorOf({"--num_ps=two"}), "--num_ps_pods=two is not a whole number");
   EXPECT_EQ(ErrorOf({"--num_ps=1.5"}), "--num_ps_pods=1.5 is not a whole number");
   EXPECT_EQ(ErrorOf({"--num_ps="}), "--num_ps_pods= is not a whole number");
-  EXPECT_EQ(ErrorOf({"--num_ps", "-1"}), "--num_ps_pods=-1 is below 0, the least that it can be");
+  EXPECT_EQ(ErrorOf({"--num_ps", "-1"}), "--num_ps_pods=-1: the smallest allowed value is 0");
   EXPECT_THAT(ErrorOf({"--num_ps=99999999999999999999"}), HasSubstr("too large"));
 }
 
@@ -128,28 +130,28 @@ TEST(ParseFlags, UpperCasesBeforeItChecksChoices) {
   EXPECT_EQ(Parse({"--level=debug"})->String("level"), "DEBUG");
 }
 
-TEST(ParseFlags, DoesNotTakeAFlagForAValueUnlessItHoldsASpace) {
+TEST(ParseFlags, ReadsAnArgumentWithADashAsAValueOnlyIfItContainsASpace) {
   EXPECT_EQ(ErrorOf({"--image_name", "--use_async"}),
             "--image_name needs a value: --image_name=VALUE");
   EXPECT_EQ(ErrorOf({"--image_name"}), "--image_name needs a value: --image_name=VALUE");
   EXPECT_EQ(Parse({"--image_name", "-c 'a b'"})->String("image_name"), "-c 'a b'");
 }
 
-TEST(ParseFlags, KeepsWhatIsNoFlag) {
+TEST(ParseFlags, KeepsPositionalArguments) {
   EXPECT_THAT(Parse({"job", "--follow", "worker", "--", "--level"})->arguments(),
               ElementsAre("job", "worker", "--level"));
   EXPECT_TRUE(Parse({"job", "-f", "worker"})->Bool("follow"));
 }
 
-TEST(FlagValues, RememberWhereTheyCameFromAndLetTheStrongerWin) {
+TEST(FlagValues, KeepTheirSourceAndTheOneWithTheHighestPriority) {
   Result<FlagValues> values = Parse({"--num_ps=3"});
-  ASSERT_TRUE(values.ok());
+  ASSERT_OK(values);
 
-  ASSERT_TRUE(values->Set("num_ps_pods", "4", FlagSource::kFile).ok());
-  ASSERT_TRUE(values->Set("feed", "read", FlagSource::kFile).ok());
-  ASSERT_TRUE(SetFromEnvironment(*values, [](const char* name) {
-                return std::string_view(name) == "WHERE" ? "there" : nullptr;
-              }).ok());
+  ASSERT_OK(values->Set("num_ps_pods", "4", FlagSource::kFile));
+  ASSERT_OK(values->Set("feed", "read", FlagSource::kFile));
+  ASSERT_OK(SetFromEnvironment(*values, [](const char* name) {
+    return std::string_view(name) == "WHERE" ? "there" : nullptr;
+  }));
 
   EXPECT_EQ(values->Int("num_ps_pods"), 3);
   EXPECT_EQ(values->source("num_ps_pods"), FlagSource::kCommandLine);
@@ -159,7 +161,7 @@ TEST(FlagValues, RememberWhereTheyCameFromAndLetTheStrongerWin) {
   EXPECT_FALSE(values->given("level"));
 }
 
-TEST(FlagValues, RefuseBytesThatNoJobFileKeeps) {
+TEST(FlagValues, RejectBytesThatAJobFileCannotStore) {
   EXPECT_THAT(Parse({"--secret=\xFFx"}).status().message(), HasSubstr("--secret is not UTF-8"));
 }
 

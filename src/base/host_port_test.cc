@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl {
 namespace {
 
@@ -18,7 +20,7 @@ TEST(HostPort, RejectsAnythingElse) {
                            "host:-1", "host: 1", "host:1 ", " host:1", "host:1x", "::1:80", "[::1]",
                            "[]:80", "[::1:80", "::1]:80", "host:99999999999"}) {
     const Status status = ParseHostPort(text).status();
-    EXPECT_EQ(status.code(), Code::kInvalidArgument) << text;
+    EXPECT_THAT(status, StatusIs(Code::kInvalidArgument)) << text;
     EXPECT_THAT(status.message(), testing::HasSubstr(std::string("'") + text + "'"));
   }
 }

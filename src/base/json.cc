@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kLongestExcerpt = 60;
 
-// How deep the brackets of `text` nest at most, those in strings aside. Of text that is not JSON it
-// is a number like any other: the parser refuses it.
+// The deepest nesting of brackets outside of strings. Works on any text; the parser rejects text
+// that is not JSON.
 int DepthOf(std::string_view text) {
   int depth = 0;
   int deepest = 0;
@@ -40,10 +40,10 @@ int DepthOf(std::string_view text) {
 
 Result<json> ParseJson(std::string_view text) {
   if (const int depth = DepthOf(text); depth > kDeepestJson) {
-    return InvalidArgument("the JSON nests {} levels deep; at most {} are read", depth,
+    return InvalidArgument("the JSON is nested {} levels deep; at most {} are allowed", depth,
                            kDeepestJson);
   }
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::vector<std::set<std::string>> keys;  // of the objects around the current position
   std::string twice;
   const auto watch = [&](int, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start) keys.emplace_back();
@@ -56,7 +56,7 @@ Result<json> ParseJson(std::string_view text) {
   };
   try {
     json value = json::parse(text, watch);
-    if (!twice.empty()) return InvalidArgument("'{}' is there twice", twice);
+    if (!twice.empty()) return InvalidArgument("'{}' is given twice", twice);
     return value;
   } catch (const json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 3: ..."
@@ -92,7 +92,7 @@ std::string Excerpt(const json& value) {
 Result<std::string> ScalarText(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean() || value.is_number()) return value.dump();
-  return InvalidArgument("{} is not a text, a number or a boolean", Excerpt(value));
+  return InvalidArgument("expected a string, a number or a boolean, found {}", Excerpt(value));
 }
 
 const json& FieldAt(const json& in, std::initializer_list<const char*> path) {

@@ -9,41 +9,42 @@
 
 #include "base/status.h"
 
-// Instantiated once, in json.cc: each of the files that use JSON would compile it again.
+// Instantiated once, in json.cc, so that not every file that uses JSON compiles it.
 extern template class nlohmann::basic_json<>;
 
 namespace edl {
 
-// A text that nests deeper is rejected: nlohmann copies, compares and prints by recursion, and the
-// stack is finite.
+// Deeper nested text is rejected, because nlohmann copies, compares and prints recursively and
+// could overflow the stack.
 inline constexpr int kDeepestJson = 64;
 
-// Parses text of any origin without throwing. InvalidArgument: not JSON, nested deeper than
-// kDeepestJson, or a key that is there twice in an object.
+// Parses untrusted text without throwing. InvalidArgument: not JSON, nested deeper than
+// kDeepestJson, or a repeated key in an object.
 Result<nlohmann::json> ParseJson(std::string_view text);
 
-// The same without an error message: a discarded value (is_discarded()) where `text` is not JSON.
+// The same without an error message: returns a discarded value (is_discarded()) if `text` is not
+// JSON.
 nlohmann::json ReadJson(std::string_view text);
 
-// As text. Bytes that are not UTF-8 are replaced. `indent` below 0: on one line.
+// Prints JSON. Bytes that are not UTF-8 are replaced. `indent` < 0: on one line.
 std::string Dump(const nlohmann::json& value, int indent = -1);
 std::string Dump(const nlohmann::ordered_json& value, int indent = -1);
 
-// A value from outside, for an error message: at most about 80 bytes, whatever it is.
+// A short description of an untrusted value for an error message, at most about 80 bytes.
 std::string Excerpt(const nlohmann::json& value);
 
-// A string, number or boolean as a flag's text. InvalidArgument for anything else.
+// A string, number or boolean as text. InvalidArgument: another type.
 Result<std::string> ScalarText(const nlohmann::json& value);
 
-// Fields of JSON that comes from outside. A field that is missing, or has another type, reads as
-// empty: a server may be newer than this program, and a proxy answers as it likes.
+// Fields of untrusted JSON. A field that is missing or has another type reads as empty, because the
+// server may be newer than this program, or a proxy may have answered.
 std::string TextIn(const nlohmann::json& in, const char* name);
 int64_t NumberIn(const nlohmann::json& in, const char* name);
 bool FlagIn(const nlohmann::json& in, const char* name);
 
-// The field at the end of the path, or null.
+// The field at the end of the path, or JSON null.
 const nlohmann::json& FieldAt(const nlohmann::json& in, std::initializer_list<const char*> path);
-// The same if it is a list, else an empty one.
+// The same if it is a list, else an empty list.
 const nlohmann::json& ListAt(const nlohmann::json& in, std::initializer_list<const char*> path);
 
 }  // namespace edl

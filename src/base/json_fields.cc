@@ -19,13 +19,14 @@ constexpr size_t kMostOfName = 100;
 
 JsonFields::JsonFields(const json& object, std::string where)
     : object_(object), where_(std::move(where)) {
-  if (!object.is_object()) Fail(InvalidArgument("{} is no object", where_));
+  if (!object.is_object())
+    Fail(InvalidArgument("{}: expected a JSON object, found {}", where_, Excerpt(object)));
 }
 
 void JsonFields::Take(const char* name, std::string& value) {
   const json* const given = Find(name);
   if (given == nullptr) return;
-  if (!given->is_string()) return FailFor(name, *given, "a text");
+  if (!given->is_string()) return FailFor(name, *given, "a string");
   value = given->get_ref<const std::string&>();
 }
 
@@ -76,10 +77,10 @@ void JsonFields::Take(const char* name, int64_t& value, int64_t least, int64_t m
 void JsonFields::Take(const char* name, std::vector<std::string>& value) {
   const json* const given = Find(name);
   if (given == nullptr) return;
-  if (!given->is_array()) return FailFor(name, *given, "a list of texts");
+  if (!given->is_array()) return FailFor(name, *given, "a list of strings");
   std::vector<std::string> texts;
   for (const json& item : *given) {
-    if (!item.is_string()) return FailFor(name, item, "a text in a list of texts");
+    if (!item.is_string()) return FailFor(name, item, "a string in a list of strings");
     texts.push_back(item.get_ref<const std::string&>());
   }
   value = std::move(texts);
@@ -88,10 +89,10 @@ void JsonFields::Take(const char* name, std::vector<std::string>& value) {
 void JsonFields::Take(const char* name, std::map<std::string, std::string>& value) {
   const json* const given = Find(name);
   if (given == nullptr) return;
-  if (!given->is_object()) return FailFor(name, *given, "an object of texts");
+  if (!given->is_object()) return FailFor(name, *given, "an object of strings");
   std::map<std::string, std::string> texts;
   for (const auto& [key, item] : given->items()) {
-    if (!item.is_string()) return FailFor(name, item, "a text in an object of texts");
+    if (!item.is_string()) return FailFor(name, item, "a string in an object of strings");
     texts[key] = item.get_ref<const std::string&>();
   }
   value = std::move(texts);
@@ -150,8 +151,8 @@ Status JsonFields::Done() const {
   if (!status_.ok()) return status_;
   for (const auto& [name, value] : object_.items()) {
     if (known_.contains(name)) continue;
-    return InvalidArgument("{} has no '{}'; it may have {}", where_, name.substr(0, kMostOfName),
-                           fmt::join(known_, ", "));
+    return InvalidArgument("{}: unknown field '{}'; expected one of {}", where_,
+                           name.substr(0, kMostOfName), fmt::join(known_, ", "));
   }
   return Ok();
 }

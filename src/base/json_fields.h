@@ -14,18 +14,17 @@
 
 namespace edl {
 
-// Reads the fields of a JSON object that must have the right types, and keeps the first error, so
-// that a caller reads all fields and checks once. A field that is missing reads as its default. For
-// objects that may be anything there is TextIn and its like in base/json.h.
+// Reads the fields of a JSON object whose types are checked. Keeps the first error, so that a
+// caller reads all fields and checks once. A missing field reads as its default. For objects of
+// which any field may have another type, use TextIn and the others in base/json.h.
 //
 // Confined.
 class JsonFields {
  public:
-  // `where` names the object in errors. Both `object` and what Find returns are the caller's and
-  // outlive it.
+  // `where` names the object in errors. `object` outlives this reader.
   JsonFields(const nlohmann::json& object, std::string where);
 
-  // Each leaves `value` as it is where the field is missing.
+  // Each leaves `value` unchanged if the field is missing.
   void Take(const char* name, std::string& value);
   void Take(const char* name, bool& value);
   void Take(const char* name, float& value);
@@ -35,24 +34,24 @@ class JsonFields {
   void Take(const char* name, std::vector<std::string>& value);
   void Take(const char* name, std::map<std::string, std::string>& value);
 
-  // The same as values; the default is empty, 0 or false.
+  // The same, but return the value; the default is empty, 0 or false.
   std::string Text(const char* name);
   bool Flag(const char* name);
   int64_t Integer(const char* name, int64_t least = std::numeric_limits<int64_t>::min(),
                   int64_t most = std::numeric_limits<int64_t>::max());
   std::vector<std::string> Texts(const char* name);
   std::map<std::string, std::string> TextMap(const char* name);
-  // An object that must be there; an empty one, and an error, where it is not.
+  // A required object. If it is missing: an error, and an empty object.
   const nlohmann::json& Object(const char* name);
 
-  // The field as it is; null where it is missing.
+  // The field of any type; null if it is missing. Valid as long as `object`.
   const nlohmann::json* Find(const char* name);
 
-  // Keeps `failure` if it is the first.
+  // Records `failure` if it is the first.
   void Fail(Status failure);
   // The first error.
   const Status& status() const { return status_; }
-  // The first error; a field that nobody has asked for is one.
+  // The first error. A field of the object that was never read is an error too.
   Status Done() const;
 
  private:

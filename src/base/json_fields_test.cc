@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl {
 namespace {
@@ -30,7 +31,7 @@ TEST(JsonFields, ReadsEachType) {
   EXPECT_THAT(fields.Texts("texts"), ElementsAre("x", "y"));
   EXPECT_THAT(fields.TextMap("map"), ElementsAre(Pair("k", "v")));
   EXPECT_EQ(fields.Object("object"), json({{"inner", 1}}));
-  EXPECT_EQ(fields.Done(), Ok());
+  EXPECT_OK(fields.Done());
 }
 
 TEST(JsonFields, LeavesTheDefaultWhereAFieldIsMissing) {
@@ -40,7 +41,7 @@ TEST(JsonFields, LeavesTheDefaultWhereAFieldIsMissing) {
   fields.Take("text", text);
   EXPECT_EQ(text, "default");
   EXPECT_EQ(fields.Integer("integer", 1, 2), 0);
-  EXPECT_EQ(fields.Done(), Ok());
+  EXPECT_OK(fields.Done());
 }
 
 TEST(JsonFields, KeepsTheFirstError) {
@@ -68,19 +69,19 @@ TEST(JsonFields, RejectsNumbersThatDoNotFit) {
             Code::kInvalidArgument);
 }
 
-TEST(JsonFields, NamesAFieldThatNobodyReads) {
+TEST(JsonFields, RejectsAnUnknownField) {
   const json object = ReadJson(R"({"nmae": "a"})");
   JsonFields fields(object, "it");
   fields.Text("name");
-  EXPECT_EQ(fields.status(), Ok());
-  EXPECT_EQ(fields.Done(), InvalidArgument("it has no 'nmae'; it may have name"));
+  EXPECT_OK(fields.status());
+  EXPECT_EQ(fields.Done(), InvalidArgument("it: unknown field 'nmae'; expected one of name"));
 }
 
-TEST(JsonFields, RejectsWhatIsNoObject) {
+TEST(JsonFields, RejectsAValueThatIsNotAnObject) {
   const json list = json::array({1});
   JsonFields fields(list, "it");
   EXPECT_EQ(fields.Text("name"), "");
-  EXPECT_THAT(fields.Done().message(), HasSubstr("it is no object"));
+  EXPECT_THAT(fields.Done().message(), HasSubstr("it: expected a JSON object"));
 
   const json object = ReadJson(R"({"inner": 1})");
   JsonFields outer(object, "it");

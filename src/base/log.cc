@@ -19,8 +19,8 @@ std::atomic<LogLevel> g_level{LogLevel::kInfo};  // NOLINT
 constexpr std::array<const char*, 5> kLevelNames = {"DEBUG", "INFO", "WARNING", "ERROR",
                                                     "CRITICAL"};
 
-// A message is one line, whatever text from outside is in it: a line break in a name or an error
-// must not make a log line of its own.
+// Escapes control characters, so that a message is always one line: a newline in a name or an error
+// must not start another log line.
 std::string OneLine(std::string_view message) {
   std::string line;
   line.reserve(message.size());
@@ -55,7 +55,7 @@ void WriteLog(LogLevel level, const char* file, int line, const char* function,
                   fmt::localtime(std::chrono::system_clock::to_time_t(now)), millis,
                   kLevelNames.at(static_cast<size_t>(level)), slash != nullptr ? slash + 1 : file,
                   line, function, OneLine(message));
-  // A log that cannot be written has nowhere to report it.
+  // A failure to write the log cannot be reported anywhere.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 

@@ -10,12 +10,12 @@ namespace edl {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kCritical };
 
-// What is below `level` is dropped. Called once by main.
+// Drops messages below `level`. Called once, by main.
 void SetLogLevel(LogLevel level);
 bool LogEnabled(LogLevel level);
 
-// Writes "[time] [LEVEL] [file:line:function] message" to standard error in one write, the form
-// that users of the original grep. Thread-safe.
+// Writes "[time] [LEVEL] [file:line:function] message" to standard error in one write. Users of the
+// original grep for this form. Thread-safe.
 void WriteLog(LogLevel level, const char* file, int line, const char* function,
               std::string_view message);
 

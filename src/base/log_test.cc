@@ -5,7 +5,7 @@
 namespace edl {
 namespace {
 
-TEST(Log, KeepsTextFromOutsideOnOneLine) {
+TEST(Log, WritesAMessageWithControlCharactersOnOneLine) {
   testing::internal::CaptureStderr();
 
   LOG_ERROR("worker 1 failed: {}", "bad\n[2026-01-01] [ERROR] forged\r\x1b[2J\ttab");

@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
-// Capability attributes, so that clang proves the locking (libstdc++'s mutex has none).
+// Capability attributes, with which clang checks the locking (libstdc++'s mutex has none).
 #if defined(__clang__)
 #define EDL_CAPABILITY(x) __attribute__((capability(x)))
 #define SCOPED_CAPABILITY __attribute__((scoped_lockable))
@@ -48,11 +48,12 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
-// Waits on a Mutex: CondVar::Wait(mutex) REQUIRES(mutex).
+// A condition variable for Mutex. Wakeups may be spurious, so callers check their condition in a
+// loop.
 class CondVar {
  public:
   void Wait(Mutex& mutex) REQUIRES(mutex) { condition_.wait(mutex); }
-  // False when the deadline passed first.
+  // Returns false if the deadline passed.
   template <typename TimePoint>
   bool WaitUntil(Mutex& mutex, TimePoint deadline) REQUIRES(mutex) {
     return condition_.wait_until(mutex, deadline) == std::cv_status::no_timeout;

@@ -34,7 +34,7 @@ constexpr std::array<Suffix, 16> kSuffixes = {{{"", 1},
                                                {"Pi", kKi* kKi* kKi* kKi* kKi},
                                                {"Ei", kKi* kKi* kKi* kKi* kKi* kKi}}};
 
-// Factors from 1 up are whole numbers, and doubles hold each of them exactly.
+// Factors of 1 and more are whole numbers, which doubles represent exactly.
 std::optional<double> FactorOf(std::string_view suffix) {
   for (const Suffix& known : kSuffixes) {
     if (known.name == suffix) return known.factor;
@@ -42,8 +42,9 @@ std::optional<double> FactorOf(std::string_view suffix) {
   return std::nullopt;
 }
 
-constexpr double kMost = 9007199254740992.0;  // 2^53: up to here every whole number is a double
-constexpr double kNoise = 1e-6;               // of decimal fractions in binary
+constexpr double kMost =
+    9007199254740992.0;          // 2^53: doubles represent all whole numbers up to here
+constexpr double kNoise = 1e-6;  // rounding error of decimal fractions
 
 }  // namespace
 
@@ -55,27 +56,28 @@ Result<int64_t> ParseQuantity(std::string_view text) {
   const std::string_view suffix(stop, static_cast<size_t>(end - stop));
   const std::optional<double> factor = FactorOf(suffix);
   if (error != std::errc() || !std::isfinite(number) || !factor) {
-    return InvalidArgument("'{}' is no amount such as 250m, 1.5 or 16Gi", text);
+    return InvalidArgument("'{}' is not a quantity such as 250m, 1.5 or 16Gi", text);
   }
   const double thousandths = std::ceil(number * *factor * 1000 - kNoise);
   return static_cast<int64_t>(std::clamp(thousandths, -kMost, kMost));
 }
 
 Result<int64_t> ParseByteCount(std::string_view text) {
-  if (text.empty()) return InvalidArgument("there is no number");
+  if (text.empty()) return InvalidArgument("expected a number of bytes such as 4096Mi");
   int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error == std::errc::result_out_of_range) return InvalidArgument("'{}' is too large", text);
   if (error != std::errc() || text.front() == '0' || number <= 0) {
-    return InvalidArgument("'{}' is not a positive whole number with a unit", text);
+    return InvalidArgument("'{}' is not a positive whole number with a unit, such as 4096Mi", text);
   }
   const std::string_view suffix(stop, static_cast<size_t>(end - stop));
-  // Users write K, as of the other units; Kubernetes writes k.
+  // Users write K; Kubernetes writes k.
   const std::optional<double> factor =
       suffix == "k" ? std::nullopt : FactorOf(suffix == "K" ? "k" : suffix);
   if (!factor || *factor <= 1) {
-    return InvalidArgument("'{}' has no unit of K, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei", text);
+    return InvalidArgument("'{}' needs one of the units K, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei",
+                           text);
   }
   const auto bytes = static_cast<int64_t>(*factor);
   if (number > std::numeric_limits<int64_t>::max() / bytes) {

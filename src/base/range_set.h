@@ -6,8 +6,8 @@
 
 namespace edl {
 
-// A set of numbers kept as disjoint, non-adjacent ranges [first, last], so that a long run costs
-// as much as a single number. Confined to whoever owns it.
+// A set of numbers stored as disjoint, non-adjacent ranges [first, last], so that a long run of
+// numbers needs as much memory as a single one. Confined.
 class RangeSet {
  public:
   struct Range {
@@ -16,11 +16,11 @@ class RangeSet {
     bool operator==(const Range&) const = default;
   };
 
-  // False if `number` was in already. `touched` gets the first number of every range that was
-  // made, changed or swallowed, for a caller that mirrors the ranges elsewhere.
+  // Returns false if the set contained `number` before. Adds the first number of every range that
+  // was created, changed or merged to `touched`, for a caller that mirrors the ranges elsewhere.
   bool Add(uint64_t number, std::vector<uint64_t>* touched = nullptr);
   void AddRange(Range range);
-  // What is in this set and not in `other`.
+  // The numbers that are in this set and not in `other`.
   RangeSet Minus(const RangeSet& other) const;
 
   bool Contains(uint64_t number) const;
@@ -28,7 +28,7 @@ class RangeSet {
   uint64_t NextMissing(uint64_t from) const;
   uint64_t count() const { return count_; }
   bool empty() const { return ranges_.empty(); }
-  // Null if no range starts there.
+  // The range that starts with `first`; null if there is none.
   const Range* StartingAt(uint64_t first) const;
   std::vector<Range> ranges() const;
   bool operator==(const RangeSet& other) const { return ranges_ == other.ranges_; }

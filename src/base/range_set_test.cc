@@ -25,7 +25,7 @@ TEST(RangeSet, MergesNeighboursIntoOneRange) {
   EXPECT_THAT(touched, UnorderedElementsAre(4, 6));
 }
 
-TEST(RangeSet, TellsTheFirstNumberThatIsMissing) {
+TEST(RangeSet, FindsTheFirstMissingNumber) {
   RangeSet set;
   set.AddRange({2, 4});
 

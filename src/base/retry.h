@@ -2,30 +2,30 @@
 
 #include "base/status.h"
 
-// Which failures are worth another attempt. The code alone decides, never the message: whoever
-// makes a Status picks the code that says what the caller may do. Each user has the set that fits
-// what it asks and whom.
+// Which failures are worth a retry. Only the code decides, never the message. There are several
+// sets, because it depends on the call and on the peer.
 
 namespace edl {
 
-// Nobody answered: kUnavailable, kDeadlineExceeded. The next call is likely to fail as well.
+// The peer did not answer: kUnavailable, kDeadlineExceeded. An immediate retry is likely to fail
+// too.
 bool IsUnreachable(const Status& status);
 
-// The connection is gone, with whatever was under way: IsUnreachable, and kDataLoss, which is a
-// stream that ended in the middle of a message or carried a damaged one.
+// The connection is lost, with all calls in flight: IsUnreachable, and kDataLoss, which means that
+// the stream ended in the middle of a message or contained a damaged one.
 bool IsConnectionLoss(const Status& status);
 
-// The same call may succeed later: IsUnreachable, and kResourceExhausted (a rate limit, a quota)
-// and kAborted (somebody else was faster).
+// The same call may succeed later: IsUnreachable, kResourceExhausted (a rate limit, a quota) and
+// kAborted (a conflict with another client).
 bool IsTransient(const Status& status);
 
 // IsTransient, and kUnauthenticated and kPermissionDenied: an administrator may renew a credential
 // or add a role while the caller waits.
 bool IsTransientOrDenied(const Status& status);
 
-// The peer is away, or it is no longer the process that the call was meant for: IsUnreachable, and
-// kAborted, kCancelled and kFailedPrecondition. Not kResourceExhausted: a full disk is a failure of
-// the work itself.
+// The peer is unreachable, or was replaced by another process than the call was meant for:
+// IsUnreachable, kAborted, kCancelled and kFailedPrecondition. Not kResourceExhausted, because a
+// full disk is a failure of the call itself.
 bool IsUnreachableOrReplaced(const Status& status);
 
 }  // namespace edl

@@ -8,12 +8,12 @@
 
 namespace edl {
 
-// Whether two secrets are the same. How long it takes depends on the lengths alone, so a caller who
-// guesses cannot measure how much of a guess was right.
+// Compares two secrets in constant time: the time depends only on the lengths, so that a client
+// cannot find out by measuring how much of a guess is right.
 bool SecretsEqual(std::string_view given, std::string_view expected);
 
-// The secret in a file, without newlines at its end. InvalidArgument: the file holds nothing else.
-// Other errors are those of ReadFile. Each names the file.
+// The secret in a file, without trailing newlines. InvalidArgument: the file is empty. Other errors
+// are those of ReadFile. Every message names the file.
 Result<std::string> ReadSecretFile(const std::filesystem::path& path);
 
 }  // namespace edl

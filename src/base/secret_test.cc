@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/testing/status_matchers.h"
 #include "base/testing/temporary_folder.h"
 
 namespace edl {
@@ -24,9 +25,9 @@ TEST(Secret, IsReadWithoutTheNewlineAtItsEnd) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "token";
   for (const char* content : {"a 1", "a 1\n", "a 1\r\n"}) {
-    ASSERT_EQ(WriteFileAtomically(path, content), Ok());
+    ASSERT_OK(WriteFileAtomically(path, content));
     const auto secret = ReadSecretFile(path);
-    ASSERT_TRUE(secret.ok()) << secret.status();
+    ASSERT_OK(secret);
     EXPECT_EQ(*secret, "a 1");
   }
 }
@@ -35,12 +36,12 @@ TEST(Secret, NamesAFileThatIsEmptyOrMissing) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "token";
   const Status missing = ReadSecretFile(path).status();
-  EXPECT_EQ(missing.code(), Code::kNotFound);
+  EXPECT_THAT(missing, StatusIs(Code::kNotFound));
   EXPECT_THAT(missing.message(), HasSubstr(path.string()));
 
-  ASSERT_EQ(WriteFileAtomically(path, "\n"), Ok());
+  ASSERT_OK(WriteFileAtomically(path, "\n"));
   const Status empty = ReadSecretFile(path).status();
-  EXPECT_EQ(empty.code(), Code::kInvalidArgument);
+  EXPECT_THAT(empty, StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(empty.message(), HasSubstr(path.string()));
 }
 

@@ -13,8 +13,8 @@
 
 namespace edl {
 
-// The RPC system's canonical codes and no others, so that one code means the same in C++, on
-// the wire, as an exit code and as a Python exception.
+// The canonical codes of gRPC, so that a code means the same in C++, on the wire, as an exit code
+// and as a Python exception.
 enum class Code {
   kOk = 0,
   kCancelled = 1,
@@ -37,7 +37,8 @@ enum class Code {
 
 std::string_view NameOf(Code code);
 
-// Success, or a code to act upon and a clause that names the actor and the values.
+// Success, or a code that decides what the caller does and a message that says what failed with
+// which values.
 //
 // Immutable.
 class [[nodiscard]] Status {
@@ -49,7 +50,7 @@ class [[nodiscard]] Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // The same failure with where it happened in front: "restoring checkpoint 40: <message>".
+  // Adds context in front of the message: "restoring checkpoint 40: <message>". Ok stays Ok.
   Status Within(std::string_view where) &&;
 
   std::string ToString() const;
@@ -65,7 +66,8 @@ std::ostream& operator<<(std::ostream& out, const Status& status);
 
 inline Status Ok() { return {}; }
 
-// One maker per code: FailedPrecondition("worker {} does not hold shard {}", worker, shard).
+// One function for each code: FailedPrecondition("worker {} does not hold shard {}", worker,
+// shard).
 #define EDL_DEFINE_STATUS_MAKER(Name)                                               \
   template <typename... Args>                                                       \
   Status Name(fmt::format_string<Args...> format, Args&&... args) {                 \
@@ -89,7 +91,7 @@ EDL_DEFINE_STATUS_MAKER(DataLoss)
 EDL_DEFINE_STATUS_MAKER(Unauthenticated)
 #undef EDL_DEFINE_STATUS_MAKER
 
-// A failure of a system call, by errno: Errno("opening {}", path).
+// The failure of a system call, with a code and text by errno: Errno("opening {}", path).
 Status StatusFromErrno(int error, std::string what);
 template <typename... Args>
 Status Errno(fmt::format_string<Args...> format, Args&&... args) {
@@ -97,7 +99,7 @@ Status Errno(fmt::format_string<Args...> format, Args&&... args) {
   return StatusFromErrno(error, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// A value or the reason why there is none.
+// A value, or the Status of the failure to make it.
 template <typename T>
 class [[nodiscard]] Result {
  public:

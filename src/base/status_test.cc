@@ -5,24 +5,24 @@
 namespace edl {
 namespace {
 
-TEST(Status, SaysWhereInFrontOfWhat) {
+TEST(Status, WithinAddsContextInFrontOfTheMessage) {
   const Status status = NotFound("part {} is missing", 3).Within("restoring checkpoint 40");
 
   EXPECT_EQ(status.ToString(), "NOT_FOUND: restoring checkpoint 40: part 3 is missing");
 }
 
-TEST(Status, StaysOkWithinAnything) { EXPECT_TRUE(Ok().Within("anywhere").ok()); }
+TEST(Status, StaysOkWithinAnything) { EXPECT_EQ(Ok().Within("anywhere"), Ok()); }
 
-TEST(Status, KnowsAFullDisk) {
+TEST(Status, MapsAFullDiskToResourceExhausted) {
   EXPECT_EQ(StatusFromErrno(ENOSPC, "writing the ledger").code(), Code::kResourceExhausted);
 }
 
-TEST(Status, SaysWhatTheSystemSaid) {
+TEST(Status, ContainsTheTextOfErrno) {
   EXPECT_EQ(StatusFromErrno(EIO, "opening status.json").message(),
             "opening status.json: Input/output error");
 }
 
-TEST(Status, KnowsAPortThatIsTakenAndAHostThatIsFar) {
+TEST(Status, MapsATakenPortAndAnUnreachableHost) {
   EXPECT_EQ(StatusFromErrno(EADDRINUSE, "listening").code(), Code::kAlreadyExists);
   EXPECT_EQ(StatusFromErrno(EHOSTUNREACH, "connecting").code(), Code::kUnavailable);
 }
@@ -37,7 +37,7 @@ Result<int> Quarter(int number) {
   return Half(half);
 }
 
-TEST(Result, CarriesTheValueOrTheFirstFailure) {
+TEST(Result, HoldsTheValueOrTheFirstFailure) {
   EXPECT_EQ(*Quarter(8), 2);
   EXPECT_EQ(Quarter(6).status().message(), "3 is odd");
 }

@@ -8,7 +8,7 @@
 
 namespace edl {
 
-// A number that is not interchangeable with another kind of number:
+// A number of its own type, so that ids of different kinds cannot be mixed up:
 //   using LeaseId = StrongId<struct LeaseIdTag, uint64_t>;
 template <typename Tag, typename Number = uint64_t>
 class StrongId {

@@ -8,13 +8,13 @@
 
 namespace edl {
 
-// `text` without the white space at both ends. A view of `text`, also when nothing is left.
+// `text` without leading and trailing white space. Always a view into `text`.
 std::string_view Trim(std::string_view text);
 
-// The pieces between separators, as they are: one more than there are separators.
+// The pieces between separators, also empty ones: one more than there are separators.
 std::vector<std::string_view> Split(std::string_view text, char separator);
 
-// The pieces of a list "a, b": trimmed, without the empty ones.
+// The pieces of a list "a, b", trimmed and without empty ones.
 std::vector<std::string> SplitList(std::string_view text);
 
 // The bytes of `text`, which outlives them.

@@ -4,8 +4,7 @@
 
 namespace edl {
 
-// Whether `text` is UTF-8 as JSON wants it: no overlong forms, no surrogates, nothing past
-// U+10FFFF.
+// Whether `text` is valid UTF-8: no overlong forms, no surrogates, no code point above U+10FFFF.
 bool IsUtf8(std::string_view text);
 
 }  // namespace edl

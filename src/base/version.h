@@ -2,7 +2,7 @@
 
 namespace edl {
 
-// The version of the binary and of the Python packages that go with it.
+// The version of the binary and of the Python packages.
 inline constexpr char kVersion[] = "2.0.0";
 
 }  // namespace edl

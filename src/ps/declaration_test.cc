@@ -92,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, InvalidDeclaration,
     testing::Values(
         Bad{"{", "the declaration: not JSON"}, Bad{"[]", "the declaration is no object"},
-        Bad{R"({"table": []})", "no 'table'; it may have consistency, seed, tables, tensors"},
+        Bad{R"({"table": []})",
+            "unknown field 'table'; expected one of consistency, seed, tables, tensors"},
         Bad{R"({"tables": 1})", "tables: expected a list, found number"},
         Bad{R"({"tables": [{"dim": 1}]})", "tables[0] has no name"},
         Bad{R"({"tables": [{"name": "t"}]})", "tables[0] 't' has no dim"},
@@ -102,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{R"({"tables": [{"name": "t", "dim": 1, "initializer": {"name": "x"}}]})",
             "unknown initializer 'x'"},
         Bad{R"({"tables": [{"name": "t", "dim": 1, "initializer": {"value": 1}}]})",
-            "has no 'value'; it may have maxval, minval, name"},
+            "unknown field 'value'; expected one of maxval, minval, name"},
         Bad{R"({"tables": [{"name": "t", "dim": 1, "optimizer": {"epsilon": "1"}}]})",
             R"(tables[0] 't', its optimizer: epsilon="1" must be a number)"},
         Bad{R"({"tables": [{"name": "t", "dim": 1, "optimizer": {"epsilon": 1e99}}]})",

@@ -28,8 +28,8 @@ inline Status TimedOut(std::string_view what, Duration timeout) {
 
 }  // namespace await_internal
 
-// Waits until condition() is true. Whoever makes it true must notify `changed`.
-// The condition runs under `mutex`; clang needs to be told so where it reads guarded members:
+// Waits until condition() is true. The code that makes it true must notify `changed`. The condition
+// is called with `mutex` held; a lambda that reads guarded members needs REQUIRES:
 //
 //   const MutexLock lock(mutex_);
 //   return Await(mutex_, changed_, "an event", [&]() REQUIRES(mutex_) { return !events_.empty();

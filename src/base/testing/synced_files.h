@@ -9,7 +9,7 @@
 
 namespace edl {
 
-// What fsync was called for, in order, in this test program.
+// The files for which fsync was called in this test program, in order.
 inline std::vector<std::string>& Synced() {
   static std::vector<std::string> names;
   return names;
@@ -17,8 +17,8 @@ inline std::vector<std::string>& Synced() {
 
 }  // namespace edl
 
-// In place of the C library's: remembers the name of the file, and syncs it. It is not inline, so
-// only one file of a test program may include this header.
+// Replaces fsync of the C library: records the name of the file, and syncs it. Not inline, so only
+// one source of a test program may include this header.
 extern "C" int fsync(int fd) {
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   std::array<char, 4096> name{};

@@ -8,7 +8,7 @@
 
 namespace edl {
 
-// A folder of mode 0700 that goes with the test.
+// A new folder of mode 0700. The destructor deletes it with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
