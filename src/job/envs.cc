@@ -14,7 +14,7 @@ bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// `text` as the name of a variable, white space around it allowed; nothing if it is none.
+// The variable name in `text`, without white space around it; nullopt: not a variable name.
 std::optional<std::string_view> NameIn(std::string_view text) {
   const std::string_view name = Trim(text);
   if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<std::string_view> NameIn(std::string_view text) {
   return name;
 }
 
-// The variable that "NAME=..." sets; nothing if the piece does not begin so.
+// The variable that "NAME=..." sets; nullopt: the piece does not begin with NAME=.
 std::optional<std::string_view> NameOfPiece(std::string_view piece) {
   const size_t equals = piece.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<std::string_view> NameOfPiece(std::string_view piece) {
 Result<std::vector<Pair>> ParseText(std::string_view text) {
   std::vector<Pair> pairs;
   size_t begin = 0;
-  bool any_value = false;  // until then a name without '=' is a variable
+  bool any_value = false;  // a name without '=' is a variable only before the first value
   while (begin <= text.size()) {
     const size_t comma = std::min(text.find(',', begin), text.size());
     const std::string_view piece = text.substr(begin, comma - begin);
@@ -68,11 +68,14 @@ Result<std::map<std::string, std::string>> ParseEnvs(std::string_view text) {
   for (const Pair& pair : pairs) {
     if (pair.key.empty() || pair.key.find_first_of(std::string_view("=\0", 2)) < pair.key.size() ||
         pair.value.find('\0') != std::string::npos) {
-      return InvalidArgument("'{}'{} cannot be a variable's name or value", pair.key,
-                             At(pair.key_at));
+      return InvalidArgument(
+          "'{}'{}: the name of an environment variable must not be empty or contain '=', and "
+          "neither "
+          "name nor value may contain a zero byte",
+          pair.key, At(pair.key_at));
     }
     if (!envs.insert_or_assign(pair.key, pair.value).second && is_json) {
-      return InvalidArgument("'{}' is there twice", pair.key);
+      return InvalidArgument("'{}' is given twice", pair.key);
     }
   }
   return envs;
@@ -86,14 +89,14 @@ std::vector<std::string> EnvsRemarks(std::string_view text) {
   if (!pairs.ok()) return remarks;
   std::set<std::string> seen;
   for (const Pair& pair : *pairs) {
-    // Values may be secret: none is shown.
+    // Values may be secret, so none is shown.
     const size_t after = pair.key_at - 1 + pair.key.size();
     if (after >= text.size() || Trim(text.substr(after)).empty() ||
         Trim(text.substr(after)).front() != '=') {
       remarks.push_back(fmt::format("{0} has no '=' and is set to an empty value", pair.key));
     }
     if (!seen.insert(pair.key).second) {
-      remarks.push_back(fmt::format("{} is there twice; the last value is taken", pair.key));
+      remarks.push_back(fmt::format("{} is given twice; the last value is used", pair.key));
     }
   }
   return remarks;

@@ -9,16 +9,16 @@
 
 namespace edl::job {
 
-// Reads --envs: "A=1,B=x,y,C=2" (a piece that does not begin with NAME= belongs to the value before
-// it, so values may hold commas and '='), or a JSON object. As the published client does, it takes
-// a first piece "A" for a variable with an empty value, and the last of several values of a name.
-// In JSON a name that is there twice is an error. InvalidArgument points at the spot.
+// Parses --envs: "A=1,B=x,y,C=2" or a JSON object. A piece that does not begin with NAME= continues
+// the value before it, so values may contain commas and '='. As in the published client, a first
+// piece "A" sets an empty value, and the last of several values of a name is used; in JSON a
+// repeated name is an error. InvalidArgument: the message has the position.
 Result<std::map<std::string, std::string>> ParseEnvs(std::string_view text);
 
-// What ParseEnvs took in a way that the user may not have meant, a sentence each.
+// One sentence for each part of `text` that ParseEnvs reads in a way the user may not have meant.
 std::vector<std::string> EnvsRemarks(std::string_view text);
 
-// The same text with every value as "***"; "***" altogether when it cannot be read.
+// `text` with every value replaced by "***"; only "***" if `text` cannot be parsed.
 std::string RedactEnvs(std::string_view text);
 
 }  // namespace edl::job

@@ -22,19 +22,19 @@ Result<json> MapToJson(const YAML::Node& node) {
   json out = json::object();
   for (const auto& entry : node) {
     if (!entry.first.IsScalar() || !(entry.second.IsScalar() || entry.second.IsNull())) {
-      return InvalidArgument("the map{} has more than names and plain values", LineOf(node));
+      return InvalidArgument("the map{} must have only names with plain values", LineOf(node));
     }
     const std::string key = entry.first.Scalar();
     if (out.contains(key)) {
-      return InvalidArgument("'{}'{} is there twice", key, LineOf(entry.first));
+      return InvalidArgument("'{}'{} is given twice", key, LineOf(entry.first));
     }
     out[key] = entry.second.IsNull() ? "" : entry.second.Scalar();
   }
   return out;
 }
 
-// A flag's text for a value of a YAML file: a scalar as it stands, a map or a list as JSON, which
-// the mini-languages read too.
+// The text of a flag for a value of a YAML file: a scalar unchanged, a map or a list as JSON, which
+// the parsers of these flags accept too.
 Result<std::string> ValueText(const YAML::Node& node) {
   if (node.IsNull()) return std::string();
   if (node.IsScalar()) return node.Scalar();
@@ -44,14 +44,14 @@ Result<std::string> ValueText(const YAML::Node& node) {
   }
   json list = json::array();
   for (const YAML::Node& item : node) {
-    if (!item.IsMap()) return InvalidArgument("the list{} is not one of maps", LineOf(node));
+    if (!item.IsMap()) return InvalidArgument("the list{} must be a list of maps", LineOf(node));
     EDL_ASSIGN_OR_RETURN(json map, MapToJson(item));
     list.push_back(std::move(map));
   }
   return Dump(list);
 }
 
-// Whether a flag's values may have parts.
+// Whether the value of a flag may be a map or a list.
 bool TakesStructure(const FlagSpec& spec) {
   return spec.name == "envs" || spec.name == "volume" || spec.name.ends_with("_resource_request") ||
          spec.name.ends_with("_resource_limit");
@@ -63,9 +63,10 @@ class Setter {
 
   Result<const FlagSpec*> Find(const std::string& key) {
     EDL_ASSIGN_OR_RETURN(const FlagSpec* spec, flags_.table().Resolve(key));
-    if (spec->name == "file") return InvalidArgument("'file' cannot be in a job file");
+    if (spec->name == "file")
+      return InvalidArgument("'file' is not allowed in a job file; files cannot be nested");
     if (!seen_.insert(spec->name).second) {
-      return InvalidArgument("'{}' gives --{} a second time", key, spec->name);
+      return InvalidArgument("'{}' sets --{}, which is already set in this file", key, spec->name);
     }
     return spec;
   }
@@ -81,7 +82,7 @@ class Setter {
 
 Status SetFromJson(FlagValues& flags, std::string_view text) {
   EDL_ASSIGN_OR_RETURN(const json file, ParseJson(text));
-  if (!file.is_object()) return InvalidArgument("it is not a map from flags to values");
+  if (!file.is_object()) return InvalidArgument("expected a map from flags to values");
   Setter setter(flags);
   for (const auto& [key, value] : file.items()) {
     EDL_ASSIGN_OR_RETURN(const FlagSpec* spec, setter.Find(key));
@@ -101,17 +102,18 @@ Status SetFromJson(FlagValues& flags, std::string_view text) {
 Status SetFromYaml(FlagValues& flags, std::string_view text) {
   const YAML::Node file = YAML::Load(std::string(text));
   if (file.IsNull()) return Ok();
-  if (!file.IsMap()) return InvalidArgument("it is not a map from flags to values");
+  if (!file.IsMap()) return InvalidArgument("expected a map from flags to values");
   Setter setter(flags);
   for (const auto& entry : file) {
     if (!entry.first.IsScalar()) {
-      return InvalidArgument("a key{} is not a plain word", LineOf(entry.first));
+      return InvalidArgument("the key{} must be the name of a flag", LineOf(entry.first));
     }
     const std::string line = LineOf(entry.first);
     Result<const FlagSpec*> spec = setter.Find(entry.first.Scalar());
     if (!spec.ok()) return Status(spec.status().code(), spec.status().message() + line);
     if ((entry.second.IsMap() || entry.second.IsSequence()) && !TakesStructure(**spec)) {
-      return InvalidArgument("'{}'{} takes one plain value", entry.first.Scalar(), line);
+      return InvalidArgument("'{}'{} needs one plain value, not a map or a list",
+                             entry.first.Scalar(), line);
     }
     EDL_ASSIGN_OR_RETURN(const std::string value, ValueText(entry.second));
     Status set = setter.Set(**spec, value);

@@ -13,11 +13,11 @@
 namespace edl::job {
 namespace {
 
-// The place of a value among those that its flag's table lists.
+// The index of a value among the choices of its flag.
 template <typename Enum, size_t n>
 Enum FromChoice(const std::array<std::string_view, n>& names, std::string_view value) {
   const auto found = std::find(names.begin(), names.end(), value);
-  CHECK(found != names.end(), "'{}' is none of a flag's choices", value);
+  CHECK(found != names.end(), "'{}' is not among the choices of its flag", value);
   return static_cast<Enum>(found - names.begin());
 }
 
@@ -41,10 +41,10 @@ Result<RoleResources> ReadRole(const FlagValues& flags, Role role) {
   if (!has_limit) out.limit = out.request;
   if (has_limit && out.limit.memory_bytes > 0 &&
       out.limit.memory_bytes < out.request.memory_bytes && flags.given(request)) {
-    return InvalidArgument("--{}={} is below --{}={}", limit, flags.String(limit), request,
+    return InvalidArgument("--{}={} is less than --{}={}", limit, flags.String(limit), request,
                            flags.String(request));
   }
-  // On Kubernetes a default limits too, and only what limits can be raised.
+  // On Kubernetes also a default request limits the memory.
   const bool in_cluster = flags.String("backend") == kBackends[2];
   if (has_limit || flags.given(request) || in_cluster) {
     out.memory_limit_bytes = out.limit.memory_bytes;
@@ -74,7 +74,7 @@ Status ReadMiniLanguages(const FlagValues& flags, JobSpec& spec) {
   try {
     const std::regex names(spec.populate_env_names);
   } catch (const std::regex_error& error) {
-    return InvalidArgument("--populate_env_names={} is no regular expression: {}",
+    return InvalidArgument("--populate_env_names={} is not a regular expression: {}",
                            spec.populate_env_names, error.what());
   }
   return ReadResources(flags, spec);
@@ -118,12 +118,12 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.checkpoint_dir = flags.String("checkpoint_dir");
   spec.checkpoint_dir_for_init = flags.String("checkpoint_dir_for_init");
   const bool use_async = flags.Bool("use_async");
-  // A round of one is full at once, as it was in the original.
+  // With one gradient there are no rounds, as in the original.
   if (!use_async && flags.Int("grads_to_wait") > 1) spec.grads_to_wait = flags.Int("grads_to_wait");
   spec.sync_version_tolerance = flags.Int("sync_version_tolerance");
   spec.lr_staleness_modulation = use_async && flags.Bool("lr_staleness_modulation");
   spec.max_staleness = flags.Int("max_staleness");
-  // Published clients cannot say which parameters a shard was pushed to.
+  // Published clients cannot report which parameters a shard was pushed to.
   spec.compat_api = flags.String("compat_api") == "on" && !spec.own_ps;
   spec.log_level = FromChoice<LogLevel>(kLevels, flags.String("log_level"));
 }
@@ -131,7 +131,7 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
 Status CheckCommand(const FlagValues& flags, const JobSpec& spec) {
   if (flags.Bool("need_elasticdl_job_service")) {
     return InvalidArgument(
-        "--need_elasticdl_job_service=true asks for our own Keras worker, which this version does "
+        "--need_elasticdl_job_service=true needs ElasticDL's Keras worker, which this version does "
         "not have yet; give the program to run with --job_command");
   }
   if (Trim(spec.job_command).empty()) {
@@ -151,34 +151,34 @@ Status CheckStrategy(const FlagValues& flags) {
   if (flags.String("distribution_strategy") != "AllreduceStrategy") return Ok();
   return InvalidArgument(
       "--distribution_strategy=AllreduceStrategy: this version has no all-reduce. A program that "
-      "combines gradients itself leaves the flag away; for parameter servers give "
+      "combines gradients itself does not need the flag; for parameter servers give "
       "--distribution_strategy=ParameterServerStrategy");
 }
 
 Status CheckCounts(const JobSpec& spec) {
   if (spec.need_tf_config && spec.num_evaluators > 1) {
-    return InvalidArgument("--num_evaluators={}: TensorFlow knows one evaluator at most",
+    return InvalidArgument("--num_evaluators={}: TensorFlow supports at most one evaluator",
                            spec.num_evaluators);
   }
   if (spec.own_ps && spec.num_ps == 0) {
     return InvalidArgument(
-        "--ps_program=elasticdl, and there is no parameter server to run it: give --num_ps_pods=N");
+        "--ps_program=elasticdl needs at least one parameter server: give --num_ps_pods=N");
   }
   if (spec.own_ps && spec.need_tf_config) {
     return InvalidArgument(
-        "--ps_program=elasticdl with --need_tf_config=true: TF_CONFIG speaks of TensorFlow's own "
-        "parameter servers; leave one of the two away");
+        "--ps_program=elasticdl with --need_tf_config=true: TF_CONFIG is for TensorFlow's own "
+        "parameter servers; remove one of the two flags");
   }
   if (spec.own_ps && !spec.ps_is_critical) {
     return InvalidArgument(
         "--ps_is_critical=false with --ps_program=elasticdl: every worker needs every parameter "
-        "server, so a job that lost one would wait without end; leave --ps_is_critical away, or "
+        "server, so a job that lost one would wait forever; remove --ps_is_critical, or "
         "raise --ps_relaunch_max_num");
   }
   if (spec.num_workers == 0 && !spec.need_tf_config) {
     return InvalidArgument(
-        "--num_workers=0 leaves nobody to train: give at least 1 (a job with "
-        "--need_tf_config=true has its chief)");
+        "--num_workers=0: the job would have no worker; give at least 1 (a job with "
+        "--need_tf_config=true may have 0, because its chief trains)");
   }
   return Ok();
 }
@@ -206,11 +206,11 @@ Result<CriticalWorkers> ParseCriticalWorkers(std::string_view text) {
     const auto second = has_colon ? std::from_chars(first.ptr + 1, end, relaunches) : first;
     if (!has_colon || second.ec != std::errc() || second.ptr != end || index < 0 ||
         relaunches < 0) {
-      return InvalidArgument("'{}'{} is not INDEX:RELAUNCHES (or give default or none)", piece,
+      return InvalidArgument("'{}'{}: expected INDEX:RELAUNCHES, default or none", piece,
                              At(begin + 1));
     }
     if (!out.relaunches.emplace(index, relaunches).second) {
-      return InvalidArgument("worker {}{} is there twice", index, At(begin + 1));
+      return InvalidArgument("worker {}{} is given twice", index, At(begin + 1));
     }
     begin = comma + 1;
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "job/train_flags.h"
 
 namespace edl::job {
@@ -22,7 +23,7 @@ std::string ErrorOf(std::vector<std::string> flags) {
   return Make(std::move(flags)).status().message();
 }
 
-TEST(MakeJobSpec, UnderstandsTheFirstTutorialsCommand) {
+TEST(MakeJobSpec, AcceptsTheCommandOfTheFirstTutorial) {
   const Result<JobSpec> spec = Make({"--image_name=elasticdl:1.0.0",
                                      "--worker_image=elasticdl:iris_estimator",
                                      "--ps_image=elasticdl:iris_estimator",
@@ -46,7 +47,7 @@ TEST(MakeJobSpec, UnderstandsTheFirstTutorialsCommand) {
                                      "--need_tf_config=true",
                                      "--volume=host_path=/home/me/data,mount_path=/data"});
 
-  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_OK(spec);
   EXPECT_EQ(spec->job_name, "test-iris-estimator");
   EXPECT_EQ(spec->CountOf(Role::kChief), 1);
   EXPECT_EQ(spec->CountOf(Role::kPs), 1);
@@ -57,25 +58,26 @@ TEST(MakeJobSpec, UnderstandsTheFirstTutorialsCommand) {
               ElementsAre(Volume{.host_path = "/home/me/data", .mount_path = "/data"}));
 }
 
-TEST(MakeJobSpec, LimitsMemoryOnlyWhereTheUserSpokeOfIt) {
+TEST(MakeJobSpec, LimitsMemoryOnlyIfAFlagDoes) {
   const Result<JobSpec> spec =
       Make({"--job_name=j", "--job_command=true", "--worker_resource_request=memory=1Gi"});
 
-  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_OK(spec);
   EXPECT_EQ(spec->resources.at(Role::kWorker).memory_limit_bytes, int64_t{1} << 30);
   EXPECT_EQ(spec->resources.at(Role::kPs).memory_limit_bytes, 0);
   EXPECT_EQ(spec->resources.at(Role::kPs).limit.memory_bytes, int64_t{4} << 30);
 }
 
-TEST(MakeJobSpec, RefusesAJobWithoutACommandAndSaysTheWayOut) {
+TEST(MakeJobSpec, RejectsAJobWithoutACommand) {
   EXPECT_THAT(Make({"--job_name=j"}).status().message(), HasSubstr("give --job_command"));
   EXPECT_THAT(Make({"--job_name=j", "--model_def=mnist.custom_model"}).status().message(),
               HasSubstr("--model_def=mnist.custom_model: jobs of a Keras model are not supported"));
 }
 
-TEST(MakeJobSpec, NamesTheFlagOfWhatItRefuses) {
+TEST(MakeJobSpec, NamesTheFlagThatItRejects) {
   EXPECT_THAT(ErrorOf({"--num_workers=-1"}), HasSubstr("--num_workers=-1 is below 0"));
-  EXPECT_THAT(ErrorOf({"--num_workers=0"}), HasSubstr("--num_workers=0 leaves nobody"));
+  EXPECT_THAT(ErrorOf({"--num_workers=0"}),
+              HasSubstr("--num_workers=0: the job would have no worker"));
   EXPECT_THAT(ErrorOf({"--distribution_strategy=Sync"}),
               HasSubstr("--distribution_strategy=Sync is not one of"));
   EXPECT_THAT(
@@ -101,10 +103,10 @@ TEST(ParseCriticalWorkers, ReadsTheThreeForms) {
               ElementsAre(std::pair(0, 3), std::pair(2, 1)));
 }
 
-TEST(ParseCriticalWorkers, PointsAtWhatIsWrong) {
+TEST(ParseCriticalWorkers, ReportsThePositionOfAnError) {
   EXPECT_THAT(ParseCriticalWorkers("0:1,2").status().message(), HasSubstr("'2' at character 5"));
-  EXPECT_THAT(ParseCriticalWorkers("0:1,0:2").status().message(), HasSubstr("there twice"));
-  EXPECT_FALSE(ParseCriticalWorkers("0:-1").ok());
+  EXPECT_THAT(ParseCriticalWorkers("0:1,0:2").status().message(), HasSubstr("given twice"));
+  EXPECT_THAT(ParseCriticalWorkers("0:-1"), ::testing::Not(IsOk()));
 }
 
 }  // namespace

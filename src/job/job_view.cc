@@ -28,7 +28,7 @@ State StateFromName(const std::array<std::string_view, n>& names, const std::str
   throw json::other_error::create(500, "unknown state '" + name + "'", nullptr);
 }
 
-// JSON has no number for these, and a loss that diverged must not make the view unreadable.
+// JSON has no NaN and no infinity, but a view with a diverged loss must stay readable.
 json WriteNumber(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -44,7 +44,8 @@ double ReadNumber(const json& in) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-// A key that is missing or null leaves `out` as it is: other versions have fewer or more of them.
+// Leaves `out` unchanged if the key is missing or null, because other versions have fewer or more
+// keys.
 template <typename Value>
 void Read(const json& in, const char* key, Value& out) {
   const auto found = in.find(key);
@@ -192,15 +193,15 @@ std::string JobView::ToJson(int indent) const {
   }
   if (updated_at > 0) out["updated_at"] = updated_at;
   if (replicas_left_out > 0) out["replicas_left_out"] = replicas_left_out;
-  // Output of a user's program need not be UTF-8.
+  // The output of a user's program may not be UTF-8.
   return Dump(out, indent);
 }
 
 Result<JobView> JobView::FromJson(std::string_view text) {
   const json in = ReadJson(text);
   if (!in.is_object()) {
-    return InvalidArgument("a job's view cannot be read: it is {}",
-                           text.empty() ? "empty" : "damaged");
+    return InvalidArgument("cannot parse the job's status: it is {}",
+                           text.empty() ? "empty" : "not a JSON object");
   }
   try {
     JobView view;
@@ -208,8 +209,9 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     Read(in, "view_version", written_by);
     if (written_by > kVersion) {
       return FailedPrecondition(
-          "a job's view has version {}, this program knows {} at most: it was written by a newer "
-          "elasticdl; use that one",
+          "cannot parse the job's status: it has version {}, but this elasticdl supports only {}; "
+          "use "
+          "the newer elasticdl that wrote it",
           written_by, kVersion);
     }
     Read(in, "name", view.name);
@@ -240,7 +242,7 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     Read(in, "replicas_left_out", view.replicas_left_out);
     return view;
   } catch (const json::exception& error) {
-    return InvalidArgument("a job's view cannot be read: {}", error.what());
+    return InvalidArgument("cannot parse the job's status: {}", error.what());
   }
 }
 

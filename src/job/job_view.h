@@ -11,14 +11,15 @@
 
 namespace edl::job {
 
-// docs/states/job.md. kSucceeded, kFailed and kStopped are final.
+// The states of docs/states/job.md.
 enum class JobState { kStarting, kRunning, kFinishing, kSucceeded, kFailed, kStopped };
 std::string_view NameOf(JobState state);
-// nullopt: no state has that name.
+// nullopt: not the name of a state.
 std::optional<JobState> JobStateFromName(std::string_view name);
+// True for kSucceeded, kFailed and kStopped, which never change again.
 bool IsFinal(JobState state);
 
-// docs/states/replica.md.
+// The states of docs/states/replica.md.
 enum class ReplicaState { kPending, kRunning, kSucceeded, kFailed, kKilled, kStopped };
 std::string_view NameOf(ReplicaState state);
 
@@ -29,74 +30,77 @@ struct ReplicaView {
   int64_t id = 0;
   ReplicaState state = ReplicaState::kPending;
   int64_t process_id = 0;
-  std::string reason;  // why it waits, or how it ended
+  std::string reason;  // why it is pending, or how it ended
   int64_t leases = 0;
 };
 
 struct DatasetView {
   std::string name;
-  std::string task_type;
+  std::string
+      task_type;  // "training", "evaluation", "prediction"; empty in views of older versions
   int64_t size = 0;
-  int64_t epochs = 0;         // 0: without end
-  int64_t epoch = 0;          // being leased, from 0
+  int64_t epochs = 0;         // 0: unlimited
+  int64_t epoch = 0;          // the epoch that is leased, from 0
   int64_t records_done = 0;   // over all epochs
-  int64_t records_total = 0;  // size * epochs; 0: without end
+  int64_t records_total = 0;  // size * epochs; 0: unlimited
   int64_t shards_done = 0;
   int64_t leases = 0;
-  int64_t shards_repeated = 0;      // leased again after a loss
-  int64_t shards_quarantined = 0;   // failed too often by their own fault
-  int64_t records_not_trained = 0;  // left over by programs that ended before
+  int64_t shards_repeated = 0;      // leased again after a failure or a loss
+  int64_t shards_quarantined = 0;   // failed too often
+  int64_t records_not_trained = 0;  // of shards that were not completed when the programs ended
   bool finished = false;
+
+  bool IsTraining() const { return task_type.empty() || task_type == "training"; }
 };
 
-// A parameter server of ours, as it last spoke of itself.
+// A parameter server (--ps_program=elasticdl) as it last reported itself.
 struct ServerView {
   int index = 0;
-  uint64_t incarnation = 0;  // 0: it has not spoken yet
-  uint64_t ps_epoch = 0;     // that it serves in; 0: it does not serve
+  uint64_t incarnation = 0;  // 0: it has not reported yet
+  uint64_t ps_epoch = 0;     // 0: it does not serve
   int64_t rows = 0;
   int64_t bytes = 0;
   int64_t evicted = 0;
   int64_t opens_waiting = 0;  // workers that wait for the first checkpoint
-  bool leaving = false;       // it was told to end, and waits to be saved
-  std::string reason;         // why it does not serve, or does not answer; empty: it does
+  bool leaving = false;       // it is being stopped, and waits until its parameters are saved
+  std::string reason;         // why it does not serve or answer; empty: it serves
   double rows_pulled_per_s = 0;
   double rows_pushed_per_s = 0;
 };
 
-// A job as people and scripts see it: `elasticdl status --output=json`, and the file
-// status.json of a job's folder. The one place that knows this format.
+// The status of a job, as `elasticdl status --output=json` prints it and status.json in a job's
+// folder stores it. Only this class reads and writes the format.
 struct JobView {
   // The version of the JSON. A reader rejects a newer version and accepts an older one.
   static constexpr int64_t kVersion = 1;
 
   std::string name;
   JobState state = JobState::kStarting;
-  std::string reason;                   // of a failure or a stop: which replica, why
-  std::string success_rule;             // why a job that succeeded did: docs/states/job.md
-  std::string paused;                   // why nothing is answered now; empty: it is
+  std::string reason;                   // why the job failed or was stopped, and by which replica
+  std::string success_rule;             // the rule by which the job succeeded: docs/states/job.md
+  std::string paused;                   // why the master answers no calls now; empty: it does
   std::vector<std::string> last_lines;  // of the log of the replica that failed the job
-  std::vector<std::string> remarks;     // what the summary adds: "evaluator did not judge ..."
+  std::vector<std::string> remarks;     // further lines of the summary
   double started_at = 0;                // seconds since 1970
   double ended_at = 0;                  // 0: not yet
-  double ran_seconds = 0;               // by the monotonic clock; 0: not known
-  double updated_at = 0;                // when the master made this view; 0: nobody said
+  double ran_seconds = 0;               // on the monotonic clock; 0: not known
+  double updated_at = 0;                // when the master made this view; 0: not known
   int64_t version = 0;                  // distinct completed batches
   int64_t relaunches = 0;
   int64_t master_starts = 0;
-  int64_t master_process_id = 0;  // 0: nobody said
+  int64_t master_process_id = 0;  // 0: not known
   std::vector<DatasetView> datasets;
-  std::vector<ReplicaView> replicas;      // all that are active, and the newest of the ended
-  int64_t replicas_left_out = 0;          // that are not in `replicas`
-  std::vector<ServerView> servers;        // where parameter servers of ours keep the parameters
-  std::string checkpoint;                 // of them, the newest
-  std::map<std::string, double> metrics;  // last known: "loss", "step"; any may be NaN or infinite
-  std::string evaluation;                 // last line: "accuracy = 0.96, ... (global step 470)"
-  int64_t checkpoint_step = -1;           // last checkpoint saved
-  int64_t evaluated_step = -1;            // last checkpoint judged
+  std::vector<ReplicaView> replicas;      // all active ones, and the newest of those that ended
+  int64_t replicas_left_out = 0;          // how many are not in `replicas`
+  std::vector<ServerView> servers;        // with --ps_program=elasticdl
+  std::string checkpoint;                 // the newest checkpoint of `servers`
+  std::map<std::string, double> metrics;  // the last "loss", "step"; may be NaN or infinite
+  std::string evaluation;                 // the last one: "accuracy = 0.96, ... (global step 470)"
+  int64_t checkpoint_step = -1;           // step of the last checkpoint; -1: none
+  int64_t evaluated_step = -1;            // step of the last evaluated checkpoint; -1: none
 
-  std::string ToJson(int indent = 2) const;  // -1: in one line
-  // FailedPrecondition: of a newer version. InvalidArgument: not a view.
+  std::string ToJson(int indent = 2) const;  // -1: on one line
+  // FailedPrecondition: a newer version wrote it. InvalidArgument: it cannot be parsed.
   static Result<JobView> FromJson(std::string_view text);
 };
 

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::job {
 namespace {
 
-TEST(JobView, SurvivesItsJson) {
+TEST(JobView, RoundTripsThroughJson) {
   JobView view;
   view.name = "iris";
   view.state = JobState::kFailed;
@@ -20,11 +22,11 @@ TEST(JobView, SurvivesItsJson) {
 
   const Result<JobView> read = JobView::FromJson(view.ToJson());
 
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(read->ToJson(), view.ToJson());
 }
 
-TEST(JobView, SaysWhatIsWrongWithAState) {
+TEST(JobView, RejectsAnUnknownState) {
   std::string text = JobView{.name = "iris"}.ToJson();
   text.replace(text.find("starting"), 8, "sleeping");
 
@@ -33,7 +35,7 @@ TEST(JobView, SaysWhatIsWrongWithAState) {
   EXPECT_NE(read.status().message().find("sleeping"), std::string::npos);
 }
 
-TEST(JobView, KeepsMetricsThatAreNoNumbers) {
+TEST(JobView, KeepsNanAndInfiniteMetrics) {
   JobView view{.name = "iris"};
   view.metrics = {{"down", -std::numeric_limits<double>::infinity()},
                   {"loss", std::numeric_limits<double>::quiet_NaN()},
@@ -41,7 +43,7 @@ TEST(JobView, KeepsMetricsThatAreNoNumbers) {
 
   const Result<JobView> read = JobView::FromJson(view.ToJson());
 
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_TRUE(std::isnan(read->metrics.at("loss")));
   EXPECT_EQ(read->metrics.at("norm"), std::numeric_limits<double>::infinity());
   EXPECT_EQ(read->metrics.at("down"), -std::numeric_limits<double>::infinity());
@@ -51,28 +53,28 @@ TEST(JobView, KeepsMetricsThatAreNoNumbers) {
 TEST(JobView, ReadsTheNullsOfAnOlderVersion) {
   const Result<JobView> read = JobView::FromJson(R"({"metrics": {"loss": null}, "reason": null})");
 
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_TRUE(std::isnan(read->metrics.at("loss")));
 }
 
-TEST(JobView, NeedsNoKey) {
+TEST(JobView, AcceptsMissingKeys) {
   const Result<JobView> read =
       JobView::FromJson(R"({"datasets": [{}], "replicas": [{}], "servers": [{}]})");
 
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(read->datasets.size(), 1U);
 }
 
-TEST(JobView, RefusesANewerVersion) {
+TEST(JobView, RejectsANewerVersion) {
   const Result<JobView> read = JobView::FromJson(R"({"view_version": 99, "state": "asleep"})");
 
-  EXPECT_EQ(read.status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(read, StatusIs(Code::kFailedPrecondition));
   EXPECT_NE(read.status().message().find("newer elasticdl"), std::string::npos);
 }
 
-TEST(JobView, RefusesWhatIsNoView) {
+TEST(JobView, RejectsTextThatIsNotAView) {
   for (const char* text : {"", "[]", "{\"name\"", "7", R"({"state": 3})"}) {
-    EXPECT_EQ(JobView::FromJson(text).status().code(), Code::kInvalidArgument) << text;
+    EXPECT_THAT(JobView::FromJson(text), StatusIs(Code::kInvalidArgument)) << text;
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 bool IsSmallLetter(char c) { return c >= 'a' && c <= 'z'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The nearest name that is allowed; empty: there is none.
+// A similar name that is valid; empty: none was found.
 std::string Suggestion(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -30,13 +30,13 @@ std::string Suggestion(std::string_view name) {
 }  // namespace
 
 Status CheckJobName(std::string_view name) {
-  if (name.empty()) return InvalidArgument("the job has no name: give --job_name=NAME");
+  if (name.empty()) return InvalidArgument("--job_name is missing: give --job_name=NAME");
   const auto fits = [](char c) { return IsSmallLetter(c) || IsDigit(c) || c == '-'; };
   const auto wrong = std::find_if_not(name.begin(), name.end(), fits);
-  constexpr std::string_view kRule = "a name has small letters, digits and '-' only";
+  constexpr std::string_view kRule = "a name has only lower-case letters, digits and '-'";
   if (wrong != name.end()) {
     const auto at = static_cast<size_t>(wrong - name.begin());
-    // All bytes of a UTF-8 character; characters before it are one byte each.
+    // The error shows all bytes of a UTF-8 character. Every character before it is one byte long.
     size_t end = at + 1;
     while (end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) ++end;
     const std::string fixed = Suggestion(name);
@@ -45,13 +45,14 @@ Status CheckJobName(std::string_view name) {
                            fixed.empty() ? "" : fmt::format(", for example --job_name={}", fixed));
   }
   if (!IsSmallLetter(name.front())) {
-    return InvalidArgument("--job_name={} does not begin with a letter", name);
+    return InvalidArgument("--job_name={} must begin with a letter", name);
   }
-  if (name.back() == '-') return InvalidArgument("--job_name={} ends with '-'", name);
+  if (name.back() == '-') return InvalidArgument("--job_name={} must not end with '-'", name);
   if (name.size() > kLongestJobName) {
     return InvalidArgument(
-        "--job_name={} has {} characters; with what is added to it for its replicas' names at most "
-        "{} fit",
+        "--job_name={} has {} characters; at most {} are allowed, because the names of replicas "
+        "add "
+        "to it",
         name, name.size(), kLongestJobName);
   }
   return Ok();

@@ -9,19 +9,19 @@
 
 namespace edl::job {
 
-// The longest job name for which every name below still fits into the 63 characters that
-// Kubernetes allows, with ids of up to six digits.
+// With a job name of at most this length, every name below fits into the 63 characters that
+// Kubernetes allows, for ids of up to six digits.
 inline constexpr size_t kLongestJobName = 39;
 
-// Ok when `name` can name a job: small letters, digits and '-', a letter first, no '-' last
-// (DNS-1035), short enough for all that is named after it.
+// Ok if `name` is a valid job name: lower-case letters, digits and '-', beginning with a letter,
+// not ending with '-' (DNS-1035), and at most kLongestJobName characters.
 Status CheckJobName(std::string_view name);
 
 // "elasticdl-<job>-master": the master's pod, service and log.
 std::string MasterName(std::string_view job);
 
-// "<job>-edljob-<role>-<id>": a replica of a job with a --job_command. Its service has the index in
-// place of the id.
+// "<job>-edljob-<role>-<id>": the name of a replica. The name of its service has the index instead
+// of the id.
 std::string ReplicaName(std::string_view job, Role role, int64_t id);
 
 }  // namespace edl::job

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::job {
 namespace {
 
@@ -12,14 +14,14 @@ using ::testing::HasSubstr;
 
 constexpr size_t kDnsLabel = 63;
 
-TEST(Names, AreThoseThatTheTutorialsShow) {
+TEST(Names, AreThoseOfTheTutorials) {
   EXPECT_EQ(MasterName("test-iris"), "elasticdl-test-iris-master");
   EXPECT_EQ(ReplicaName("test-iris", Role::kChief, 0), "test-iris-edljob-chief-0");
 }
 
-TEST(CheckJobName, LeavesRoomForEveryNameMadeFromTheLongest) {
+TEST(CheckJobName, LimitsNamesSoThatEveryDerivedNameFits) {
   const std::string longest(kLongestJobName, 'a');
-  ASSERT_TRUE(CheckJobName(longest).ok());
+  ASSERT_OK(CheckJobName(longest));
 
   size_t length = MasterName(longest).size();
   for (const Role role : kReplicaRoles) {
@@ -29,7 +31,7 @@ TEST(CheckJobName, LeavesRoomForEveryNameMadeFromTheLongest) {
   EXPECT_EQ(length, kDnsLabel);
 }
 
-TEST(CheckJobName, SaysWhatIsWrong) {
+TEST(CheckJobName, ReportsTheError) {
   const auto error = [](std::string_view name) { return CheckJobName(name).message(); };
   EXPECT_THAT(error(""), HasSubstr("give --job_name"));
   EXPECT_THAT(error("Iris"), HasSubstr("has 'I' at character 1"));
@@ -38,7 +40,7 @@ TEST(CheckJobName, SaysWhatIsWrong) {
   EXPECT_THAT(error("größe"), HasSubstr("has 'ö' at character 3"));
   EXPECT_THAT(error("My_Job.2"), HasSubstr("for example --job_name=my-job-2"));
   EXPECT_THAT(error("1a"), HasSubstr("does not begin with a letter"));
-  EXPECT_THAT(error("a-"), HasSubstr("ends with '-'"));
+  EXPECT_THAT(error("a-"), HasSubstr("must not end with '-'"));
   EXPECT_THAT(error(std::string(kLongestJobName + 1, 'a')), HasSubstr("at most 39 fit"));
 }
 

@@ -12,7 +12,7 @@ Status CheckDuplicates(const std::vector<Pair>& pairs) {
   std::set<std::string_view> seen;
   for (const Pair& pair : pairs) {
     if (!seen.insert(pair.key).second) {
-      return InvalidArgument("'{}'{} is there twice", pair.key, At(pair.key_at));
+      return InvalidArgument("'{}'{} is given twice", pair.key, At(pair.key_at));
     }
   }
   return Ok();
@@ -33,12 +33,12 @@ Result<std::vector<Pair>> ParsePairs(std::string_view text, size_t first) {
   for (const std::string_view piece : Split(text, ',')) {
     const size_t equals = piece.find('=');
     if (equals == std::string_view::npos) {
-      return InvalidArgument("'{}'{} is not of the form key=value", Trim(piece),
-                             At(position(Trim(piece))));
+      return InvalidArgument("'{}'{}: expected key=value", Trim(piece), At(position(Trim(piece))));
     }
     const std::string_view key = Trim(piece.substr(0, equals));
     const std::string_view value = Trim(piece.substr(equals + 1));
-    if (key.empty()) return InvalidArgument("nothing before '='{}", At(position(piece) + equals));
+    if (key.empty())
+      return InvalidArgument("there is no key before '='{}", At(position(piece) + equals));
     if (value.empty()) {
       return InvalidArgument("'{}'{} has no value", key, At(position(key)));
     }
@@ -50,7 +50,8 @@ Result<std::vector<Pair>> ParsePairs(std::string_view text, size_t first) {
 
 Result<std::vector<Pair>> ParseJsonPairs(std::string_view text) {
   EDL_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(text));
-  if (!object.is_object()) return InvalidArgument("the JSON is not an object");
+  if (!object.is_object())
+    return InvalidArgument("expected a JSON object, found {}", Excerpt(object));
   std::vector<Pair> pairs;
   for (const auto& [key, value] : object.items()) {
     EDL_ASSIGN_OR_RETURN(std::string scalar, ScalarText(value));

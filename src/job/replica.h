@@ -10,54 +10,54 @@
 
 namespace edl::job {
 
-// What a job may have at most, whoever asks for it.
+// The largest number of workers of a job, also for `elasticdl scale`.
 inline constexpr int kMostWorkers = 100'000;
 
-// One member of a role as a backend is to launch it. Its name is unique within the job and never
-// used twice: the id in it numbers launches within the role.
+// A replica for a backend to launch. Its name is never used twice in a job, because it contains the
+// id, which numbers the launches of a role.
 struct ReplicaSpec {
   std::string name;  // "test-iris-edljob-worker-0"
   Role role = Role::kWorker;
-  int index = 0;                           // the slot, kept over relaunches
-  int64_t id = 0;                          // the launch within the role
-  std::vector<std::string> command;        // an argument vector, no shell in between
-  std::map<std::string, std::string> env;  // added to what the backend gives by itself
+  int index = 0;                           // the slot, which a relaunched replica keeps
+  int64_t id = 0;                          // the number of the launch within the role
+  std::vector<std::string> command;        // argv, not interpreted by a shell
+  std::map<std::string, std::string> env;  // added to the variables that the backend sets
   std::vector<Volume> volumes;
   int64_t memory_limit_bytes = 0;  // 0: none
 };
 
-// Why a replica is no more. Only this decides on a relaunch (docs/states/replica.md).
+// Why a replica has exited. Only this decides on a relaunch (docs/states/replica.md).
 struct ExitCause {
   enum class Kind {
     kSucceeded,    // exit code 0
-    kFailed,       // another exit code, or a signal of its own making (SIGSEGV, SIGABRT, ...)
-    kKilled,       // SIGKILL or SIGTERM from outside, not for memory: preempted, deleted
-    kOutOfMemory,  // by the kernel's or the container's word, not by the code
+    kFailed,       // another exit code, or a signal that the program raised (SIGSEGV, SIGABRT, ...)
+    kKilled,       // SIGKILL or SIGTERM from outside, except for memory: preempted, deleted
+    kOutOfMemory,  // reported by the kernel or the container runtime
     kNotLaunched,  // the backend could not start it
   };
   Kind kind = Kind::kSucceeded;
   int exit_code = 0;    // of a normal exit
   int signal = 0;       // 0: none
-  std::string message;  // for people: "exit code 3", "killed by SIGKILL"
+  std::string message;  // shown to users: "exit code 3", "killed by SIGKILL"
 };
 std::string_view NameOf(ExitCause::Kind kind);
 
-// What a backend tells about a replica. Exits are told until they are acknowledged.
+// What a backend reports about a replica. An exit is reported again until it is acknowledged.
 struct ReplicaEvent {
   enum class Kind {
     kPending,
     kRunning,
     kExited,
-    kSynced,  // no replica: all that there are have been told to this watcher
+    kSynced,  // without a replica: every existing replica has been reported to this watcher
   };
   std::string name;
   Kind kind = Kind::kPending;
-  int64_t process_id = 0;  // kRunning: as the user sees it, 0 when there is none
-  std::string host;        // kRunning: its address, where it has one of its own
-  // kRunning: the backend has lost contact with the node. It says nothing about the replica itself.
+  int64_t process_id = 0;  // kRunning: on this machine; 0: none
+  std::string host;        // kRunning: the replica's address; empty: this machine
+  // kRunning: the backend has lost contact with the node. The replica itself may still run.
   bool node_lost = false;
   ExitCause cause;     // kExited
-  std::string reason;  // kPending: why it waits
+  std::string reason;  // kPending: why it does not run yet
 };
 
 }  // namespace edl::job

@@ -44,12 +44,12 @@ Status Add(Resources& out, const Pair& pair) {
     EDL_RETURN_IF_ERROR(CheckCount(pair.value));
   } else if (!pair.key.starts_with("nvidia.com")) {
     return InvalidArgument(
-        "there is no such resource; it can be cpu, memory, disk, ephemeral-storage, gpu, "
+        "unknown resource; expected cpu, memory, disk, ephemeral-storage, gpu, "
         "<vendor>/gpu or nvidia.com/<kind>");
   }
   const std::string name = pair.key == "gpu" ? "nvidia.com/gpu" : pair.key;
   if (!out.amounts.emplace(name, pair.value).second) {
-    return InvalidArgument("{} is there twice", name);
+    return InvalidArgument("{} is given twice", name);
   }
   return Ok();
 }

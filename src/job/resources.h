@@ -9,15 +9,15 @@
 
 namespace edl::job {
 
-// What a replica asks for: --worker_resource_request="cpu=0.3,memory=1024Mi".
+// Resources of a replica: --worker_resource_request="cpu=0.3,memory=1024Mi".
 struct Resources {
   double cpu = 0;                              // cores; 0: not given
   int64_t memory_bytes = 0;                    // 0: not given
-  std::map<std::string, std::string> amounts;  // every key as given, gpu as nvidia.com/gpu
+  std::map<std::string, std::string> amounts;  // all keys, with gpu as nvidia.com/gpu
   bool operator==(const Resources&) const = default;
 };
 
-// Reads "key=amount,..." or a JSON object. Errors point at the spot.
+// Parses "key=amount,..." or a JSON object. InvalidArgument: the message has the position.
 Result<Resources> ParseResources(std::string_view text);
 
 }  // namespace edl::job

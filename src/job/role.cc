@@ -6,7 +6,7 @@ namespace edl::job {
 namespace {
 
 constexpr int64_t kIdsPerRole = 1'000'000;
-// The order in which roles follow one another in WORKER_ID.
+// The order of roles in the ranges of WORKER_ID.
 constexpr std::array<Role, 4> kWorkerIdOrder = {Role::kWorker, Role::kChief, Role::kEvaluator,
                                                 Role::kPs};
 

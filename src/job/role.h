@@ -16,8 +16,9 @@ inline constexpr std::array<Role, 4> kReplicaRoles = {Role::kPs, Role::kChief, R
 std::string_view NameOf(Role role);
 std::optional<Role> RoleFromName(std::string_view name);
 
-// WORKER_ID of a replica: unique across roles, because published clients send no role. Workers
-// their id, chief 1,000,000 + id, evaluator 2,000,000 + id, ps 3,000,000 + id.
+// WORKER_ID of a replica. It is unique across roles, because published clients send no role: the id
+// for a worker, 1,000,000 + id for a chief, 2,000,000 + id for an evaluator, 3,000,000 + id for a
+// ps.
 int64_t WorkerIdOf(Role role, int64_t replica_id);
 
 struct RoleAndId {

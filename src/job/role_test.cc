@@ -14,7 +14,7 @@ TEST(WorkerId, IsUniqueAcrossRolesAndCanBeReadBack) {
   EXPECT_EQ(FromWorkerId(7), (RoleAndId{Role::kWorker, 7}));
 }
 
-TEST(WorkerId, OfNobodyIsNotARole) {
+TEST(WorkerId, OutsideAllRangesHasNoRole) {
   EXPECT_FALSE(FromWorkerId(-1).has_value());
   EXPECT_FALSE(FromWorkerId(4'000'000).has_value());
 }

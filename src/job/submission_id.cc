@@ -10,7 +10,7 @@ namespace edl::job {
 Result<std::string> NewSubmissionId() {
   std::array<unsigned char, 16> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return Errno("making an id for the submission");
+    return Errno("generating a submission id");
   }
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }

@@ -6,7 +6,7 @@
 
 namespace edl::job {
 
-// 128 random bits as 32 hexadecimal digits: the name of one submission of a job.
+// A new id for a submission of a job: 128 random bits as 32 hexadecimal digits.
 Result<std::string> NewSubmissionId();
 
 }  // namespace edl::job

@@ -8,9 +8,9 @@
 
 namespace edl::job {
 
-// TF_CONFIG of the replica in slot `index` of `role`: where every slot is reached, and which one
-// it is. `addresses` are "host:port" by index. The evaluator is left out of the cluster (the others
-// would wait for it), though it gets the same cluster. REQUIRES: exactly one chief.
+// TF_CONFIG of the replica in slot `index` of `role`: the addresses of all slots, and its own role
+// and index. `addresses` are "host:port" by index. The evaluator gets the same cluster but is not
+// part of it, because the others would wait for it. REQUIRES: exactly one chief.
 std::string TfConfig(const std::map<Role, std::vector<std::string>>& addresses, Role role,
                      int index);
 

@@ -39,7 +39,7 @@ void AddJob(std::vector<FlagSpec>& out) {
            .common = true},
           {.name = "file",
            .group = kJob,
-           .help = "Take flags from this YAML or JSON file; the command line wins over it.",
+           .help = "Read flags from this YAML or JSON file. Flags on the command line override it.",
            .value_name = "PATH",
            .letter = 'f',
            .common = true,
@@ -47,7 +47,9 @@ void AddJob(std::vector<FlagSpec>& out) {
           {.name = "backend",
            .default_value = "auto",
            .group = kJob,
-           .help = "Where the job runs; auto says which one it chose.",
+           .help = "Where the job runs. auto: on Kubernetes if a cluster is configured and "
+                   "--image_name is given, "
+                   "else on this machine; `train` prints the choice.",
            .choices = {"auto", "local", "kubernetes"},
            .environment = "ELASTICDL_BACKEND",
            .common = true,
@@ -56,14 +58,14 @@ void AddJob(std::vector<FlagSpec>& out) {
            .type = kBool,
            .default_value = "false",
            .group = kJob,
-           .help = "Return once the job runs, and leave it running.",
+           .help = "Return when the job runs; the job keeps running.",
            .common = true,
            .not_in_original = true},
           {.name = "wait",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
-           .help = "On Kubernetes: show progress until the job has ended, and exit as it did.",
+           .help = "Show progress until the job has ended, and exit with its exit code.",
            .scope = kKubernetesScope,
            .common = true,
            .not_in_original = true},
@@ -71,63 +73,65 @@ void AddJob(std::vector<FlagSpec>& out) {
            .type = kBool,
            .default_value = "false",
            .group = kJob,
-           .help = "Go on with an interrupted, stopped or failed job of this name.",
+           .help = "Resume the interrupted, stopped or failed job of this name.",
            .common = true,
            .not_in_original = true},
           {.name = "resume_with_lost_progress",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
-           .help = "With --resume: go on although the ledger knows fewer completed records than "
-                   "the job's status; what is lost is trained again.",
+           .help = "With --resume: resume even if the ledger has fewer completed batches than "
+                   "the job's status. The lost batches are trained again.",
            .not_in_original = true},
           {.name = "dry_run",
            .type = kBool,
            .default_value = "false",
            .group = kJob,
-           .help = "Print the job as understood, as JSON, and start nothing.",
+           .help = "Print the job as JSON and start nothing.",
            .common = true,
            .not_in_original = true},
           {.name = "envs",
            .group = kJob,
-           .help = "Environment of the replicas: A=1,B=2. Values may hold commas and '='; a JSON "
-                   "object is taken too.",
+           .help = "Environment variables of the replicas: A=1,B=2. Values may contain commas and "
+                   "'='. Also a JSON object.",
            .value_name = "K=V,...",
            .common = true,
            .redact = RedactEnvs},
           {.name = "populate_env_names",
            .group = kJob,
-           .help = "A regular expression: the master's variables with such names are handed on.",
+           .help = "A regular expression. Environment variables of the master whose whole name "
+                   "matches are passed to the replicas.",
            .value_name = "REGEX"},
           {.name = "volume",
            .group = kJob,
-           .help = "What the replicas see where: host_path=/a,mount_path=/data. Several are "
-                   "separated by ';'; a JSON list of objects is taken too.",
+           .help = "Volumes of the replicas: host_path=/a,mount_path=/data. Separate several with "
+                   "';'. Also a JSON list of objects.",
            .value_name = "MOUNTS",
            .common = true},
           {.name = "log_level",
            .default_value = "INFO",
            .group = kJob,
-           .help = "What is below is not logged.",
+           .help = "Messages below this level are not logged.",
            .choices = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"},
            .upper_case = true},
           {.name = "log_file_path",
            .group = kJob,
-           .help = "Also write a pod's output to this file. Without a cluster all output is kept "
-                   "in the job's folder.",
+           .help = "Also write a pod's output to this file. On this machine all output is in the "
+                   "job's folder anyway.",
            .value_name = "PATH",
            .scope = kKubernetesScope},
           {.name = "compat_api",
            .default_value = "on",
            .group = kJob,
-           .help = "Serve clients of the published elasticai_api, which can send no token: on this "
-                   "machine those of the job's user, on a cluster the job's replicas.",
+           .help = "Serve clients of the published elasticai_api, which send no token. On this "
+                   "machine only processes of the job's user are served, on a cluster only the "
+                   "job's replicas.",
            .choices = {"on", "off"},
            .not_in_original = true},
       });
 }
 
-// What `train` writes into a job's spec for the master; not for people.
+// What `train` writes into a job's spec for the master. Hidden from users.
 void AddSubmission(std::vector<FlagSpec>& out) {
   const auto number = [](std::string name, int64_t at_most) {
     return FlagSpec{.name = std::move(name),
@@ -162,9 +166,10 @@ void AddReplicas(std::vector<FlagSpec>& out) {
                     .at_most = 100'000,
                     .common = true};
   };
-  out.push_back(count("num_workers", "2", "Workers."));
-  out.push_back(count("num_ps_pods", "0", "Parameter servers."));
-  out.push_back(count("num_evaluators", "0", "Evaluators; with TF_CONFIG one at most."));
+  out.push_back(count("num_workers", "2", "The number of workers."));
+  out.push_back(count("num_ps_pods", "0", "The number of parameter servers."));
+  out.push_back(
+      count("num_evaluators", "0", "The number of evaluators; at most 1 with --need_tf_config."));
   out.insert(
       out.end(),
       {
@@ -172,14 +177,14 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .type = kBool,
            .default_value = "false",
            .group = kReplicas,
-           .help = "Give every replica TF_CONFIG; such a job has one chief besides its workers.",
+           .help = "Set TF_CONFIG for every replica. Such a job has one chief besides its workers.",
            .common = true},
           {.name = "ps_program",
            .default_value = "job_command",
            .group = kReplicas,
-           .help =
-               "What parameter servers run: job_command (TensorFlow's own), or elasticdl (ours: "
-               "`elasticdl ps`, for programs that use elasticdl.ParameterClient).",
+           .help = "What parameter servers run: job_command (--job_command, for TensorFlow's own "
+                   "ps), or "
+                   "elasticdl (`elasticdl ps`, for programs that use elasticdl.ParameterClient).",
            .choices = {"job_command", "elasticdl"},
            .not_in_original = true},
           {.name = "ps_lanes",
@@ -187,9 +192,9 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .default_value = "0",
            .group = kReplicas,
            .help =
-               "Threads of each of our parameter servers; 0: by --ps_resource_limit or "
-               "--ps_resource_request in a cluster, else as many as the machine has cores. Decided "
-               "once for a job.",
+               "Threads of each parameter server with --ps_program=elasticdl. 0: the cores in "
+               "--ps_resource_limit or --ps_resource_request on a cluster, else the cores of the "
+               "machine. Fixed when the job starts.",
            .value_name = "N",
            .at_least = 0,
            .at_most = 1024,
@@ -198,8 +203,9 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "0",
            .group = kReplicas,
-           .help = "A worker of elasticdl.ShardTrainer that has trained more than N batches more "
-                   "than the slowest waits for it; 0: none waits.",
+           .help =
+               "A worker that uses elasticdl.ShardTrainer waits while it is more than N batches "
+               "ahead of the slowest worker. 0: no worker waits.",
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
@@ -207,30 +213,32 @@ void AddReplicas(std::vector<FlagSpec>& out) {
           {.name = "distribution_strategy",
            .default_value = "ParameterServerStrategy",
            .group = kReplicas,
-           .help =
-               "Accepted as the original's; --ps_program and --need_tf_config say who holds the "
-               "parameters. AllreduceStrategy is refused: this version has no all-reduce.",
+           .help = "Accepted for compatibility, without an effect: --ps_program and "
+                   "--need_tf_config decide "
+                   "where parameters are kept. AllreduceStrategy is rejected, because this version "
+                   "has no "
+                   "all-reduce.",
            .choices = {"", "Local", "ParameterServerStrategy", "AllreduceStrategy",
                        "CustomStrategy"},
            .common = true},
           {.name = "launch_worker_after_ps_running",
            .default_value = "default",
            .group = kReplicas,
-           .help = "on: workers other than worker 0 are launched only when every ps runs. default: "
-                   "off.",
+           .help = "on: launch workers other than worker 0 only when every ps is running. default: "
+                   "the same as off.",
            .choices = {"default", "on", "off"}},
           {.name = "need_elasticdl_job_service",
            .type = kBool,
            .default_value = "false",
            .group = kReplicas,
-           .help = "Train a Keras model with our own worker and ps.",
+           .help = "Train a Keras model with ElasticDL's worker and parameter server.",
            .scope = kModelScope},
           {.name = "need_task_manager",
            .type = kBool,
            .default_value = "true",
            .group = kReplicas,
-           .help = "false: the master leases no shards; registering a dataset, and asking for "
-                   "shards, is an error. For programs that divide their data themselves."},
+           .help = "false: the master leases no shards, and registering a dataset or requesting a "
+                   "shard is an error. For programs that split their data themselves."},
           {.name = "need_pod_manager",
            .type = kBool,
            .default_value = "true",
@@ -248,7 +256,7 @@ void AddData(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "64",
            .group = kData,
-           .help = "Records in a batch, where a program registers a dataset without a batch size.",
+           .help = "Records in a batch, for datasets that are registered without a batch size.",
            .value_name = "N",
            .at_least = 1,
            .at_most = kInt32Max},
@@ -256,7 +264,7 @@ void AddData(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "8",
            .group = kData,
-           .help = "Batches in a shard, where a program registers a dataset without it.",
+           .help = "Batches in a shard, for datasets that are registered without this number.",
            .value_name = "N",
            .at_least = 1,
            .at_most = kInt32Max},
@@ -264,18 +272,18 @@ void AddData(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "1",
            .group = kData,
-           .help = "Passes over the data, where a program registers a dataset without epochs; 0 or "
-                   "less: without end.",
+           .help = "Passes over the data, for datasets that are registered without a number of "
+                   "epochs. 0 or less: unlimited.",
            .value_name = "N",
            .at_most = kInt32Max},
           {.name = "training_data",
            .group = kData,
-           .help = "What to train on.",
+           .help = "The training data.",
            .value_name = "PATH",
            .scope = kModelScope},
           {.name = "validation_data",
            .group = kData,
-           .help = "What to evaluate on.",
+           .help = "The validation data.",
            .value_name = "PATH",
            .scope = kModelScope},
           {.name = "data_reader_params",
@@ -286,22 +294,23 @@ void AddData(std::vector<FlagSpec>& out) {
           {.name = "custom_data_reader",
            .default_value = "custom_data_reader",
            .group = kData,
-           .help = "The model module's data reader.",
+           .help = "The name of the data reader in the model module.",
            .value_name = "SYMBOL",
            .scope = kModelScope},
           {.name = "max_step",
            .type = kInt,
            .default_value = "0",
            .group = kData,
-           .help = "A program that ends after this many steps has ended well, although data is "
-                   "left; 0: it has not. The program itself has to stop.",
+           .help =
+               "A program that exits after this many steps has succeeded, even if data is left. "
+               "The program itself must stop. 0: no limit.",
            .value_name = "N",
            .at_least = 0},
           {.name = "max_bad_shards",
            .type = kInt,
            .default_value = "0",
            .group = kData,
-           .help = "Shards that may fail by their own fault before the job counts as failed.",
+           .help = "The job fails when more than N shards are quarantined.",
            .value_name = "N",
            .at_least = 0,
            .not_in_original = true},
@@ -316,8 +325,8 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "1",
            .group = kFailures,
-           .help = "How often a worker's slot is refilled after failures of its own making. Being "
-                   "killed or preempted does not count.",
+           .help = "How often a worker is relaunched after it failed by itself. Being killed or "
+                   "preempted does not count.",
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
@@ -326,7 +335,7 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "1",
            .group = kFailures,
-           .help = "The same for a ps.",
+           .help = "How often a parameter server is relaunched after it failed by itself.",
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max},
@@ -334,8 +343,8 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .type = kInt,
            .default_value = "15",
            .group = kFailures,
-           .help = "One of our parameter servers that does not answer for so many seconds is "
-                   "replaced; 0: never.",
+           .help = "With --ps_program=elasticdl: replace a parameter server that has not answered "
+                   "for N seconds. 0: never.",
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
@@ -344,32 +353,33 @@ void AddFailures(std::vector<FlagSpec>& out) {
            .type = kBool,
            .default_value = "true",
            .group = kFailures,
-           .help = "A ps that failed more often than --ps_relaunch_max_num allows fails the job; "
-                   "false: the job goes on without it. Not with --ps_program=elasticdl."},
+           .help = "true: a ps that failed more often than --ps_relaunch_max_num allows fails the "
+                   "job. false: the job continues without it; rejected with "
+                   "--ps_program=elasticdl."},
           {.name = "critical_worker_index",
            .default_value = "default",
            .group = kFailures,
-           .help = "Workers whose failure fails the job: default (worker 0 with a TensorFlow ps), "
-                   "none, or INDEX:RELAUNCHES,...",
+           .help = "Workers that fail the job when they fail more often than allowed: default "
+                   "(worker 0 with TensorFlow's ps), none, or INDEX:RELAUNCHES,...",
            .value_name = "LIST"},
           {.name = "relaunch_timeout_worker",
            .type = kBool,
            .default_value = "false",
            .group = kFailures,
-           .help = "Relaunch a worker that holds a shard for too long, or is silent."},
+           .help = "Relaunch a worker that holds a shard for too long or sends no heartbeats."},
           {.name = "task_fault_tolerance",
            .type = kBool,
            .default_value = "true",
            .group = kFailures,
-           .help = "Lease a shard again when it fails or its worker is lost. false: it is "
-                   "quarantined at once, and quarantined shards do not fail the job, whatever "
-                   "--max_bad_shards says."},
+           .help = "true: lease a shard again when it failed or its worker was lost. false: "
+                   "quarantine it at once; quarantined shards then never fail the job, whatever "
+                   "--max_bad_shards is."},
           {.name = "evaluator_grace_secs",
            .type = kInt,
            .default_value = "60",
            .group = kFailures,
-           .help = "How long the evaluator may go on after the last worker, at most, to judge the "
-                   "last checkpoint.",
+           .help = "How many seconds the evaluator may run after the last worker has ended, to "
+                   "evaluate the last checkpoint.",
            .value_name = "N",
            .at_least = 0,
            .at_most = kInt32Max,
@@ -379,22 +389,23 @@ void AddFailures(std::vector<FlagSpec>& out) {
 
 void AddResources(std::vector<FlagSpec>& out) {
   for (const std::string role : {"master", "worker", "ps", "chief", "evaluator"}) {
+    const std::string one = (role == "evaluator" ? "an " : "a ") + role;
     out.push_back(
         {.name = role + "_resource_request",
          .default_value = role == "master" ? "cpu=0.1,memory=1024Mi" : "cpu=1,memory=4096Mi",
          .group = kResources,
-         .help = "What a " + role + " asks for: cpu=0.5,memory=1024Mi,gpu=1.",
+         .help = "Resources that " + one + " requests: cpu=0.5,memory=1024Mi,gpu=1.",
          .value_name = "K=V,..."});
     out.push_back({.name = role + "_resource_limit",
                    .group = kResources,
-                   .help = "What a " + role + " may use at most; empty: the request.",
+                   .help = "Resources that " + one + " may use at most; empty: the request.",
                    .value_name = "K=V,..."});
   }
   out.push_back({.name = "enable_automate_memory",
                  .type = kBool,
                  .default_value = "true",
                  .group = kResources,
-                 .help = "Size the workers' memory by what worker 0 uses.",
+                 .help = "Set the memory of workers to what worker 0 uses.",
                  .scope = kKubernetesScope});
 }
 
@@ -414,8 +425,8 @@ void AddModel(std::vector<FlagSpec>& out) {
   add("feed", "feed", "The function that turns records into features and labels.", {"dataset_fn"});
   add("loss", "loss", "The loss function.");
   add("optimizer", "optimizer", "The optimizer.");
-  add("callbacks", "callbacks", "Callbacks of the training.");
-  add("eval_metrics_fn", "eval_metrics_fn", "The metrics of an evaluation.");
+  add("callbacks", "callbacks", "The training callbacks.");
+  add("eval_metrics_fn", "eval_metrics_fn", "The function that returns the evaluation metrics.");
   add("output", "", "Where to write the SavedModel.");
   const auto number = [&](std::string name, std::string value, std::string help) {
     out.push_back({.name = std::move(name),
@@ -429,9 +440,10 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .scope = kModelScope});
   };
   number("get_model_steps", "1", "Pull dense parameters every N steps.");
-  number("grads_to_wait", "1", "Gradients in a synchronous round; 1: there are no rounds.");
+  number("grads_to_wait", "1",
+         "Gradients in a synchronous round; 1: no rounds, each gradient is applied at once.");
   number("sync_version_tolerance", "0",
-         "How many rounds old the parameters of a synchronous gradient may be.");
+         "By how many rounds the parameters of a synchronous gradient may be old.");
   number("log_loss_steps", "100", "Log the loss every N steps.");
   const auto boolean = [&](std::string name, std::string help) {
     out.push_back({.name = std::move(name),
@@ -441,7 +453,7 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .help = std::move(help),
                    .scope = kModelScope});
   };
-  boolean("use_async", "Apply each gradient as it comes, whatever --grads_to_wait says.");
+  boolean("use_async", "Apply each gradient at once, whatever --grads_to_wait is.");
   boolean("lr_staleness_modulation",
           "Divide the learning rate of an asynchronous gradient by its staleness.");
 }
@@ -465,18 +477,19 @@ void AddCheckpoints(std::vector<FlagSpec>& out) {
                    .value_name = "PATH",
                    .scope = kModelScope});
   };
-  number("evaluation_steps", "Evaluate every N versions; 0: at the end only.");
-  number("checkpoint_steps", "Save every N versions; 0: not.");
-  number("keep_checkpoint_max", "Checkpoints to keep; 0: all.");
-  folder("checkpoint_dir", "Where to save.");
-  folder("checkpoint_dir_for_init", "The version-N folder to start from.");
+  number("evaluation_steps", "Evaluate every N versions; 0: only at the end.");
+  number("checkpoint_steps", "Save a checkpoint every N versions; 0: never.");
+  number("keep_checkpoint_max", "How many checkpoints to keep; 0: all.");
+  folder("checkpoint_dir", "The folder of checkpoints.");
+  folder("checkpoint_dir_for_init", "The checkpoint to start from: a version-N folder.");
   out.push_back({.name = "recovery_checkpoint_secs",
                  .type = kInt,
                  .default_value = "30",
                  .group = kCheckpoints,
-                 .help = "Save parameters every so many seconds, besides --checkpoint_steps: a "
-                         "parameter server that is lost is restored from it. 0: losing one fails "
-                         "the job.",
+                 .help =
+                     "Save the parameters every N seconds, in addition to --checkpoint_steps. A "
+                     "lost parameter server is restored from the last one. 0: losing a "
+                     "parameter server fails the job.",
                  .value_name = "N",
                  .at_least = 0,
                  .at_most = kInt32Max,
@@ -499,7 +512,9 @@ void AddCluster(std::vector<FlagSpec>& out) {
   add("namespace", "default", "The namespace.", "NAME");
   for (const std::string role : {"master", "worker", "ps", "chief", "evaluator"}) {
     add(role + "_pod_priority", "",
-        role == "worker" ? "Priority class; or high, low, or the fraction of workers that get high."
+        role == "worker"
+            ? "Priority class; or high, low, or the fraction of workers that get high, such as "
+              "0.5."
         : role == "master" || role == "ps" ? "Priority class; empty: the highest of the job."
                                            : "Priority class.",
         "CLASS");
@@ -507,49 +522,52 @@ void AddCluster(std::vector<FlagSpec>& out) {
   out.push_back({.name = "image_pull_policy",
                  .default_value = "Always",
                  .group = kCluster,
-                 .help = "When images are pulled.",
+                 .help = "When the kubelet pulls images.",
                  .choices = {"Never", "IfNotPresent", "Always"},
                  .scope = kKubernetesScope});
-  out.push_back({.name = "restart_policy",
-                 .default_value = "Never",
-                 .group = kCluster,
-                 .help = "Whether the kubelet restarts a replica's container; the master's never.",
-                 .choices = {"Never", "OnFailure", "Always"},
-                 .scope = kKubernetesScope});
+  out.push_back(
+      {.name = "restart_policy",
+       .default_value = "Never",
+       .group = kCluster,
+       .help =
+           "Whether the kubelet restarts a replica's container. It never restarts the master's.",
+       .choices = {"Never", "OnFailure", "Always"},
+       .scope = kKubernetesScope});
   out.push_back({.name = "image_pull_secrets",
                  .group = kCluster,
-                 .help = "Secrets with which images are pulled.",
+                 .help = "Names of secrets for pulling images.",
                  .value_name = "NAME,...",
                  .scope = kKubernetesScope,
                  .not_in_original = true});
   out.push_back({.name = "service_account",
                  .group = kCluster,
-                 .help = "The master's service account; empty: elasticdl-master where the "
-                         "namespace has it, else its "
-                         "default.",
+                 .help =
+                     "The master's service account; empty: elasticdl-master if the namespace has "
+                     "it, else the default one.",
                  .value_name = "NAME",
                  .scope = kKubernetesScope,
                  .not_in_original = true});
   out.push_back({.name = "env_secret",
                  .group = kCluster,
-                 .help = "Variables of the replicas whose values lie in secrets.",
+                 .help = "Environment variables of the replicas whose values are in secrets.",
                  .value_name = "NAME=SECRET/KEY,...",
                  .scope = kKubernetesScope,
                  .not_in_original = true});
-  add("cluster_spec", "", "A Python file that adapts pods to a cluster.", "PATH");
-  add("cluster_spec_json", "", "The same as JSON, plain or base64.", "JSON");
-  add("yaml", "", "Write the master's pod to this file and submit nothing.", "PATH");
+  add("cluster_spec", "", "A Python file that adapts pods and services to the cluster.", "PATH");
+  add("cluster_spec_json", "", "Changes of pods and services as JSON, plain or in base64.", "JSON");
+  add("yaml", "", "Write the master's pod as YAML to this file and submit nothing.", "PATH");
   out.push_back({.name = "force_use_kube_config_file",
                  .type = kBool,
                  .default_value = "false",
                  .group = kCluster,
-                 .help = "Use the kubeconfig even inside a cluster.",
+                 .help = "Use the kubeconfig also in a pod.",
                  .scope = kKubernetesScope});
-  add("extra_pypi_index", "https://pypi.org/simple", "Where images get Python packages.", "URL");
+  add("extra_pypi_index", "https://pypi.org/simple", "The index of Python packages for images.",
+      "URL");
   add("aux_params", "", "disable_relaunch=true turns relaunching off.", "K=V;...");
 }
 
-// Names that the original's documents still mention.
+// Flags that the original's documents still mention.
 void AddOlder(std::vector<FlagSpec>& out) {
   for (const std::string name :
        {"image_base", "docker_image_repository", "model_params", "tensorboard_log_dir",
@@ -557,7 +575,7 @@ void AddOlder(std::vector<FlagSpec>& out) {
         "custom_data_reader_params", "get_model_frequency", "use_go_ps"}) {
     out.push_back({.name = name,
                    .group = kOlder,
-                   .help = "Accepted for old scripts.",
+                   .help = "Accepted for old scripts, without an effect.",
                    .value_name = "VALUE",
                    .scope = kObsoleteScope,
                    .not_in_original = true});
@@ -581,7 +599,7 @@ std::vector<FlagSpec> TrainSpecs() {
 
 }  // namespace
 
-bool IsOfServers(std::string_view flag) {
+bool IsParameterServerFlag(std::string_view flag) {
   constexpr std::array<std::string_view, 8> kFlags = {
       "checkpoint_steps", "keep_checkpoint_max",    "checkpoint_dir", "checkpoint_dir_for_init",
       "grads_to_wait",    "sync_version_tolerance", "use_async",      "lr_staleness_modulation"};
@@ -603,14 +621,14 @@ const FlagTable& MasterFlags() {
                      .not_in_original = true});
     specs.push_back({.name = "secret_dir",
                      .group = kJob,
-                     .help = "Where the job's token lies; empty: in its folder.",
+                     .help = "The folder of the job's token; empty: the job's folder.",
                      .value_name = "PATH",
                      .not_in_original = true});
     specs.push_back({.name = "port",
                      .type = kInt,
                      .default_value = "50001",
                      .group = kJob,
-                     .help = "Where the master listens.",
+                     .help = "The port on which the master listens.",
                      .value_name = "N",
                      .at_least = 0,
                      .at_most = 65535,

@@ -6,20 +6,19 @@
 
 namespace edl::job {
 
-// FlagSpec::scope of flags that have an effect only there.
+// Values of FlagSpec::scope.
 inline constexpr char kKubernetesScope[] = "kubernetes";
 inline constexpr char kModelScope[] = "model_def";
 inline constexpr char kObsoleteScope[] = "no effect";
 
-// The flags of `elasticdl train`: all of the original's command line (its merged and its published
-// line), then ours. The one table behind parsing, help, completion, docs/flags.md, job files and
-// the master's arguments.
+// The flags of `elasticdl train`: all flags of the original, then ours. Parsing, help, completion,
+// docs/flags.md, job files and the master's arguments are derived from this table.
 const FlagTable& TrainFlags();
 
-// Whether parameter servers of ours heed the flag, with a model or without.
-bool IsOfServers(std::string_view flag);
+// Whether the flag has an effect with --ps_program=elasticdl, also without --model_def.
+bool IsParameterServerFlag(std::string_view flag);
 
-// The same, and what the master gets from whoever starts it.
+// TrainFlags(), and the flags with which the agent or the pod starts the master.
 const FlagTable& MasterFlags();
 
 }  // namespace edl::job

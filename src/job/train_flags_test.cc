@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::job {
 namespace {
 
@@ -98,7 +100,7 @@ TEST(TrainFlags, HasEveryFlagOfThePublishedClient) {
   }
 }
 
-TEST(TrainFlags, DoesNotLetOursChangeWhatAnAbbreviationMeant) {
+TEST(TrainFlags, KeepsTheMeaningOfAbbreviationsOfTheOriginal) {
   for (const FlagSpec& spec : TrainFlags().specs()) {
     EXPECT_EQ(spec.not_in_original, !kPublished.contains(spec.name)) << spec.name;
   }
@@ -109,14 +111,14 @@ TEST(TrainFlags, DoesNotLetOursChangeWhatAnAbbreviationMeant) {
   EXPECT_THAT(TrainFlags().Resolve("num_e").status().message(), HasSubstr("ambiguous"));
 }
 
-TEST(TrainFlags, KnowsTheOldNameOfFeed) {
+TEST(TrainFlags, AcceptsTheOldNameOfFeed) {
   EXPECT_EQ(TrainFlags().Find("dataset_fn")->name, "feed");
 }
 
-TEST(TrainFlags, HasDefaultsThatItsOwnChecksAccept) {
+TEST(TrainFlags, HasValidDefaults) {
   FlagValues values(MasterFlags());
   for (const FlagSpec& spec : MasterFlags().specs()) {
-    EXPECT_TRUE(values.Set(spec.name, spec.default_value, FlagSource::kDefault).ok()) << spec.name;
+    EXPECT_OK(values.Set(spec.name, spec.default_value, FlagSource::kDefault)) << spec.name;
     EXPECT_EQ(values.Text(spec.name), spec.default_value) << spec.name;
     EXPECT_FALSE(spec.help.empty()) << spec.name;
     EXPECT_FALSE(spec.group.empty()) << spec.name;

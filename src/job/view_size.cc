@@ -28,7 +28,7 @@ void CutTexts(JobView& view) {
   if (view.datasets.size() > kMostDatasets) view.datasets.resize(kMostDatasets);
 }
 
-// What people look for first.
+// The rank of a replica: lower ranks are more interesting to a user, and are left out later.
 int RankOf(const ReplicaView& replica) {
   if (replica.state == ReplicaState::kPending) return replica.role == "worker" ? 1 : 0;
   if (replica.state == ReplicaState::kRunning) return replica.role == "worker" ? 2 : 0;
@@ -48,10 +48,10 @@ std::string FitJson(JobView view, size_t most_bytes) {
   std::vector<ReplicaView> replicas = std::exchange(view.replicas, {});
   std::ranges::stable_sort(replicas, [](const ReplicaView& a, const ReplicaView& b) {
     if (RankOf(a) != RankOf(b)) return RankOf(a) < RankOf(b);
-    return RankOf(a) == 3 && a.id > b.id;  // of the ended, the newest
+    return RankOf(a) == 3 && a.id > b.id;  // the newest of those that ended
   });
   const auto left_out_before = view.replicas_left_out;
-  // A row has about the size of its neighbours, so half of what is over is left out at a time.
+  // Rows have similar sizes, so each step leaves out half of the estimated excess.
   size_t count = std::min(replicas.size(), most_rows);
   while (true) {
     view.replicas.assign(replicas.begin(), replicas.begin() + static_cast<ptrdiff_t>(count));

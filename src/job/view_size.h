@@ -7,9 +7,10 @@
 
 namespace edl::job {
 
-// The view as compact JSON of at most `most_bytes`, for places that hold no more. What does not fit
-// is left out in this order: ended replicas, running workers, replicas that wait, then all of them;
-// `replicas_left_out` counts them. State, reason, datasets and figures stay, long texts cut short.
+// The view as compact JSON of at most `most_bytes`, for places with a size limit. Replicas are left
+// out until it fits, in this order: ended ones, running workers, pending ones, all others;
+// `replicas_left_out` counts them. State, reason, datasets and numbers stay; long texts are
+// truncated.
 std::string FitJson(JobView view, size_t most_bytes);
 
 }  // namespace edl::job

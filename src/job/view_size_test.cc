@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::job {
 namespace {
 
@@ -24,7 +26,7 @@ JobView With(int replicas, ReplicaState state) {
   return view;
 }
 
-TEST(FitJson, LeavesAViewThatFitsAsItIs) {
+TEST(FitJson, KeepsAViewThatFits) {
   const JobView view = With(20, ReplicaState::kRunning);
   EXPECT_EQ(JobView::FromJson(FitJson(view, kLimit))->ToJson(), view.ToJson());
 }
@@ -35,7 +37,7 @@ TEST(FitJson, FitsAnyNumberOfReplicasAndKeepsTheState) {
       const std::string text = FitJson(With(replicas, state), kLimit);
       EXPECT_LE(text.size(), kLimit);
       const auto view = JobView::FromJson(text);
-      ASSERT_TRUE(view.ok()) << view.status();
+      ASSERT_OK(view);
       EXPECT_EQ(view->state, JobState::kSucceeded);
       EXPECT_EQ(view->replicas.front().role, "ps");
       EXPECT_EQ(static_cast<int64_t>(view->replicas.size()) + view->replicas_left_out,
@@ -45,12 +47,12 @@ TEST(FitJson, FitsAnyNumberOfReplicasAndKeepsTheState) {
   }
 }
 
-TEST(FitJson, KeepsTheNewestOfTheEnded) {
+TEST(FitJson, KeepsTheNewestEndedReplicas) {
   const auto view = JobView::FromJson(FitJson(With(10'000, ReplicaState::kKilled), kLimit));
   EXPECT_EQ(view->replicas.at(1).id, 9'999);
 }
 
-TEST(FitJson, CutsLongTexts) {
+TEST(FitJson, TruncatesLongTexts) {
   JobView view = With(1, ReplicaState::kRunning);
   view.reason = std::string(1 << 20, 'r');
   view.last_lines.assign(10'000, std::string(1'000, 'l'));

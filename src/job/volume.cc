@@ -22,7 +22,7 @@ Status Add(Volume& volume, const Pair& pair) {
     volume.sub_path = pair.value;
   } else {
     return InvalidArgument(
-        "'{}'{} is no key of a volume; these are claim_name, host_path, type, mount_path, sub_path",
+        "unknown key '{}'{}; expected claim_name, host_path, type, mount_path or sub_path",
         pair.key, At(pair.key_at));
   }
   return Ok();
@@ -41,19 +41,19 @@ bool LeavesItsFolder(std::string_view path) {
 Status Check(const Volume& volume) {
   if (volume.mount_path.empty()) return InvalidArgument("mount_path is missing");
   if (volume.mount_path.front() != '/') {
-    return InvalidArgument("mount_path={} is not absolute", volume.mount_path);
+    return InvalidArgument("mount_path={} must be an absolute path", volume.mount_path);
   }
   if (volume.claim_name.empty() == volume.host_path.empty()) {
-    return InvalidArgument("it needs one of claim_name and host_path");
+    return InvalidArgument("exactly one of claim_name and host_path is needed");
   }
   if (!volume.host_path.empty() && volume.host_path.front() != '/') {
-    return InvalidArgument("host_path={} is not absolute", volume.host_path);
+    return InvalidArgument("host_path={} must be an absolute path", volume.host_path);
   }
   if (!volume.type.empty() && volume.host_path.empty()) {
-    return InvalidArgument("type={} goes with host_path only", volume.type);
+    return InvalidArgument("type={} is allowed only with host_path", volume.type);
   }
   if (volume.sub_path.starts_with("/") || LeavesItsFolder(volume.sub_path)) {
-    return InvalidArgument("sub_path={} leaves the volume", volume.sub_path);
+    return InvalidArgument("sub_path={} must not lead out of the volume", volume.sub_path);
   }
   return Ok();
 }
@@ -106,7 +106,7 @@ Result<std::vector<Volume>> ParseVolumes(std::string_view text) {
     EDL_ASSIGN_OR_RETURN(Volume volume, MakeVolume(pairs, volumes.size() + 1));
     const auto same = [&](const Volume& other) { return other.mount_path == volume.mount_path; };
     if (std::any_of(volumes.begin(), volumes.end(), same)) {
-      return InvalidArgument("two volumes have mount_path={}", volume.mount_path);
+      return InvalidArgument("two volumes have the same mount_path={}", volume.mount_path);
     }
     volumes.push_back(std::move(volume));
   }

@@ -8,7 +8,7 @@
 
 namespace edl::job {
 
-// One mount of --volume: a claim or a host path seen at mount_path.
+// One volume of --volume: a claim or a host path, mounted at mount_path.
 struct Volume {
   std::string claim_name;
   std::string host_path;
@@ -18,8 +18,8 @@ struct Volume {
   bool operator==(const Volume&) const = default;
 };
 
-// Reads --volume: "host_path=/a,mount_path=/data; claim_name=c,mount_path=/b,sub_path=x", or a JSON
-// list of objects. InvalidArgument points at the spot.
+// Parses --volume: "host_path=/a,mount_path=/data; claim_name=c,mount_path=/b,sub_path=x", or a
+// JSON list of objects. InvalidArgument: the message has the position.
 Result<std::vector<Volume>> ParseVolumes(std::string_view text);
 
 }  // namespace edl::job

@@ -22,22 +22,26 @@ TEST(ParseVolumes, ReadsAJsonList) {
               ElementsAre(Volume{.host_path = "/a;b,c", .mount_path = "/data"}));
 }
 
-TEST(ParseVolumes, PointsAtWhatIsWrong) {
+TEST(ParseVolumes, ReportsThePositionOfAnError) {
   const auto error = [](std::string_view text) { return ParseVolumes(text).status().message(); };
   EXPECT_EQ(error("host_path=/a,mount_path=/data,mount_path=/b"),
-            "'mount_path' at character 31 is there twice");
+            "'mount_path' at character 31 is given twice");
   EXPECT_THAT(error("host_path=/a,mount_path=/b;path=/c"),
-              HasSubstr("'path' at character 28 is no key of a volume"));
+              HasSubstr("unknown key 'path' at character 28"));
   EXPECT_EQ(error("host_path=/a"), "volume 1 at character 1: mount_path is missing");
   EXPECT_EQ(error("mount_path=/a"),
-            "volume 1 at character 1: it needs one of claim_name and host_path");
-  EXPECT_THAT(error("host_path=/a,claim_name=b,mount_path=/c"), HasSubstr("needs one of"));
-  EXPECT_THAT(error("host_path=data,mount_path=/c"), HasSubstr("host_path=data is not absolute"));
-  EXPECT_THAT(error("host_path=/d,mount_path=c"), HasSubstr("mount_path=c is not absolute"));
-  EXPECT_THAT(error("host_path=/d,mount_path=/c,sub_path=../x"), HasSubstr("leaves the volume"));
-  EXPECT_THAT(error("claim_name=d,type=File,mount_path=/c"), HasSubstr("goes with host_path"));
+            "volume 1 at character 1: exactly one of claim_name and host_path is needed");
+  EXPECT_THAT(error("host_path=/a,claim_name=b,mount_path=/c"), HasSubstr("exactly one of"));
+  EXPECT_THAT(error("host_path=data,mount_path=/c"),
+              HasSubstr("host_path=data must be an absolute path"));
+  EXPECT_THAT(error("host_path=/d,mount_path=c"),
+              HasSubstr("mount_path=c must be an absolute path"));
+  EXPECT_THAT(error("host_path=/d,mount_path=/c,sub_path=../x"),
+              HasSubstr("must not lead out of the volume"));
+  EXPECT_THAT(error("claim_name=d,type=File,mount_path=/c"),
+              HasSubstr("allowed only with host_path"));
   EXPECT_EQ(error("host_path=/a,mount_path=/c;host_path=/b,mount_path=/c"),
-            "two volumes have mount_path=/c");
+            "two volumes have the same mount_path=/c");
   EXPECT_THAT(error("[1]"), HasSubstr("not an object"));
   EXPECT_THAT(error("[{"), HasSubstr("not JSON"));
 }
