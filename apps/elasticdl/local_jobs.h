@@ -6,8 +6,8 @@
 
 namespace edl::apps {
 
-// The jobs of this machine for the command line, run by `program` (this binary): through an agent,
-// under which `program master` is the master.
+// The local backend for the command line. Each job has an agent process, which runs `program
+// master`; `program` is this binary.
 cli::LocalJobs MakeLocalJobs(std::filesystem::path program);
 
 }  // namespace edl::apps

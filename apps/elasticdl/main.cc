@@ -62,7 +62,8 @@ cli::Terminal MakeTerminal() {
   const char* kind = std::getenv("TERM");
   cli::Terminal terminal;
   terminal.live = is_terminal && kind != nullptr && std::string_view(kind) != "dumb";
-  terminal.color = terminal.live && !IsSet("NO_COLOR");
+  const bool color = terminal.live && !IsSet("NO_COLOR");
+  terminal.color = color ? cli::UseColor::kYes : cli::UseColor::kNo;
   terminal.columns = TerminalColumns;
   return terminal;
 }
@@ -82,16 +83,16 @@ Result<ProgramEnd> RunHere(Program program) {
   return RunProgram(std::move(program));
 }
 
-// A standard stream that was closed would otherwise become the number of another file, and what is
-// printed would be written there.
+// Opens /dev/null for each standard stream that is closed. Otherwise the next file that is opened
+// would get the number of that stream, and output would be written into the file.
 void OpenStandardStreams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // open() takes the lowest free number, which is this one.
+    // open() returns the lowest free number, which is `stream`.
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) (void)!open("/dev/null", O_RDWR);
   }
 }
 
-// The GPUs that the NVIDIA driver has made devices for.
+// The number of NVIDIA devices in /dev; -1: /dev cannot be read.
 int CountGpus() {
   int count = 0;
   std::error_code error;
@@ -129,9 +130,10 @@ int RunCommandLine(int argc, char** argv) {
                          .variable = [](const char* name) { return std::getenv(name); },
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
                          .cluster =
-                             [&clock](const std::string& ns, bool force_file) {
-                               return backend::kubernetes::ConnectClusterJobs(clock, ns,
-                                                                              force_file);
+                             [&clock](const std::string& ns, cli::ClusterConfig config) {
+                               return backend::kubernetes::ConnectClusterJobs(
+                                   clock, ns,
+                                   /*force_file=*/config == cli::ClusterConfig::kFile);
                              },
                          .cluster_context = backend::kubernetes::ClusterContext,
                          .run = RunHere,
@@ -147,17 +149,18 @@ int RunCommandLine(int argc, char** argv) {
 int main(int argc, char** argv) {
   edl::apps::OpenStandardStreams();
   const std::string_view verb = argc > 1 ? argv[1] : "";
-  // Servers have connections for each worker. The master, which has a log, does it by itself.
+  // Servers keep a connection for each worker. The master raises the limit itself, to log a
+  // failure.
   if (verb == "ps" || verb == "supervise") (void)edl::RaiseDescriptorLimit();
-  // Not a verb for people: what the agent of a job starts.
+  // Started by the agent of a job, not by users.
   if (verb == "master") {
     return edl::master::RunMaster(argc - 2, argv + 2);
   }
-  // A verb that links what the others do not.
+  // Handled here because src/cli does not link the parameter server.
   if (verb == "ps") {
     return edl::ps::RunPs(argc - 2, argv + 2);
   }
-  // Not a verb for people either: what a master's pod starts.
+  // Started in the master's pod, not by users.
   if (verb == "supervise") {
     return edl::backend::kubernetes::Supervise(edl::ThisProgram(argv[0]), {argv + 2, argv + argc});
   }

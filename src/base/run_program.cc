@@ -39,7 +39,7 @@ Result<Pipe> MakePipe() {
   return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// A file of no name, so that writing never waits for the reader.
+// An anonymous file instead of a pipe, so that writing never waits for the reader.
 Result<FileDescriptor> MakeInput(const std::string& text) {
   FileDescriptor file(memfd_create("input", MFD_CLOEXEC));
   if (!file.valid()) return Errno("making a file in memory");
@@ -52,14 +52,14 @@ Result<FileDescriptor> MakeInput(const std::string& text) {
   return file;
 }
 
-// Reads what the program writes until it has closed both ends, so that neither blocks the other,
-// and hands signals on meanwhile.
-class Listener {
+// Reads both output streams of a program until the program has closed them, and forwards signals
+// meanwhile. Reading both at once keeps a full pipe of one from blocking the other.
+class OutputReader {
  public:
-  Listener(const Program& program, pid_t child, ProgramEnd& end)
+  OutputReader(const Program& program, pid_t child, ProgramEnd& end)
       : program_(program), child_(child), end_(end) {}
 
-  void Listen(const FileDescriptor& output, const FileDescriptor& stderr_text) {
+  void ReadToEnd(const FileDescriptor& output, const FileDescriptor& stderr_text) {
     std::array<pollfd, 3> watched = {pollfd{output.get(), POLLIN, 0},
                                      pollfd{stderr_text.get(), POLLIN, 0},
                                      pollfd{program_.signals, POLLIN, 0}};
@@ -69,16 +69,16 @@ class Listener {
         if (errno != EINTR) return;
         continue;
       }
-      if (MillisLeft() == 0) Insist();
-      if (watched[0].revents != 0) Read(watched[0].fd, end_.output, false);
-      if (watched[1].revents != 0) Read(watched[1].fd, end_.stderr_text, true);
-      if (watched[2].revents != 0) HandOn(watched[2].fd);
+      if (MillisLeft() == 0) Escalate();
+      if (watched[0].revents != 0) Read(watched[0].fd, end_.output, OutputStream::kStdout);
+      if (watched[1].revents != 0) Read(watched[1].fd, end_.stderr_text, OutputStream::kStderr);
+      if (watched[2].revents != 0) ForwardSignal(watched[2].fd);
     }
   }
 
  private:
-  // Sets `fd` to -1 at its end.
-  void Read(int& fd, std::string& text, bool is_stderr) {
+  // Sets `fd` to -1 at the end of the stream.
+  void Read(int& fd, std::string& text, OutputStream stream) {
     std::array<char, 4096> buffer{};
     const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) return;
@@ -87,11 +87,11 @@ class Listener {
       return;
     }
     const std::string_view piece(buffer.data(), static_cast<size_t>(got));
-    if (program_.heard) program_.heard(piece, is_stderr);
+    if (program_.on_output) program_.on_output(piece, stream);
     if (text.size() < kMostOutput) text.append(piece);
   }
 
-  void HandOn(int& fd) {
+  void ForwardSignal(int& fd) {
     signalfd_siginfo signal{};
     if (read(fd, &signal, sizeof(signal)) != sizeof(signal)) {
       fd = -1;
@@ -107,10 +107,11 @@ class Listener {
     deadline_ = std::chrono::steady_clock::now() + program_.timeout;
   }
 
-  // A signal that comes while a program starts another is easily lost.
-  void Insist() { Send(last_ == SIGTERM ? SIGKILL : SIGTERM); }
+  // Sends the next stronger signal. Needed because a signal that arrives while a program starts
+  // another one is easily lost.
+  void Escalate() { Send(last_ == SIGTERM ? SIGKILL : SIGTERM); }
 
-  // Until Insist; -1: for ever.
+  // Milliseconds until Escalate; -1: no signal was forwarded.
   int MillisLeft() const {
     if (last_ == 0) return -1;
     const auto left =
@@ -119,16 +120,18 @@ class Listener {
   }
 
   const Program& program_;
-  int last_ = 0;  // signal that was sent
+  int last_ = 0;  // the last signal that was sent
   std::chrono::steady_clock::time_point deadline_;
   const pid_t child_;
   ProgramEnd& end_;
 };
 
-// A process group of its own, where signals that this process blocks are not blocked.
+enum class ProcessGroup { kInherited, kOwn };
+
+// How the program is spawned. With a process group of its own, no signal is blocked in it.
 class Attributes {
  public:
-  explicit Attributes(bool own_group) {
+  explicit Attributes(ProcessGroup group) {
     posix_spawnattr_init(&attributes_);
     // A program expects SIGPIPE to end it, whatever this process does about its own output.
     sigset_t defaults;
@@ -136,7 +139,7 @@ class Attributes {
     sigaddset(&defaults, SIGPIPE);
     posix_spawnattr_setsigdefault(&attributes_, &defaults);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
-    if (!own_group) return;
+    if (group == ProcessGroup::kInherited) return;
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes_, &none);
@@ -169,9 +172,10 @@ Result<ProgramEnd> RunProgram(Program program) {
   posix_spawn_file_actions_adddup2(&actions, output.in.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, stderr_text.in.get(), STDERR_FILENO);
   pid_t child = 0;
-  const int error = posix_spawnp(
-      &child, program.command.front().c_str(), &actions, Attributes(program.signals >= 0).get(),
-      Pointers(program.command).data(), Pointers(program.environment).data());
+  const Attributes attributes(program.signals >= 0 ? ProcessGroup::kOwn : ProcessGroup::kInherited);
+  const int error =
+      posix_spawnp(&child, program.command.front().c_str(), &actions, attributes.get(),
+                   Pointers(program.command).data(), Pointers(program.environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     return StatusFromErrno(error, fmt::format("running {}", program.command.front()));
@@ -179,7 +183,7 @@ Result<ProgramEnd> RunProgram(Program program) {
   output.in.Close();
   stderr_text.in.Close();
   ProgramEnd end;
-  Listener(program, child, end).Listen(output.out, stderr_text.out);
+  OutputReader(program, child, end).ReadToEnd(output.out, stderr_text.out);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

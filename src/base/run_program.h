@@ -12,31 +12,36 @@
 
 namespace edl {
 
+enum class OutputStream { kStdout, kStderr };
+
 struct Program {
   std::vector<std::string> command;      // its name, found as a shell finds it, and its arguments
   std::vector<std::string> environment;  // "NAME=value"
-  // What it reads; none: what this process would.
+  // What the program reads from standard input; nullopt: it inherits standard input.
   std::optional<std::string> input = {};
-  // Hears what it writes while it writes it; `is_stderr`: to standard error.
-  std::function<void(std::string_view text, bool is_stderr)> heard = {};
-  // A signalfd: its signals are handed on to the program and to all that it started, which get none
-  // from the terminal. What does not end by them is told SIGTERM, then SIGKILL. -1: none.
+  // Called with each piece of output as the program writes it.
+  std::function<void(std::string_view text, OutputStream stream)> on_output = {};
+  // A signalfd, or -1. Signals that arrive there are forwarded to the program's process group,
+  // which is then its own, so that the terminal sends it none. A program that does not exit within
+  // `timeout` gets SIGTERM, and after another `timeout` SIGKILL.
   int signals = -1;
-  std::chrono::milliseconds timeout{5000};  // between one of these signals and the next
+  std::chrono::milliseconds timeout{5000};
 };
 
-// How a program ended that was run to its end.
+// How a program ended, and what it wrote.
 struct ProgramEnd {
-  int code = 0;             // 128 + signal for one that a signal ended
+  int code = 0;             // 128 + signal if a signal ended the program
   std::string output;       // the first megabytes
-  std::string stderr_text;  // what it wrote to standard error
-  int interrupted_by = 0;   // the last signal that was handed on
+  std::string stderr_text;  // also the first megabytes
+  int interrupted_by = 0;   // the last signal that was forwarded; 0: none
 };
 
-// Runs a program and waits for its end. A failure is that of starting it.
+// Runs a program and waits for its end. Fails only if the program cannot be started; a program that
+// exits with an error is a ProgramEnd with its code.
 Result<ProgramEnd> RunProgram(Program program);
 
-// The file that a shell would run for `name`; none: there is no such program. `path` is $PATH.
+// The file that a shell would run for `name`, searched for in `path`, the value of $PATH. nullopt:
+// not found.
 std::optional<std::filesystem::path> FindProgram(std::string_view name, std::string_view path);
 
 }  // namespace edl

@@ -1,5 +1,5 @@
-"""Lets a user's --cluster_spec FILE.py adapt pods and a service. Run by `elasticdl train` with
-python3 -c, FILE.py as its argument and on standard input
+"""Runs a user's --cluster_spec FILE.py on pods and a service. `elasticdl train` starts this with
+python3 -c, FILE.py as the argument, and on standard input
 
     {"pods": {"worker": {...}, ...}, "service": {...}}
 
@@ -7,8 +7,8 @@ Writes each object twice, as the kubernetes package reads it and as FILE.py leav
 
     {"pods": {"worker": [{...}, {...}], ...}, "service": [{...}, {...}]}
 
-or {"error": "..."}, one clause. FILE.py defines `cluster`, an object with with_pod(pod) and
-with_service(service), which return the V1Pod or V1Service that they get.
+or {"error": "..."}. FILE.py defines `cluster`, an object with the methods with_pod(pod) and
+with_service(service), which return the V1Pod or V1Service that they are called with.
 """
 
 import importlib.util
@@ -19,11 +19,11 @@ import traceback
 
 
 class Refusal(Exception):
-    """Something that the user has to fix, in our words."""
+    """An error that the user has to fix, with our message."""
 
 
 def place_of(error, path):
-    """Where in the user's file, as "line 7: "; nothing for an error that did not pass there."""
+    """The line of the user's file as "line 7: "; "" if the error did not happen there."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return f"line {error.lineno}: "
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
@@ -32,10 +32,10 @@ def place_of(error, path):
 
 
 def load(path):
-    """The object `cluster` of the file."""
+    """Returns the object `cluster` of the file."""
     spec = importlib.util.spec_from_file_location("cluster_spec", path)
     if spec is None:
-        raise Refusal("it is no Python file; its name ends in .py")
+        raise Refusal("it is not a Python file: the name must end in .py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     cluster = getattr(module, "cluster", None)
@@ -45,8 +45,8 @@ def load(path):
 
 
 def adapt(api, model, fields, function, whose):
-    """An object before and after the user's function."""
-    # The package reads objects from responses only; this is what that does, in all its versions.
+    """Returns an object before and after the user's function."""
+    # The package can only parse responses; all its versions do that with this private method.
     built = api._ApiClient__deserialize(fields, model)
     before = api.sanitize_for_serialization(built)
     after = function(built)
@@ -74,7 +74,7 @@ def run(path, templates):
 
 
 def main():
-    # What the file prints is for people; the answer goes where they do not snapshot.
+    # The answer gets the original standard output; what the file prints goes to standard error.
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     path = sys.argv[1]

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/collect_flags.h"
 #include "cli/findings.h"
-#include "cli/gather_flags.h"
 #include "cli/job_location.h"
 #include "cli/submission.h"
 #include "cli/this_machine.h"
@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::string_view kOutput = "output";
 
-// The flags of the job, as `train` would have them.
+// The flags of the job, as `train` would collect them.
 Result<FlagValues> JobFlags(Platform& platform, const FlagValues& given) {
   FlagValues flags(job::TrainFlags());
   for (const FlagSpec& spec : given.table().specs()) {
     if (!given.given(spec.name) || spec.name == kOutput) continue;
     EDL_RETURN_IF_ERROR(flags.Set(spec.name, given.Text(spec.name), given.source(spec.name)));
   }
-  EDL_ASSIGN_OR_RETURN(flags, GatherFlags(platform, flags));
-  // A check without a job is for what every job needs.
+  EDL_ASSIGN_OR_RETURN(flags, CollectFlags(platform, flags));
+  // Without a job, only what every job needs is checked.
   if (flags.String("job_name").empty()) {
     EDL_RETURN_IF_ERROR(flags.Set("job_name", "check", FlagSource::kDefault));
   }
@@ -36,7 +36,7 @@ Result<FlagValues> JobFlags(Platform& platform, const FlagValues& given) {
   return flags;
 }
 
-// Where `train` would run the job; without a job, the cluster if one is configured.
+// The cluster on which `train` would run the job; without a job, the configured cluster.
 Result<std::unique_ptr<backend::ClusterJobs>> ChoosePlace(Platform& platform,
                                                           const FlagValues& given,
                                                           const FlagValues& flags) {
@@ -73,15 +73,16 @@ Result<std::vector<backend::Finding>> CheckHere(Platform& platform, const FlagVa
 const FlagTable& CheckFlags() {
   static const FlagTable table([] {
     std::vector<FlagSpec> specs = job::TrainFlags().specs();
-    // Takes the place of where `train` writes a model, which matters to no check.
+    // Replaces the --output of `train`, the path of a model, which no check needs.
     std::erase_if(specs, [](const FlagSpec& spec) { return spec.name == kOutput; });
-    specs.push_back({.name = std::string(kOutput),
-                     .default_value = "text",
-                     .group = specs.front().group,
-                     .help = "For people or, with json, for scripts. (A path, as train takes it, "
-                             "changes nothing.)",
-                     .value_name = "text|json",
-                     .common = true});
+    specs.push_back(
+        {.name = std::string(kOutput),
+         .default_value = "text",
+         .group = specs.front().group,
+         .help = "The output format: text, or json for scripts. (A path, which train takes, "
+                 "has no effect.)",
+         .value_name = "text|json",
+         .common = true});
     return specs;
   }());
   return table;
@@ -101,7 +102,7 @@ int Check(Platform& platform, const FlagValues& given) {
   if (given.String(kOutput) == "json") {
     platform.out << FindingsJson(*findings, where);
   } else {
-    platform.out << "What a job needs of " << where << ":\n"
+    platform.out << "Requirements of a job on " << where << ":\n"
                  << FindingsText(*findings, platform.terminal.color);
   }
   platform.out.flush();

@@ -26,7 +26,7 @@ const Finding kAbsent{.verdict = Verdict::kMissing,
 const Finding kHidden{
     .verdict = Verdict::kCannotTell, .what = "room", .detail = "you may not list nodes"};
 
-TEST(Check, PrintsALineForEachWithTheFixBelow) {
+TEST(Check, PrintsEachFindingWithItsFix) {
   FakePlatform fake;
   fake.cluster.emplace().findings = {kThere, kAbsent, kHidden};
 
@@ -38,7 +38,7 @@ TEST(Check, PrintsALineForEachWithTheFixBelow) {
             "missing      claim data: there is none\n"
             "             fix: kubectl apply\n"
             "cannot tell  room: you may not list nodes\n"
-            "1 missing, 1 cannot be told.\n");
+            "1 missing, 1 could not be checked.\n");
   EXPECT_THAT(fake.cluster->checks, ElementsAre(Depth::kAll));
 }
 
@@ -46,7 +46,7 @@ TEST(Check, SucceedsWhenNothingIsMissing) {
   FakePlatform fake;
   fake.cluster.emplace().findings = {kThere, kHidden};
   EXPECT_EQ(fake.Run({"check"}), kExitOk) << fake.err();
-  EXPECT_THAT(fake.out(), HasSubstr("Nothing is missing, 1 cannot be told.\n"));
+  EXPECT_THAT(fake.out(), HasSubstr("Nothing is missing, 1 could not be checked.\n"));
 }
 
 TEST(Check, WritesJsonForScripts) {
@@ -61,7 +61,7 @@ TEST(Check, WritesJsonForScripts) {
                                               "detail": "there is none", "fix": "kubectl apply"})"));
 }
 
-TEST(Check, TakesTheFlagsAndFilesThatTrainTakes) {
+TEST(Check, AcceptsTheFlagsAndFilesOfTrain) {
   FakePlatform fake;
   fake.cluster.emplace();
   std::ofstream(fake.home() / "job.yaml") << "job_name: iris\nimage_name: iris:1\nnum_workers: 3\n";
@@ -73,7 +73,7 @@ TEST(Check, TakesTheFlagsAndFilesThatTrainTakes) {
   EXPECT_THAT(fake.err(), HasSubstr("--volume"));
 }
 
-TEST(Check, LooksWhereTrainWouldRunTheJob) {
+TEST(Check, ChecksWhereTrainWouldRunTheJob) {
   FakePlatform fake;
   fake.variables["PATH"] = "";
   fake.cluster.emplace();
@@ -98,7 +98,7 @@ void AddShell(FakePlatform& fake) {
   };
 }
 
-TEST(Check, LooksUpTheProgramOfTheCommand) {
+TEST(Check, FindsTheProgramOfTheCommand) {
   FakePlatform fake;
   AddShell(fake);
   std::ofstream(fake.home() / "x.py") << "import elasticai_api\n";
@@ -124,14 +124,14 @@ TEST(Check, ComparesRequestsWithThisMachine) {
 
   EXPECT_EQ(fake.Run(check), kExitFailed);
 
-  EXPECT_THAT(fake.out(), HasSubstr("asks for 900.0 GiB, and this machine has 8.0 GiB"));
-  EXPECT_THAT(fake.out(), HasSubstr("asks for 4 of nvidia.com/gpu, and this machine has 0"));
-  EXPECT_THAT(fake.out(), HasSubstr("asks for 64 CPUs, and this machine has 2"));
+  EXPECT_THAT(fake.out(), HasSubstr("requests 900.0 GiB, but this machine has 8.0 GiB"));
+  EXPECT_THAT(fake.out(), HasSubstr("requests 4 of nvidia.com/gpu, but this machine has 0"));
+  EXPECT_THAT(fake.out(), HasSubstr("requests 64 CPUs, but this machine has 2"));
   fake.platform().machine.memory_bytes = int64_t{1} << 30;
   EXPECT_EQ(fake.Run({"check", "--backend=local"}), kExitOk) << "defaults are for clusters";
 }
 
-TEST(Check, SaysThatANameIsTaken) {
+TEST(Check, ReportsThatANameIsTaken) {
   FakePlatform fake;
   AddShell(fake);
   fake.AddJob({.name = "iris", .state = job::JobState::kSucceeded});
@@ -141,7 +141,7 @@ TEST(Check, SaysThatANameIsTaken) {
   EXPECT_EQ(fake.Run({"check", "--backend=local", "--job_name=other"}), kExitOk);
 }
 
-TEST(Check, FindsWhatThisMachineLacks) {
+TEST(Check, ReportsWhatThisMachineLacks) {
   FakePlatform fake;
   std::ofstream(fake.home() / "file") << "x";
   fake.platform().home = fake.home() / "file" / "jobs";

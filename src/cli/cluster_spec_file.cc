@@ -21,18 +21,19 @@ std::string LastLineOf(std::string_view text) {
   return std::string(text.substr(text.rfind('\n') + 1));
 }
 
-// What the program wrote: objects before and after.
+// Runs adapt_pods.py and returns what it wrote: each object before and after.
 Result<json> Adapt(const Platform& platform, const std::string& file, const json& templates) {
   const Result<ProgramEnd> end =
       platform.run({.command = {"python3", "-c", std::string(kAdaptPods), file},
                     .environment = {},
                     .input = Dump(templates)});
   if (!end.ok()) {
-    return FailedPrecondition("it is run by python3: {}", end.status().message());
+    return FailedPrecondition("cannot run python3, which evaluates the file: {}",
+                              end.status().message());
   }
   Result<json> answer = ParseJson(end->output);
   if (end->code != 0 || !answer.ok() || !answer->is_object()) {
-    return FailedPrecondition("python3 ended with code {}: {}", end->code,
+    return FailedPrecondition("python3 failed with exit code {}: {}", end->code,
                               LastLineOf(end->stderr_text));
   }
   if (answer->contains("error")) {
@@ -41,10 +42,12 @@ Result<json> Adapt(const Platform& platform, const std::string& file, const json
   return answer;
 }
 
-// The two of one object. InvalidArgument: there are not two.
+// The two versions of one object. InvalidArgument: there are not two.
 Result<json> PatchOf(const json& pair) {
   if (!pair.is_array() || pair.size() != 2 || !pair[0].is_object() || !pair[1].is_object()) {
-    return InvalidArgument("python3 wrote something else than two objects");
+    return InvalidArgument(
+        "python3 did not write two versions of each object; the file may print to standard output, "
+        "which it must not");
   }
   return backend::MakePatch(pair[0], pair[1]);
 }
@@ -53,7 +56,7 @@ Result<std::string> Run(const Platform& platform, const std::string& file,
                         const backend::Templates& templates, std::string_view spec_json) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
-    return InvalidArgument("there is no such file");
+    return InvalidArgument("the file does not exist");
   }
   json input = {{"pods", json::object()}, {"service", templates.service}};
   for (const auto& [role, pod] : templates.pods) input["pods"][std::string(NameOf(role))] = pod;

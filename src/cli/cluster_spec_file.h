@@ -9,13 +9,13 @@
 
 namespace edl::cli {
 
-// adapt_pods.py.
+// The source of adapt_pods.py.
 extern const std::string_view kAdaptPods;
 
-// Lets --cluster_spec=`file` adapt one pod of each role and a service, and returns
-// --cluster_spec_json
-// (`spec_json` before) with what it changed, as patches. InvalidArgument: what is wrong with the
-// file, by its line where it has one; FailedPrecondition: Python, or its package, is missing.
+// Runs the Python `file` of --cluster_spec on one pod of each role and a service, and returns
+// `spec_json` (the value of --cluster_spec_json) with the changes of the file added as patches.
+// InvalidArgument: the file is wrong, with the line if it is known. FailedPrecondition: Python or
+// its kubernetes package is missing.
 Result<std::string> RunClusterSpec(const Platform& platform, const std::string& file,
                                    const backend::Templates& templates, std::string_view spec_json);
 

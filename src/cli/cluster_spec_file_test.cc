@@ -60,7 +60,7 @@ class ClusterSpecFileTest : public testing::Test {
   const std::string file_ = (fake_.home() / "spec.py").string();
 };
 
-TEST_F(ClusterSpecFileTest, IsHandedOnAsPatches) {
+TEST_F(ClusterSpecFileTest, IsSubmittedAsPatches) {
   Change([](json& object) { object["metadata"]["annotations"]["team"] = "ads"; });
 
   ASSERT_EQ(Train({"--cluster_spec_json={\"pod_spec\": {\"labels\": {\"a\": \"b\"}}}"}), kExitOk)
@@ -79,7 +79,7 @@ TEST_F(ClusterSpecFileTest, IsHandedOnAsPatches) {
   EXPECT_EQ(pod["metadata"]["annotations"]["team"], "ads");
 }
 
-TEST_F(ClusterSpecFileTest, MayNotTakeAwayWhatAMasterNeeds) {
+TEST_F(ClusterSpecFileTest, MustNotRemoveWhatAMasterNeeds) {
   Change([](json& object) {
     if (object["spec"].contains("containers")) object["spec"]["containers"][0].erase("command");
   });
@@ -90,7 +90,7 @@ TEST_F(ClusterSpecFileTest, MayNotTakeAwayWhatAMasterNeeds) {
   EXPECT_TRUE(fake_.cluster->jobs.empty());
 }
 
-TEST_F(ClusterSpecFileTest, SaysWhatPythonSays) {
+TEST_F(ClusterSpecFileTest, ReportsTheErrorOfPython) {
   fake_.programs["python3"] = [](const auto&) -> Result<ProgramEnd> {
     return ProgramEnd{.output = R"({"error": "line 7: KeyError: 'zone'"})"};
   };
@@ -100,18 +100,20 @@ TEST_F(ClusterSpecFileTest, SaysWhatPythonSays) {
     return ProgramEnd{.code = 139, .stderr_text = "one\nSegmentation fault\n"};
   };
   EXPECT_EQ(Train(), kExitFailed);
-  EXPECT_THAT(fake_.err(), HasSubstr("python3 ended with code 139: Segmentation fault"));
+  EXPECT_THAT(fake_.err(), HasSubstr("python3 failed with exit code 139: Segmentation fault"));
 }
 
 TEST_F(ClusterSpecFileTest, NeedsPython) {
   EXPECT_EQ(Train(), kExitFailed);
-  EXPECT_THAT(fake_.err(), HasSubstr("it is run by python3: running python3: no such file"));
+  EXPECT_THAT(
+      fake_.err(),
+      HasSubstr("cannot run python3, which evaluates the file: running python3: no such file"));
 }
 
-TEST_F(ClusterSpecFileTest, MustBeThere) {
+TEST_F(ClusterSpecFileTest, MustExist) {
   EXPECT_EQ(Train({"--cluster_spec=/no/such.py"}), kExitUsage);
   EXPECT_THAT(fake_.err(),
-              HasSubstr("elasticdl: --cluster_spec=/no/such.py: there is no such file\n"));
+              HasSubstr("elasticdl: --cluster_spec=/no/such.py: the file does not exist\n"));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using backend::Finding;
 using Verdict = Finding::Verdict;
 
-// The words up to the first character that means something to the shell.
+// The words before the first character that has a meaning for the shell.
 std::vector<std::string> PlainWords(std::string_view command) {
   std::vector<std::string> words;
   while (true) {
@@ -39,7 +39,7 @@ bool IsAssignment(std::string_view word) {
   return equals != std::string_view::npos && equals > 0 && word.find('/') > equals;
 }
 
-// The words of the program proper, without variables and `exec` in front of it.
+// The words without the variable assignments and `exec` before the program.
 std::vector<std::string> ProgramWords(const std::string& command) {
   std::vector<std::string> words = PlainWords(command);
   const auto first = std::find_if_not(words.begin(), words.end(), [](const std::string& word) {
@@ -49,7 +49,7 @@ std::vector<std::string> ProgramWords(const std::string& command) {
   return words;
 }
 
-// Runs a command as the job's replicas would see it.
+// Runs a command with the environment of the job's replicas.
 bool Succeeds(const Platform& platform, const job::JobSpec& job, std::vector<std::string> command) {
   Program program;
   program.command = std::move(command);
@@ -65,7 +65,7 @@ bool IsMounted(const job::JobSpec& job, const std::string& path) {
   });
 }
 
-// What Python is told to run: its first argument that is no option. Empty: another form.
+// The script that Python runs: its first argument that is not an option. Empty: no script (-m, -c).
 std::string ScriptOf(const std::vector<std::string>& words) {
   const auto found = std::find_if(words.begin() + 1, words.end(), [](const std::string& word) {
     return !word.starts_with('-') || word == "-m" || word == "-c";
@@ -78,7 +78,7 @@ Finding CheckModules(const Platform& platform, const job::JobSpec& job, const st
   if (Succeeds(platform, job, {python, "-c", "import elasticai_api"})) {
     return {.what = "elasticai_api", .detail = python + " can import it"};
   }
-  // A program that does not read shards does not need it.
+  // A program that reads no shards does not need elasticai_api.
   const Result<std::string> text = script.empty() ? std::string() : ReadFile(script);
   const bool needed = text.ok() && text->find("elasticai_api") != std::string::npos;
   return {
@@ -100,7 +100,7 @@ void CheckPythonProgram(const Platform& platform, const job::JobSpec& job,
     const bool exists = fs::exists(script, ignored);
     findings.push_back({.verdict = exists ? Verdict::kOk : Verdict::kMissing,
                         .what = script.filename().string(),
-                        .detail = exists ? "it is there" : "there is no " + script.string(),
+                        .detail = exists ? "exists" : script.string() + " does not exist",
                         .fix = exists ? "" : "correct the path in --job_command"});
   }
   findings.push_back(CheckModules(platform, job, words.front(), here ? script : fs::path()));
@@ -113,7 +113,7 @@ std::vector<Finding> CheckCommand(const Platform& platform, const job::JobSpec& 
   if (words.empty()) {
     return {{.verdict = Verdict::kCannotTell,
              .what = "--job_command",
-             .detail = "it begins with what only the shell can resolve"}};
+             .detail = "not checked: it begins with something that only the shell can resolve"}};
   }
   const std::string& program = words.front();
   if (!Succeeds(platform, job, {"/bin/bash", "-c", "type -t -- \"$1\"", "bash", program}) &&
@@ -121,11 +121,11 @@ std::vector<Finding> CheckCommand(const Platform& platform, const job::JobSpec& 
     const bool python = program == "python";
     return {{.verdict = Verdict::kMissing,
              .what = program,
-             .detail = "--job_command begins with it, and there is no such command in PATH",
+             .detail = "--job_command begins with it, but PATH has no such command",
              .fix = python ? "write python3, or activate the environment that has python"
                            : "correct --job_command, or install the program"}};
   }
-  std::vector<Finding> findings = {{.what = program, .detail = "the shell finds it"}};
+  std::vector<Finding> findings = {{.what = program, .detail = "found in PATH"}};
   if (fs::path(program).filename().string().starts_with("python")) {
     CheckPythonProgram(platform, job, words, findings);
   }

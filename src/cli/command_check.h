@@ -8,9 +8,9 @@
 
 namespace edl::cli {
 
-// Looks up, on this machine, what --job_command starts with: the program, the file that Python is
-// to run, and whether that Python can import elasticai_api. A command that is more than a plain
-// word is left to the shell and reported as not checked.
+// Checks the start of --job_command on this machine: whether the program exists, whether the script
+// that Python runs exists, and whether that Python can import elasticai_api. A program that is not
+// a plain word (a variable, a subshell) cannot be checked and is reported so.
 std::vector<backend::Finding> CheckCommand(const Platform& platform, const job::JobSpec& job);
 
 }  // namespace edl::cli

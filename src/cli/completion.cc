@@ -22,8 +22,7 @@ int ShowCompletion(Platform& platform, const FlagValues& flags) {
   } else if (shell == "zsh") {
     platform.out << ZshCompletion("elasticdl", commands);
   } else {
-    return Fail(platform,
-                InvalidArgument("there is completion for bash and zsh, not for '{}'", shell));
+    return Fail(platform, InvalidArgument("no completion for '{}'; choose bash or zsh", shell));
   }
   platform.out.flush();
   return kExitOk;

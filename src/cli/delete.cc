@@ -1,5 +1,5 @@
-#include "cli/answer.h"
 #include "cli/job_location.h"
+#include "cli/print_result.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
@@ -21,8 +21,8 @@ int DeleteJob(Platform& platform, const FlagValues& flags) {
   const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
   if (!location.ok()) return Fail(platform, location.status());
   if (Status status = Delete(platform, *location); !status.ok()) return Fail(platform, status);
-  return Answer(platform, flags, {{"job", location->name}, {"state", "deleted"}},
-                fmt::format("job {} is deleted", location->name));
+  return PrintResult(platform, flags, {{"job", location->name}, {"state", "deleted"}},
+                     fmt::format("job {} is deleted", location->name));
 }
 
 }  // namespace edl::cli

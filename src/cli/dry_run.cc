@@ -8,7 +8,7 @@
 namespace edl::cli {
 namespace {
 
-// In the order of the table, which is the one in which people look for them.
+// In the order of the table, which is the order of help and docs/flags.md.
 using nlohmann::ordered_json;
 
 ordered_json ValueOf(const FlagValues& flags, const FlagSpec& spec) {

@@ -7,8 +7,8 @@
 
 namespace edl::cli {
 
-// The job as it was understood, as JSON: backend, replicas, and every flag with its value and
-// where it came from. Secrets are hidden.
+// The job that `train` would start, as JSON: backend, replicas, and every flag with its value and
+// its source. Secrets are hidden.
 std::string DryRun(const FlagValues& flags, const job::JobSpec& spec);
 
 }  // namespace edl::cli

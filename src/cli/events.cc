@@ -9,7 +9,8 @@ namespace edl::cli {
 namespace {
 
 std::string AsText(const std::vector<backend::ClusterEvent>& events) {
-  if (events.empty()) return "The cluster remembers no events.\n";
+  if (events.empty())
+    return "The cluster has no events of this job (it deletes them after some time).\n";
   std::vector<std::vector<std::string>> rows = {
       {"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}};
   for (const backend::ClusterEvent& event : events) {
@@ -39,9 +40,10 @@ int ShowEvents(Platform& platform, const FlagValues& flags) {
   const Result<JobLocation> location = FindJob(platform, flags, flags.arguments().front());
   if (!location.ok()) return Fail(platform, location.status());
   if (location->folder.has_value()) {
-    return Fail(platform, FailedPrecondition("job {0} runs on this machine, where what happens is "
-                                             "told by `elasticdl logs {0} master`",
-                                             location->name));
+    return Fail(platform,
+                FailedPrecondition("job {0} is on this machine, which records no events; see "
+                                   "`elasticdl logs {0} master`",
+                                   location->name));
   }
   const auto events = location->cluster->Events(location->name);
   if (!events.ok()) return Fail(platform, events.status());

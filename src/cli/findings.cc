@@ -39,11 +39,11 @@ bool IsAnyMissing(const std::vector<Finding>& findings) {
   return CountOf(findings, Verdict::kMissing) > 0;
 }
 
-std::string FindingsText(const std::vector<Finding>& findings, bool color) {
+std::string FindingsText(const std::vector<Finding>& findings, UseColor use_color) {
   std::string out;
   for (const Finding& one : findings) {
     const std::string_view verdict = NameOf(one.verdict);
-    out += Colored(verdict, ColorOf(one.verdict), color) +
+    out += Colored(verdict, ColorOf(one.verdict), use_color) +
            std::string(kVerdictWidth - verdict.size(), ' ') +
            EscapeControlChars(fmt::format("{}: {}", one.what, one.detail)) + "\n";
     if (one.fix.empty()) continue;
@@ -52,7 +52,7 @@ std::string FindingsText(const std::vector<Finding>& findings, bool color) {
   const int64_t missing = CountOf(findings, Verdict::kMissing);
   const int64_t unknown = CountOf(findings, Verdict::kCannotTell);
   out += missing == 0 ? "Nothing is missing" : fmt::format("{} missing", missing);
-  if (unknown > 0) out += fmt::format(", {} cannot be told", unknown);
+  if (unknown > 0) out += fmt::format(", {} could not be checked", unknown);
   return out + ".\n";
 }
 
@@ -72,7 +72,7 @@ std::string FindingsJson(const std::vector<Finding>& findings, const std::string
   return Dump(out, 2) + "\n";
 }
 
-Status RefusalOf(const std::vector<Finding>& findings) {
+Status CheckNothingBlocks(const std::vector<Finding>& findings) {
   std::string message;
   for (const Finding& one : findings) {
     if (!one.blocks) continue;

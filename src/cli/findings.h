@@ -5,16 +5,18 @@
 
 #include "backend/cluster_jobs.h"
 #include "base/status.h"
+#include "cli/format.h"
 
 namespace edl::cli {
 
-// A line for each, with what to do below it, and a line that sums up.
-std::string FindingsText(const std::vector<backend::Finding>& findings, bool color);
+// One line for each finding, its fix below it, and a last line with the totals.
+std::string FindingsText(const std::vector<backend::Finding>& findings, UseColor use_color);
 std::string FindingsJson(const std::vector<backend::Finding>& findings, const std::string& where);
 
 bool IsAnyMissing(const std::vector<backend::Finding>& findings);
 
-// FailedPrecondition: all that blocks a job, in one message with the ways out. Ok: nothing does.
-Status RefusalOf(const std::vector<backend::Finding>& findings);
+// FailedPrecondition if any finding blocks the job. The message lists all of these with their
+// fixes.
+Status CheckNothingBlocks(const std::vector<backend::Finding>& findings);
 
 }  // namespace edl::cli

@@ -9,7 +9,7 @@
 namespace edl::cli {
 namespace {
 
-// Whether this byte continues a UTF-8 character.
+// True for the second to fourth byte of a UTF-8 character.
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace
@@ -66,8 +66,8 @@ std::string Columns(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-std::string Colored(std::string_view text, Color color, bool use) {
-  if (!use || color == Color::kNone) return std::string(text);
+std::string Colored(std::string_view text, Color color, UseColor use_color) {
+  if (use_color == UseColor::kNo || color == Color::kNone) return std::string(text);
   const int code = color == Color::kGood ? 32 : color == Color::kBad ? 31 : 2;
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }

@@ -13,7 +13,7 @@ TEST(Format, GroupsDigitsByThree) {
   EXPECT_EQ(Count(-123), "-123");
 }
 
-TEST(Format, ShowsSpansInTheUnitsThatMatter) {
+TEST(Format, ShowsDurationsInSuitableUnits) {
   EXPECT_EQ(Span(0.42), "0.4 s");
   EXPECT_EQ(Span(12.4), "12 s");
   EXPECT_EQ(Span(185), "3 min 05 s");
@@ -31,13 +31,13 @@ TEST(Format, CutsBetweenCharacters) {
   EXPECT_EQ(Cut("ab", 5), "ab");
 }
 
-TEST(Format, LeavesOutWhatWouldMoveTheCursor) {
+TEST(Format, EscapesControlCharacters) {
   EXPECT_EQ(EscapeControlChars("a\x1b[2Jb\tc\r"), "a[2Jb c");
 }
 
-TEST(Format, ColorsOnlyWhereWanted) {
-  EXPECT_EQ(Colored("ok", Color::kGood, true), "\x1b[32mok\x1b[0m");
-  EXPECT_EQ(Colored("ok", Color::kGood, false), "ok");
+TEST(Format, AddsColorOnlyOnRequest) {
+  EXPECT_EQ(Colored("ok", Color::kGood, UseColor::kYes), "\x1b[32mok\x1b[0m");
+  EXPECT_EQ(Colored("ok", Color::kGood, UseColor::kNo), "ok");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/testing/status_matchers.h"
 #include "cli/testing/fake_platform.h"
 #include "cli/verbs.h"
 
@@ -11,14 +12,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(Help, PageOfFlagsInTheDocsIsTheOneThatWeMake) {
+TEST(Help, FlagsPageInDocsIsUpToDate) {
   const Result<std::string> page = ReadFile(EDL_SOURCE_DIR "/docs/flags.md");
 
-  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_OK(page);
   EXPECT_EQ(*page, FlagsPage()) << "run: elasticdl help --markdown > docs/flags.md";
 }
 
-TEST(Help, IsOnStandardErrorAndAFailureWhenNothingWasAsked) {
+TEST(Help, WithoutAVerbIsAnErrorOnStandardError) {
   FakePlatform fake;
 
   EXPECT_EQ(fake.Run({}), kExitFailed);
@@ -40,7 +41,7 @@ TEST(Help, OfAVerbIsTheSameByFlagAndByVerb) {
   EXPECT_LT(by_flag.find("--job_command"), by_flag.find("--minibatch_size"));
 }
 
-TEST(Completion, IsMadeForBothShells) {
+TEST(Completion, ExistsForBothShells) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"completion", "bash"}), kExitOk);
   EXPECT_THAT(fake.out(), HasSubstr("complete -F _elasticdl elasticdl"));
@@ -49,13 +50,13 @@ TEST(Completion, IsMadeForBothShells) {
   EXPECT_EQ(fake.Run({"completion", "fish"}), kExitUsage);
 }
 
-TEST(Main, NamesTheNearestOfAnUnknownVerb) {
+TEST(Main, SuggestsSimilarNamesForAnUnknownVerb) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"trian"}), kExitUsage);
   EXPECT_EQ(fake.err(), "elasticdl: there is no verb 'trian'; did you mean train?\n");
 }
 
-TEST(Main, SaysHowToNameTheProgramThatIsToRun) {
+TEST(Main, ExplainsHowToQuoteTheProgram) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"train", "--", "python", "my.py"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("--job_command='python my.py'"));
@@ -65,12 +66,12 @@ TEST(Main, SaysHowToNameTheProgramThatIsToRun) {
   EXPECT_THAT(fake.err(), HasSubstr("elasticdl train --num_workers=2"));
 }
 
-TEST(Main, CountsArguments) {
+TEST(Main, ChecksTheNumberOfArguments) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"logs"}), kExitUsage);
-  EXPECT_THAT(fake.err(), HasSubstr("an argument is missing: elasticdl logs JOB [REPLICA]"));
+  EXPECT_THAT(fake.err(), HasSubstr("an argument is missing; usage: elasticdl logs JOB [REPLICA]"));
   EXPECT_EQ(fake.Run({"list", "now"}), kExitUsage);
-  EXPECT_THAT(fake.err(), HasSubstr("'now' is one argument too many"));
+  EXPECT_THAT(fake.err(), HasSubstr("unexpected argument 'now'"));
 }
 
 }  // namespace

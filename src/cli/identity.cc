@@ -23,9 +23,9 @@ Status BeginSubmission(FlagValues& flags) {
 }
 
 Status ContinueSubmission(FlagValues& flags, const job::JobView& before) {
-  // A job of an older version has no id, and neither has its ledger.
+  // A job of an older version has no submission id, neither in its flags nor in its ledger.
   const std::string id = flags.String("submission_id");
-  // A resume that was refused has not made the ledger any better.
+  // A resume that was rejected did not change the ledger, so the larger version stays.
   const int64_t known = std::max(before.version, flags.Int("resume_version"));
   return SetAll(flags, id, flags.Int("resume_number") + 1,
                 flags.Bool("resume_with_lost_progress") ? 0 : known);

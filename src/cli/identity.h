@@ -8,15 +8,15 @@
 
 namespace edl::cli {
 
-// Gives the flags of a new job an id of its own.
+// Sets the flags of a new job that identify this submission.
 Status BeginSubmission(FlagValues& flags);
 
-// The submission of a resumed job. Its flags are those of its spec, overridden by what was typed
-// now. Keeps the id, counts the resume, and records how much was completed according to the status
-// (`before`).
+// Updates the flags of a resumed job, which are those of its spec with the command line over them.
+// Keeps the submission id, counts the resume, and records how many batches the status (`before`)
+// says are completed.
 Status ContinueSubmission(FlagValues& flags, const job::JobView& before);
 
-// The view of a job that is resumed, until its master says more.
+// The view of a resumed job until its master publishes the first one.
 job::JobView ResumedView(job::JobView before, const FlagValues& flags);
 
 }  // namespace edl::cli

@@ -7,19 +7,20 @@ namespace edl::cli {
 std::vector<FlagSpec> LocationFlags() {
   return {{.name = "backend",
            .default_value = "auto",
-           .help = "Where to look; auto: on this machine, then in the cluster.",
+           .help = "Where to search for the job; auto: on this machine, then in the cluster.",
            .choices = {"auto", "local", "kubernetes"},
            .environment = "ELASTICDL_BACKEND"},
           {.name = "namespace",
-           .help = "The cluster's namespace; empty: the kubeconfig's.",
+           .help = "The cluster's namespace; empty: that of the kubeconfig.",
            .value_name = "NAME"}};
 }
 
 Result<std::unique_ptr<backend::ClusterJobs>> FindCluster(Platform& platform,
                                                           const FlagValues& flags) {
-  const bool force_file = flags.table().Find("force_use_kube_config_file") != nullptr &&
-                          flags.Bool("force_use_kube_config_file");
-  return platform.cluster(flags.given("namespace") ? flags.String("namespace") : "", force_file);
+  const bool only_file = flags.table().Find("force_use_kube_config_file") != nullptr &&
+                         flags.Bool("force_use_kube_config_file");
+  return platform.cluster(flags.given("namespace") ? flags.String("namespace") : "",
+                          only_file ? ClusterConfig::kFile : ClusterConfig::kPodOrFile);
 }
 
 Result<JobLocation> FindJob(Platform& platform, const FlagValues& flags, const std::string& name) {
@@ -42,7 +43,7 @@ Result<JobLocation> FindJob(Platform& platform, const FlagValues& flags, const s
     return JobLocation{.name = name, .folder = std::nullopt, .cluster = *std::move(cluster)};
   if (here.ok()) return job.status();
   return job.status().code() == Code::kNotFound
-             ? NotFound("{}; nor is there one in {}", here.message(), (*cluster)->Where())
+             ? NotFound("{}; nor in {}", here.message(), (*cluster)->Where())
              : job.status();
 }
 
@@ -54,7 +55,8 @@ JobSnapshot SnapshotOf(const backend::ClusterJob& job) {
   } else {
     snapshot.view.name = job.name;
     snapshot.readable = view.status();
-    snapshot.trouble = "what its master shows cannot be read: " + view.status().message();
+    snapshot.trouble =
+        "cannot read the status that its master published: " + view.status().message();
   }
   snapshot.liveness = job.running                    ? Liveness::kRunning
                       : IsFinal(snapshot.view.state) ? Liveness::kEnded

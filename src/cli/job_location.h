@@ -14,21 +14,21 @@
 
 namespace edl::cli {
 
-// Where the job that a verb names is: on this machine or in a cluster, never both.
+// Where a job is: either `folder` (this machine) or `cluster` is set.
 struct JobLocation {
   std::string name;
   std::optional<JobFolder> folder;
   std::unique_ptr<backend::ClusterJobs> cluster;
 };
 
-// --backend and --namespace of verbs that look for jobs.
+// The flags --backend and --namespace, for verbs that take a job.
 std::vector<FlagSpec> LocationFlags();
 
-// Looks on this machine first, then in the cluster that is configured, unless --backend says where.
-// NotFound names what comes near.
+// Finds a job on this machine or, if it is not there, in the configured cluster; --backend
+// restricts the search. NotFound: the message names jobs with similar names.
 Result<JobLocation> FindJob(Platform& platform, const FlagValues& flags, const std::string& name);
 
-// The cluster of --namespace and the kubeconfig. NotFound: none is configured.
+// The configured cluster, in the namespace of --namespace. NotFound: no cluster is configured.
 Result<std::unique_ptr<backend::ClusterJobs>> FindCluster(Platform& platform,
                                                           const FlagValues& flags);
 

@@ -8,9 +8,8 @@
 
 namespace edl::cli {
 
-// A client of the master of a job on this machine, with the address and the token of its folder.
-// NotFound: the job has no master yet. It makes no call: the first one says whether the master
-// answers.
+// A client for the master of a job on this machine, with the address and the token in the job's
+// folder. NotFound: the job has no master yet. Makes no call, so the master need not be reachable.
 Result<std::unique_ptr<client::MasterClient>> ClientOfMaster(const JobFolder& folder);
 
 }  // namespace edl::cli

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Result<job::JobView> AskMaster(const JobFolder& folder) {
+Result<job::JobView> GetViewFromMaster(const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
   return master->GetJob(3s);
 }
@@ -21,9 +21,9 @@ Result<job::JobView> AskMaster(const JobFolder& folder) {
 void AddFromLedger(Platform& platform, const JobFolder& folder, JobSnapshot& snapshot) {
   const Result<job::JobView> ledger = platform.local.read_ledger_view(folder.ledger());
   if (!ledger.ok()) {
-    // A job that never ran has none.
+    // NotFound: the master never ran.
     if (ledger.status().code() != Code::kNotFound && snapshot.trouble.empty()) {
-      snapshot.trouble = "its ledger cannot be read: " + ledger.status().message();
+      snapshot.trouble = "cannot read its ledger: " + ledger.status().message();
     }
     return;
   }
@@ -34,7 +34,7 @@ void AddFromLedger(Platform& platform, const JobFolder& folder, JobSnapshot& sna
     snapshot.view.ended_at = ledger->ended_at;
     snapshot.view.success_rule = ledger->success_rule;
   }
-  // A ledger that knows less than the status is damaged; `train --resume` says so.
+  // A ledger with fewer batches than the status is damaged; `train --resume` reports it.
   if (ledger->version < snapshot.view.version) return;
   snapshot.view.version = ledger->version;
   snapshot.view.datasets = ledger->datasets;
@@ -42,9 +42,9 @@ void AddFromLedger(Platform& platform, const JobFolder& folder, JobSnapshot& sna
 
 std::string WhyInterrupted(Platform& platform, const JobFolder& folder) {
   const Result<JobFolder::End> end = folder.ReadEnd();
-  if (!end.ok()) return "its agent was killed, or the machine went down";
+  if (!end.ok()) return "its agent was killed, or the machine was shut down";
   if (end->exit_code == kExitUsage) {
-    if (std::string word = LastLogMessage(platform, folder); !word.empty()) return word;
+    if (std::string last = LastLogMessage(platform, folder); !last.empty()) return last;
   }
   return end->reason;
 }
@@ -59,7 +59,7 @@ std::string JobSnapshot::ToJson() const {
   nlohmann::json out = ReadJson(view.ToJson());
   out["state"] = state();
   if (liveness == Liveness::kInterrupted) {
-    // What a master wrote last is not what is: nothing of an interrupted job runs.
+    // The last view may show running replicas, but no process of an interrupted job runs.
     for (nlohmann::json& replica : out["replicas"]) {
       if (replica["state"] == "running" || replica["state"] == "pending") {
         replica["state"] = "interrupted";
@@ -75,22 +75,22 @@ Result<JobSnapshot> TakeSnapshot(Platform& platform, const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
   if (running) {
     snapshot.liveness = Liveness::kRunning;
-    Result<job::JobView> view = AskMaster(folder);
+    Result<job::JobView> view = GetViewFromMaster(folder);
     if (view.ok()) {
       snapshot.view = *std::move(view);
       return snapshot;
     }
-    snapshot.trouble = "the master does not answer now: " + view.status().message();
+    snapshot.trouble = "the master does not answer: " + view.status().message();
     Result<job::JobView> written = folder.ReadView();
     snapshot.readable = written.status();
     if (written.ok()) snapshot.view = *std::move(written);
     snapshot.view.name = folder.name();
     return snapshot;
   }
-  return ReadLook(platform, folder);
+  return ReadSnapshot(platform, folder);
 }
 
-JobSnapshot ReadLook(Platform& platform, const JobFolder& folder) {
+JobSnapshot ReadSnapshot(Platform& platform, const JobFolder& folder) {
   JobSnapshot snapshot;
   Result<job::JobView> written = folder.ReadView();
   snapshot.readable = written.status();
@@ -108,10 +108,10 @@ JobSnapshot ReadLook(Platform& platform, const JobFolder& folder) {
   return snapshot;
 }
 
-Result<std::vector<JobSnapshot>> LookAtAll(Platform& platform) {
+Result<std::vector<JobSnapshot>> TakeAllSnapshots(Platform& platform) {
   const JobStore store(platform.home);
   EDL_ASSIGN_OR_RETURN(const std::vector<std::string> names, store.List());
-  std::vector<JobSnapshot> looks;
+  std::vector<JobSnapshot> snapshots;
   for (const std::string& name : names) {
     const Result<JobFolder> folder = store.Find(name);
     if (!folder.ok()) continue;  // deleted meanwhile
@@ -121,9 +121,9 @@ Result<std::vector<JobSnapshot>> LookAtAll(Platform& platform) {
                              .liveness = Liveness::kInterrupted,
                              .trouble = snapshot.status().message()};
     }
-    looks.push_back(*std::move(snapshot));
+    snapshots.push_back(*std::move(snapshot));
   }
-  return looks;
+  return snapshots;
 }
 
 }  // namespace edl::cli

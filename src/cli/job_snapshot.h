@@ -12,27 +12,29 @@ namespace edl::cli {
 
 enum class Liveness { kRunning, kEnded, kInterrupted };
 
-// A job as it is now. There is always one, so that every job can be stopped, resumed and deleted,
-// whatever became of its files.
+// The state of a job at one moment. A snapshot exists for every job, also for one with damaged
+// files, so that every job can be stopped, resumed and deleted.
 struct JobSnapshot {
   job::JobView view;
   Liveness liveness = Liveness::kEnded;
-  std::string trouble;  // why the view may be old or incomplete: the master did not answer
-  Status readable;      // of the view: FailedPrecondition if a newer version wrote it
+  std::string trouble;  // why the view may be old or incomplete; empty: it is not
+  Status readable;      // FailedPrecondition: a newer version wrote the view
 
-  // The view's state, or "interrupted" for a job that ended without its master saying how.
+  // The view's state, or "interrupted" for a job that ended before its master recorded an outcome.
   std::string state() const;
   // The view as JSON with that state.
   std::string ToJson() const;
 };
 
-// Asks the master of a running job, else reads what it wrote down. The numbers of an interrupted
-// job are those of its ledger, which is newer than its status.
+// Gets the view from the master of a running job. For other jobs, or when the master does not
+// answer, reads the job's folder as ReadSnapshot does.
 Result<JobSnapshot> TakeSnapshot(Platform& platform, const JobFolder& folder);
-// The same of a job that does not run.
-JobSnapshot ReadLook(Platform& platform, const JobFolder& folder);
+// The snapshot of a job that does not run. An interrupted job gets the numbers of its ledger, which
+// is newer than its status file.
+JobSnapshot ReadSnapshot(Platform& platform, const JobFolder& folder);
 
-// The same of every job, sorted by name. Unreadable ones are shown with the reason.
-Result<std::vector<JobSnapshot>> LookAtAll(Platform& platform);
+// Snapshots of all jobs on this machine, sorted by name. An unreadable job has the reason in
+// `trouble`.
+Result<std::vector<JobSnapshot>> TakeAllSnapshots(Platform& platform);
 
 }  // namespace edl::cli

@@ -27,7 +27,7 @@ Result<std::string> ReadTrimmed(const fs::path& path) {
   return std::string(Trim(text));
 }
 
-// Makes `path` and what is missing above it, each for this user alone.
+// Creates `path` and its missing parents, accessible only to this user.
 Status MakePrivateFolder(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return Ok();
@@ -37,13 +37,13 @@ Status MakePrivateFolder(const fs::path& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Errno("making {}", path.string());
   return fs::is_directory(path, ignored)
              ? Ok()
-             : FailedPrecondition("{} is there and is not a folder", path.string());
+             : FailedPrecondition("{} exists and is not a folder", path.string());
 }
 
 Result<std::string> MakeToken() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return Errno("making the job's token");
+    return Errno("generating the job's token");
   }
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
@@ -80,7 +80,7 @@ Result<JobFolder::End> JobFolder::ReadEnd() const {
   const auto reason = in.is_object() ? in.find("reason") : in.end();
   if (code == in.end() || !code->is_number_integer() || reason == in.end() ||
       !reason->is_string()) {
-    return DataLoss("{} is damaged", (path_ / "end.json").string());
+    return DataLoss("cannot parse {}", (path_ / "end.json").string());
   }
   return End{code->get<int>(), reason->get<std::string>()};
 }
@@ -109,7 +109,7 @@ Result<std::vector<std::string>> JobStore::List() const {
   fs::directory_iterator entries(jobs_dir(), error);
   if (error == std::errc::no_such_file_or_directory) return names;
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    // Folders that are being made or removed have a name that no job can have.
+    // Folders that are being created or deleted have a name that no job can have.
     const std::string name = entries->path().filename().string();
     if (job::CheckJobName(name).ok()) names.push_back(name);
   }
@@ -125,22 +125,21 @@ Result<JobFolder> JobStore::Find(const std::string& name) const {
   if (!near.empty()) {
     return NotFound("there is no job {}; did you mean {}?", name, fmt::join(near, " or "));
   }
-  return NotFound("there is no job {} under {}; `elasticdl list` shows what there is", name,
+  return NotFound("there is no job {} in {}; `elasticdl list` shows all jobs", name,
                   jobs_dir().string());
 }
 
 Result<JobFolder> JobStore::Create(const std::string& name, std::string_view spec,
                                    const job::JobView& view) const {
   EDL_RETURN_IF_ERROR(MakePrivateFolder(jobs_dir()));
-  // Filled under a name that is no job's, then renamed: there is never half a job.
+  // Filled under a name that no job can have, then renamed, so that a job is never incomplete.
   std::string temporary = (jobs_dir() / ("." + name + ".XXXXXX")).string();
   if (mkdtemp(temporary.data()) == nullptr) return Errno("making {}", temporary);
   const JobFolder folder(jobs_dir() / name);
   Status status = FillFolder(JobFolder(temporary), spec, view);
   if (status.ok() && rename(temporary.c_str(), folder.path().c_str()) != 0) {
-    status = errno == ENOTEMPTY || errno == EEXIST
-                 ? AlreadyExists("there is a job {} already", name)
-                 : Errno("making {}", folder.path().string());
+    status = errno == ENOTEMPTY || errno == EEXIST ? AlreadyExists("job {} already exists", name)
+                                                   : Errno("making {}", folder.path().string());
   }
   if (status.ok()) return folder;
   std::error_code ignored;

@@ -11,8 +11,8 @@
 
 namespace edl::cli {
 
-// Where one job of this machine keeps what it is and was. The names within are a contract with
-// the agent and the master (docs/formats/job-folder.md).
+// The folder of one job on this machine. The agent and the master use the same file names
+// (docs/formats/job-folder.md).
 class JobFolder {
  public:
   explicit JobFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -25,18 +25,19 @@ class JobFolder {
 
   Result<std::string> ReadSpec() const;
   Status WriteSpec(std::string_view spec) const;
-  // What the master wrote down last; the first view is the client's.
+  // The last view that the master wrote; before that, the view that `train` wrote.
   Result<job::JobView> ReadView() const;
   Status WriteView(const job::JobView& view) const;
-  // How the agent says that the job ended, by itself or not. NotFound: it was killed, or runs.
+  // How the job ended, as its agent recorded it.
   struct End {
     int exit_code = 0;
     std::string reason;
   };
+  // NotFound: the job runs, or its agent was killed.
   Result<End> ReadEnd() const;
   Result<std::string> ReadToken() const;
   Result<std::string> ReadAddress() const;
-  // The names that have a log: replicas by name, then the agent and the master.
+  // The names of all logs: replicas sorted by name, then "agent" and "master".
   std::vector<std::string> LogNames() const;
 
  private:
@@ -48,18 +49,18 @@ class JobStore {
  public:
   explicit JobStore(std::filesystem::path home) : home_(std::move(home)) {}
 
-  // Names of all jobs, sorted; none when there is no folder yet.
+  // The names of all jobs, sorted. Empty if the folder of jobs does not exist yet.
   Result<std::vector<std::string>> List() const;
 
-  // NotFound names the nearest ones.
+  // NotFound: the message names jobs with similar names.
   Result<JobFolder> Find(const std::string& name) const;
 
-  // Makes a job's folder with spec, token and first view, or nothing. AlreadyExists: that name is
-  // taken.
+  // Creates a job's folder with its spec, a token and the first view, atomically. AlreadyExists:
+  // the name is taken.
   Result<JobFolder> Create(const std::string& name, std::string_view spec,
                            const job::JobView& view) const;
 
-  // Removes the folder with all that is in it. REQUIRES: the job does not run.
+  // Deletes the folder and everything in it. REQUIRES: the job does not run.
   Status Remove(const JobFolder& folder) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/testing/status_matchers.h"
 #include "cli/testing/fake_platform.h"
 
 namespace edl::cli {
@@ -20,13 +21,13 @@ mode_t ModeOf(const fs::path& path) {
   return info.st_mode & 0777U;
 }
 
-TEST(JobStore, MakesAFolderThatOnlyItsOwnerCanRead) {
+TEST(JobStore, CreatesAFolderThatOnlyItsOwnerCanRead) {
   FakePlatform fake;
   const JobStore store(fake.home() / "new" / "home");
 
   const Result<JobFolder> folder = store.Create("iris", "{}", {.name = "iris"});
 
-  ASSERT_TRUE(folder.ok()) << folder.status();
+  ASSERT_OK(folder);
   for (const fs::path& path : {fake.home() / "new" / "home", folder->path(), folder->logs()}) {
     EXPECT_EQ(ModeOf(path), 0700U) << path;
   }
@@ -46,13 +47,13 @@ TEST(JobStore, GivesEveryJobItsOwnToken) {
   EXPECT_NE(*fake.store().Find("one")->ReadToken(), *fake.store().Find("two")->ReadToken());
 }
 
-TEST(JobStore, RefusesANameThatIsTakenAndLeavesNothingBehind) {
+TEST(JobStore, RejectsATakenNameAndLeavesNoTemporaryFolder) {
   FakePlatform fake;
   fake.AddJob({.name = "iris"});
 
   const Result<JobFolder> second = fake.store().Create("iris", "other", {});
 
-  EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(second, StatusIs(Code::kAlreadyExists));
   EXPECT_NE(*fake.store().Find("iris")->ReadSpec(), "other");
   EXPECT_EQ(std::distance(fs::directory_iterator(fake.home() / "jobs"), {}), 1);
 }
@@ -67,20 +68,20 @@ TEST(JobStore, ListsJobsByName) {
   EXPECT_THAT(*fake.store().List(), ElementsAre("a", "b"));
 }
 
-TEST(JobStore, NamesTheNearestOfAJobThatIsNotThere) {
+TEST(JobStore, SuggestsSimilarNamesForAMissingJob) {
   FakePlatform fake;
   fake.AddJob({.name = "iris"});
 
   EXPECT_THAT(fake.store().Find("irsi").status().message(), HasSubstr("did you mean iris?"));
-  EXPECT_EQ(fake.store().Find("..").status().code(), Code::kNotFound);
+  EXPECT_THAT(fake.store().Find(".."), StatusIs(Code::kNotFound));
 }
 
-TEST(JobStore, RemovesAllOfAJob) {
+TEST(JobStore, RemovesTheWholeFolder) {
   FakePlatform fake;
   fake.AddJob({.name = "iris"});
   fake.AddLog("iris", "master", "x");
 
-  EXPECT_TRUE(fake.store().Remove(*fake.store().Find("iris")).ok());
+  EXPECT_OK(fake.store().Remove(*fake.store().Find("iris")));
 
   EXPECT_TRUE(fs::is_empty(fake.home() / "jobs"));
 }

@@ -7,7 +7,8 @@
 
 namespace edl::cli {
 
-// The last line of a master's log without what precedes the message; empty: there is none.
+// The message of the last line in the master's log, without its time, level and source. Empty: the
+// log is empty.
 std::string LastLogMessage(Platform& platform, const JobFolder& folder);
 
 }  // namespace edl::cli

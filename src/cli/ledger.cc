@@ -15,7 +15,7 @@ Result<std::string> Ledger(Platform& platform, const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
   Result<std::string> ledger = master->GetLedger(30s);
   if (ledger.ok()) return ledger;
-  // The job may have ended between the question and the call.
+  // The job may have ended after is_running.
   EDL_ASSIGN_OR_RETURN(const bool still, platform.local.is_running(folder.path()));
   return still ? ledger : platform.local.read_ledger(folder.ledger());
 }

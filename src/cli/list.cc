@@ -16,10 +16,10 @@ std::string RecordsText(const job::JobView& view) {
   return fmt::format("{} of {}", Count(records.done), Count(records.total));
 }
 
-std::string AsText(const std::vector<JobSnapshot>& looks) {
-  if (looks.empty()) return "There are no jobs.\n";
+std::string AsText(const std::vector<JobSnapshot>& snapshots) {
+  if (snapshots.empty()) return "There are no jobs.\n";
   std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "RECORDS", "STARTED", "REPLICAS"}};
-  for (const JobSnapshot& snapshot : looks) {
+  for (const JobSnapshot& snapshot : snapshots) {
     std::string last = snapshot.liveness == Liveness::kRunning
                            ? ReplicasByState(snapshot.view)
                            : EscapeControlChars(snapshot.view.reason);
@@ -30,39 +30,40 @@ std::string AsText(const std::vector<JobSnapshot>& looks) {
   return Columns(rows);
 }
 
-// Jobs of this machine, then of the cluster.
+// The jobs of this machine, then those of the cluster.
 Result<std::vector<JobSnapshot>> Gather(Platform& platform, const FlagValues& flags) {
   const std::string& backend = flags.String("backend");
-  std::vector<JobSnapshot> looks;
+  std::vector<JobSnapshot> snapshots;
   if (backend != "kubernetes") {
-    EDL_ASSIGN_OR_RETURN(looks, LookAtAll(platform));
+    EDL_ASSIGN_OR_RETURN(snapshots, TakeAllSnapshots(platform));
   }
-  if (backend == "local") return looks;
+  if (backend == "local") return snapshots;
   const auto cluster = FindCluster(platform, flags);
   const bool must = backend == "kubernetes";
-  if (!must && cluster.status().code() == Code::kNotFound) return looks;
+  if (!must && cluster.status().code() == Code::kNotFound) return snapshots;
   const Result<std::vector<backend::ClusterJob>> jobs =
       cluster.ok() ? (*cluster)->List() : cluster.status();
   if (!jobs.ok()) {
     if (must) return jobs.status();
-    platform.err << "elasticdl: without the cluster's jobs: " << jobs.status().message() << "\n";
-    return looks;
+    platform.err << "elasticdl: cannot list the jobs of the cluster: " << jobs.status().message()
+                 << "\n";
+    return snapshots;
   }
-  for (const backend::ClusterJob& job : *jobs) looks.push_back(SnapshotOf(job));
-  return looks;
+  for (const backend::ClusterJob& job : *jobs) snapshots.push_back(SnapshotOf(job));
+  return snapshots;
 }
 
 }  // namespace
 
 int ListJobs(Platform& platform, const FlagValues& flags) {
-  const Result<std::vector<JobSnapshot>> looks = Gather(platform, flags);
-  if (!looks.ok()) return Fail(platform, looks.status());
+  const Result<std::vector<JobSnapshot>> snapshots = Gather(platform, flags);
+  if (!snapshots.ok()) return Fail(platform, snapshots.status());
   if (flags.String("output") == "json") {
     nlohmann::json out = nlohmann::json::array();
-    for (const JobSnapshot& snapshot : *looks) out.push_back(ReadJson(snapshot.ToJson()));
+    for (const JobSnapshot& snapshot : *snapshots) out.push_back(ReadJson(snapshot.ToJson()));
     platform.out << Dump(out, 2) << "\n";
   } else {
-    platform.out << AsText(*looks);
+    platform.out << AsText(*snapshots);
   }
   platform.out.flush();
   return kExitOk;

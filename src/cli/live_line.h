@@ -9,20 +9,20 @@
 
 namespace edl::cli {
 
-// A job's progress as it is shown while somebody looks: on a terminal one line that is drawn over
-// and over, below what happens; elsewhere a line every ten seconds. Confined.
+// Prints the progress of a job: on a terminal one line that is redrawn in place below the events,
+// in other output one line every ten seconds. Confined.
 class LiveLine {
  public:
   explicit LiveLine(Platform& platform) : platform_(platform), last_(platform.clock.Now()) {}
 
-  // The job is so now: says what has changed since the last time, and how far it is.
+  // Prints what changed since the last view, and the progress.
   void Show(const job::JobView& view);
-  // Prints a line of its own.
+  // Prints `line` above the progress line.
   void Print(const std::string& line);
-  // Before anything else is printed.
+  // Removes the progress line. Call it before other code prints.
   void Clear();
 
-  // What is known without having been shown.
+  // Sets the view to compare with, without printing anything.
   void set_view(job::JobView view) { view_ = std::move(view); }
   const job::JobView& view() const { return view_; }
 
@@ -30,7 +30,7 @@ class LiveLine {
   static constexpr std::chrono::seconds kInterval{10};
 
   Platform& platform_;
-  Time last_;  // of a line that is not drawn over
+  Time last_;  // when a line was printed last, for output that is not a terminal
   job::JobView view_;
   RateMeter rate_;
   bool drawn_ = false;

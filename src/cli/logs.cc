@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPieceBytes = 256 << 10;
 constexpr int kFollowMillis = 100;
-constexpr Duration kLookInterval = std::chrono::seconds(1);
+constexpr Duration kCheckInterval = std::chrono::seconds(1);
 
 // "worker-0" for the log of a replica, "master" for the master's.
 std::string Label(const JobFolder& folder, const std::string& name) {
@@ -30,11 +30,11 @@ Result<std::string> Choose(const JobFolder& folder, const std::string& wanted) {
     labels.push_back(Label(folder, name));
   }
   if (labels.empty()) return NotFound("job {} has no logs yet", folder.name());
-  return NotFound("job {} has no replica {}; there are {}", folder.name(), wanted,
+  return NotFound("job {} has no log of {}; it has logs of {}", folder.name(), wanted,
                   fmt::join(labels, ", "));
 }
 
-// The replica that took the slot of `name` over; empty: none has.
+// The replica that was launched in the slot of `name` later; empty: none.
 std::string SuccessorOf(const job::JobView& view, const std::string& name) {
   const auto is = [&](const job::ReplicaView& replica) { return replica.name == name; };
   const auto own = std::find_if(view.replicas.begin(), view.replicas.end(), is);
@@ -48,13 +48,15 @@ std::string SuccessorOf(const job::JobView& view, const std::string& name) {
   return next == nullptr ? "" : next->name;
 }
 
-// Prints logs as they grow, each line with its replica's name where there are several.
+// Prints logs as they grow. With labels, each line starts with the replica's name.
+enum class Labels { kOff, kOn };
+
 class Printer {
  public:
   Printer(Platform& platform, const JobFolder& folder) : platform_(platform), folder_(folder) {}
 
-  // Prints what is new. False: nothing was.
-  bool Print(const std::string& name, bool labelled) {
+  // Prints what was appended since the last call. Returns false if nothing was.
+  bool Print(const std::string& name, Labels labels) {
     bool any = false;
     while (true) {
       Progress& progress = progress_[name];
@@ -63,7 +65,7 @@ class Printer {
       if (!piece.ok() || piece->text.empty()) return any;
       any = true;
       progress.offset = piece->next_offset;
-      if (labelled) {
+      if (labels == Labels::kOn) {
         progress.rest += piece->text;
         PrintLines(name, progress.rest);
       } else {
@@ -73,7 +75,7 @@ class Printer {
     }
   }
 
-  // Prints lines that have no end.
+  // Prints the last lines of logs that do not end with a newline.
   void Finish() {
     for (auto& [name, progress] : progress_) {
       if (!progress.rest.empty()) PrintLines(name, progress.rest += '\n');
@@ -84,7 +86,7 @@ class Printer {
  private:
   struct Progress {
     int64_t offset = 0;
-    std::string rest;  // of a line whose end has not come yet
+    std::string rest;  // the beginning of a line that has no newline yet
   };
 
   void PrintLines(const std::string& name, std::string& text) {
@@ -101,7 +103,7 @@ class Printer {
   std::map<std::string, Progress> progress_;
 };
 
-// A pod by its name, "worker-0" or "master".
+// The pod with this name or label ("worker-0", "master").
 Result<std::string> ChoosePod(const JobLocation& location, const std::string& wanted) {
   EDL_ASSIGN_OR_RETURN(const std::vector<std::string> pods, location.cluster->Pods(location.name));
   const std::string prefix = location.name + "-edljob-";
@@ -112,16 +114,17 @@ Result<std::string> ChoosePod(const JobLocation& location, const std::string& wa
     if (pod == wanted || label == wanted) return pod;
     labels.push_back(label);
   }
-  if (labels.empty()) return NotFound("job {} has no pods any more", location.name);
-  return NotFound("job {} has no replica {}; there are {}", location.name, wanted,
+  if (labels.empty())
+    return NotFound("job {} has no pods, so its logs are no longer available", location.name);
+  return NotFound("job {} has no replica {}; it has {}", location.name, wanted,
                   fmt::join(labels, ", "));
 }
 
 int ShowClusterLogs(Platform& platform, const JobLocation& location, const FlagValues& flags) {
   const bool one = flags.arguments().size() > 1;
   if (!one && flags.Bool("follow")) {
-    return Fail(platform, InvalidArgument("say whose log to follow: elasticdl logs {} REPLICA -f",
-                                          location.name));
+    return Fail(platform,
+                InvalidArgument("-f needs a replica: elasticdl logs {} REPLICA -f", location.name));
   }
   std::vector<std::string> pods;
   if (one) {
@@ -163,28 +166,28 @@ int ShowLogs(Platform& platform, const FlagValues& flags) {
     chosen = *name;
   }
   Printer printer(platform, *folder);
-  Time next_look = platform.clock.Now();
+  Time next_check = platform.clock.Now();
   while (true) {
-    // Asked before the last snapshot, so that nothing written at the end is missed.
+    // Checked before the logs are read, so that the last output is not missed.
     const Result<bool> running = platform.local.is_running(folder->path());
     bool any = false;
     if (labelled) {
       for (const std::string& name : folder->LogNames()) {
-        if (name != "master" && name != "agent") any = printer.Print(name, true) || any;
+        if (name != "master" && name != "agent") any = printer.Print(name, Labels::kOn) || any;
       }
     } else {
-      any = printer.Print(chosen, false);
+      any = printer.Print(chosen, Labels::kOff);
     }
     if (!flags.Bool("follow") || !running.ok() || !*running || !platform.out.good()) break;
     if (any) continue;
     // A replica that wrote nothing new may have been replaced.
-    if (!labelled && platform.clock.Now() >= next_look) {
-      next_look = platform.clock.Now() + kLookInterval;
+    if (!labelled && platform.clock.Now() >= next_check) {
+      next_check = platform.clock.Now() + kCheckInterval;
       const Result<JobSnapshot> snapshot = TakeSnapshot(platform, *folder);
       const std::string next = snapshot.ok() ? SuccessorOf(snapshot->view, chosen) : "";
       if (!next.empty()) {
-        printer.Print(chosen, false);  // what came between the last look at the log and this one
-        platform.out << fmt::format("==> {} takes the place of {} <==\n", Label(*folder, next),
+        printer.Print(chosen, Labels::kOff);  // what it wrote since the last call
+        platform.out << fmt::format("==> {} replaces {} <==\n", Label(*folder, next),
                                     Label(*folder, chosen));
         chosen = next;
         continue;

@@ -47,32 +47,32 @@ void CheckRole(const Machine& machine, const std::string& flag, const job::Resou
   if (machine.memory_bytes > 0 && wanted.memory_bytes > machine.memory_bytes) {
     findings.push_back(
         Blocked("memory",
-                fmt::format("--{} asks for {}, and this machine has {}", flag,
+                fmt::format("--{} requests {}, but this machine has {}", flag,
                             Gibibytes(wanted.memory_bytes), Gibibytes(machine.memory_bytes)),
-                fmt::format("give --{} less memory, or run on a cluster", flag)));
+                fmt::format("request less memory with --{}, or run on a cluster", flag)));
   }
   for (const auto& [name, amount] : wanted.amounts) {
     if (!name.ends_with("/gpu") || machine.gpus < 0) continue;
     if (std::atoll(amount.c_str()) <= machine.gpus) continue;
     findings.push_back(Blocked(
         "gpu",
-        fmt::format("--{} asks for {} of {}, and this machine has {}", flag, amount, name,
+        fmt::format("--{} requests {} of {}, but this machine has {}", flag, amount, name,
                     machine.gpus),
-        fmt::format("leave gpu= out of --{}, or run on a machine or cluster that has them", flag)));
+        fmt::format("remove gpu= from --{}, or run on a machine or cluster with GPUs", flag)));
   }
   if (machine.cpus > 0 && wanted.cpu > machine.cpus) {
     findings.push_back({.verdict = Verdict::kCannotTell,
                         .what = "cpu",
-                        .detail = fmt::format("--{} asks for {:g} CPUs, and this machine has {}: "
-                                              "the job runs, but slower than meant",
+                        .detail = fmt::format("--{} requests {:g} CPUs, but this machine has {}: "
+                                              "the job runs, but slower",
                                               flag, wanted.cpu, machine.cpus)});
   }
 }
 
 }  // namespace
 
-std::vector<Finding> CheckRoom(const Machine& machine, const FlagValues& flags,
-                               const job::JobSpec& job) {
+std::vector<Finding> CheckCapacity(const Machine& machine, const FlagValues& flags,
+                                   const job::JobSpec& job) {
   std::vector<Finding> findings;
   for (const auto& [role, resources] : job.resources) {
     const std::string flag = std::string(NameOf(role)) + "_resource_request";
@@ -80,7 +80,8 @@ std::vector<Finding> CheckRoom(const Machine& machine, const FlagValues& flags,
     CheckRole(machine, flag, resources.request, findings);
   }
   if (!findings.empty()) return findings;
-  return {{.what = "memory, CPUs and GPUs", .detail = "no replica asks for more than there is"}};
+  return {{.what = "memory, CPUs and GPUs",
+           .detail = "no replica requests more than this machine has"}};
 }
 
 }  // namespace edl::cli

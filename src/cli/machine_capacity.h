@@ -9,10 +9,11 @@
 
 namespace edl::cli {
 
-// What the job's replicas ask for by flags, compared with what this machine has. A single replica
-// that asks for more memory or GPUs than there are blocks the job. CPUs are shared on one machine,
-// so asking for too many is only reported. Defaults are not compared: they are meant for clusters.
-std::vector<backend::Finding> CheckRoom(const Machine& machine, const FlagValues& flags,
-                                        const job::JobSpec& job);
+// Compares the resources that flags request for replicas with those of this machine. A replica that
+// requests more memory or GPUs than the machine has blocks the job. Requesting too many CPUs is
+// only reported, because processes share them. Default requests are ignored: they are meant for
+// clusters.
+std::vector<backend::Finding> CheckCapacity(const Machine& machine, const FlagValues& flags,
+                                            const job::JobSpec& job);
 
 }  // namespace edl::cli

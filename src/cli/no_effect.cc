@@ -14,9 +14,9 @@
 namespace edl::cli {
 namespace {
 
-// Its values only differ in what is refused.
+// Its values differ only in which of them is rejected.
 constexpr std::string_view kStrategy = "distribution_strategy";
-// For a cluster, and not built yet.
+// For clusters, and not implemented yet.
 constexpr std::array<std::string_view, 4> kNotYet = {"enable_automate_memory", "need_pod_manager",
                                                      "extra_pypi_index", "aux_params"};
 
@@ -26,7 +26,7 @@ bool IsChanged(const FlagValues& flags, const FlagSpec& spec) {
 
 }  // namespace
 
-void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where) {
+void PrintFlagsWithoutEffect(Platform& platform, const FlagValues& flags, Where where) {
   const auto say = [&](std::string_view why, const auto& is_meant) {
     std::vector<std::string> names;
     for (const FlagSpec& spec : flags.table().specs()) {
@@ -45,18 +45,18 @@ void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where
   }
   const bool own_ps = flags.String("ps_program") == "elasticdl";
   say("with --job_command (they are for --model_def)", [&](const FlagSpec& spec) {
-    return spec.scope == job::kModelScope && !(own_ps && job::IsOfServers(spec.name));
+    return spec.scope == job::kModelScope && !(own_ps && job::IsParameterServerFlag(spec.name));
   });
   say("in this version", [&](const FlagSpec& spec) {
     return spec.scope == job::kObsoleteScope || spec.name == kStrategy || is_not_yet(spec);
   });
 }
 
-void SayWhatMayBeMissed(Platform& platform, const FlagValues& flags, const job::JobSpec& job) {
+void WarnAboutDoubtfulFlags(Platform& platform, const FlagValues& flags, const job::JobSpec& job) {
   if (job.num_ps > 0 && !job.own_ps && !job.need_tf_config) {
     platform.err << fmt::format(
         "--num_ps_pods={} without --need_tf_config: each ps runs --job_command as a worker does "
-        "and is told nothing of the others; add --need_tf_config for TensorFlow's ps, or "
+        "and gets no addresses of the others; add --need_tf_config for TensorFlow's ps, or "
         "--ps_program=elasticdl for ours\n",
         job.num_ps);
   }
@@ -65,12 +65,12 @@ void SayWhatMayBeMissed(Platform& platform, const FlagValues& flags, const job::
   }
 }
 
-void SayWhatIsAtRisk(Platform& platform, const job::JobSpec& job) {
+void WarnAboutUnsavedParameters(Platform& platform, const job::JobSpec& job) {
   if (!job.own_ps || job.recovery_checkpoint_secs == 0 || !job.ClusterCheckpointDir().empty())
     return;
   platform.out
-      << "losing a parameter server will fail this job: there is no place for checkpoints; "
-         "give it --volume=claim_name=NAME,mount_path=PATH or --checkpoint_dir=PATH\n";
+      << "losing a parameter server will fail this job, because it has no place for checkpoints; "
+         "add --volume=claim_name=NAME,mount_path=PATH or --checkpoint_dir=PATH\n";
 }
 
 }  // namespace edl::cli

@@ -8,14 +8,14 @@ namespace edl::cli {
 
 enum class Where { kThisMachine, kCluster };
 
-// One line for each reason why flags that were given change nothing there.
-void SayWhatHasNoEffect(Platform& platform, const FlagValues& flags, Where where);
+// Prints the flags that were given and have no effect at `where`: one line for each reason.
+void PrintFlagsWithoutEffect(Platform& platform, const FlagValues& flags, Where where);
 
-// Says so when a job in a cluster has no place for its parameters.
-void SayWhatIsAtRisk(Platform& platform, const job::JobSpec& job);
+// Warns about a job in a cluster whose parameters are not saved anywhere.
+void WarnAboutUnsavedParameters(Platform& platform, const job::JobSpec& job);
 
-// A line for each choice that is often taken for more than it is: a ps
-// without TF_CONFIG, doubtful --envs.
-void SayWhatMayBeMissed(Platform& platform, const FlagValues& flags, const job::JobSpec& job);
+// Warns about flags that often do not mean what the user expects: a ps without TF_CONFIG, --envs
+// that were read in an unusual way.
+void WarnAboutDoubtfulFlags(Platform& platform, const FlagValues& flags, const job::JobSpec& job);
 
 }  // namespace edl::cli

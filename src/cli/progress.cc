@@ -19,7 +19,7 @@ std::string RolePlural(int64_t count, const std::string& role) {
   return Plural(count, role, role == "ps" ? "ps" : role + "s");
 }
 
-// "2 workers and 1 ps" of those in `state`; empty: none.
+// "2 workers, 1 ps": the replicas in `state`; empty: none.
 std::string RolesIn(const job::JobView& view, ReplicaState state) {
   std::map<std::string, int64_t> counts;
   for (const job::ReplicaView& replica : view.replicas) {
@@ -39,7 +39,7 @@ std::string ReplicaChange(const job::JobView& view, const job::ReplicaView& repl
       replica.reason.empty() ? "" : ": " + EscapeControlChars(replica.reason);
   switch (replica.state) {
     case ReplicaState::kPending:
-      return "";  // most wait for a moment only; the progress line counts those that do not
+      return "";  // usually short; the progress line counts pending replicas
     case ReplicaState::kRunning: {
       const std::string process =
           replica.process_id > 0 ? fmt::format(" (process {})", replica.process_id) : "";
@@ -60,7 +60,7 @@ const job::ReplicaView* Find(const job::JobView& view, const std::string& name) 
 }  // namespace
 
 void RateMeter::Add(Time now, int64_t records_done) {
-  // A dataset that was reset or restored starts anew.
+  // The number falls when a dataset is reset or restored; then the measurement starts again.
   if (!samples_.empty() && records_done < samples_.back().records) samples_.clear();
   samples_.push_back({now, records_done});
   while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) samples_.pop_front();
@@ -75,14 +75,12 @@ double RateMeter::PerSecond() const {
 }
 
 Records RecordsOf(const job::JobView& view) {
-  const auto is_training = [](const job::DatasetView& dataset) {
-    return dataset.task_type == "training";
-  };
-  const bool any = std::any_of(view.datasets.begin(), view.datasets.end(), is_training);
+  const bool any = std::any_of(view.datasets.begin(), view.datasets.end(),
+                               [](const job::DatasetView& one) { return one.IsTraining(); });
   Records out;
   bool endless = false;
   for (const job::DatasetView& dataset : view.datasets) {
-    if (any && !is_training(dataset)) continue;
+    if (any && !dataset.IsTraining()) continue;
     out.done += dataset.records_done;
     out.total += dataset.records_total;
     endless = endless || dataset.epochs <= 0;
@@ -111,10 +109,10 @@ std::string ReplicasByState(const job::JobView& view) {
 }
 
 std::string ProgressLine(const job::JobView& view, double records_per_second, size_t columns) {
-  // In the order of the line; `last_to_go` in the order in which parts are left out.
+  // In the order of the line; `last_to_go` is the order in which parts are left out.
   struct Part {
     std::string text;
-    std::string shorter;  // instead of nothing
+    std::string shorter;  // replaces `text` when that is left out; may be empty
     int last_to_go;
   };
   std::vector<Part> parts = {{std::string(NameOf(view.state)), "", 9}};

@@ -11,7 +11,7 @@
 
 namespace edl::cli {
 
-// How fast records get done, over the last half minute. Confined.
+// Records per second over the last half minute. Confined.
 class RateMeter {
  public:
   void Add(Time now, int64_t records_done);
@@ -25,7 +25,7 @@ class RateMeter {
   std::deque<Sample> samples_;
 };
 
-// What is trained, over all training datasets (all datasets when none is for training).
+// The sums over all training datasets, or over all datasets if none is for training.
 struct Records {
   int64_t done = 0;
   int64_t total = 0;  // 0: without end, or not known yet
@@ -34,9 +34,9 @@ struct Records {
 };
 Records RecordsOf(const job::JobView& view);
 
-// One line: state, epoch, records, records/s, time left, last loss, replicas by state. Parts are
-// left out until it fits into `columns`: first the replicas, the rate, the epoch and the number of
-// records, so that state, percent, time left and loss stay.
+// One line with state, epoch, records, records/s, time left, last loss and replicas by state. If
+// the line is longer than `columns`, parts are left out in this order: replicas, rate, epoch,
+// number of records. State, percent, time left and loss stay longest.
 std::string ProgressLine(const job::JobView& view, double records_per_second,
                          size_t columns = std::numeric_limits<size_t>::max());
 
@@ -46,7 +46,7 @@ std::string ReplicasByState(const job::JobView& view);
 // "worker-0" for "iris-edljob-worker-0" of job iris.
 std::string ShortName(const job::JobView& view, const std::string& replica);
 
-// A line for each thing that happened between two views of a job.
+// One line for each change between two views of a job.
 std::vector<std::string> Changes(const job::JobView& before, const job::JobView& after);
 
 }  // namespace edl::cli

@@ -38,7 +38,7 @@ job::JobView Iris() {
   return view;
 }
 
-TEST(ProgressLine, ShowsAllThatIsKnown) {
+TEST(ProgressLine, ShowsAllParts) {
   EXPECT_EQ(
       ProgressLine(Iris(), 1500),
       "running | epoch 2/3 | 30,000/60,000 records (50 %) | 1,500/s | 20 s left | loss 0.1235 "
@@ -62,17 +62,17 @@ TEST(ProgressLine, KeepsPercentTimeLeftAndLossInANarrowTerminal) {
   EXPECT_EQ(ProgressLine(view, 1500, full.size()), full);
 }
 
-TEST(ProgressLine, CountsReplicasThatTheViewHasNoRoomFor) {
+TEST(ProgressLine, CountsReplicasThatTheViewLeavesOut) {
   job::JobView view = Iris();
   view.replicas_left_out = 3'068;
   EXPECT_THAT(ProgressLine(view, 1500), HasSubstr("; 3,068 replicas not listed"));
 }
 
-TEST(ProgressLine, LeavesOutWhatIsNotKnown) {
+TEST(ProgressLine, LeavesOutUnknownParts) {
   EXPECT_EQ(ProgressLine({.name = "iris"}, 0), "starting");
 }
 
-TEST(ProgressLine, ShowsNoEndOfADatasetWithoutOne) {
+TEST(ProgressLine, ShowsNoTotalForAnUnlimitedDataset) {
   job::JobView view = Iris();
   view.datasets[0].epochs = 0;
   view.datasets[0].records_total = 0;
@@ -97,7 +97,7 @@ TEST(RecordsOf, NeverShowsAnEpochPastTheLast) {
   EXPECT_EQ(RecordsOf(view).epoch, 3);
 }
 
-TEST(RateMeter, LooksAtTheLastHalfMinute) {
+TEST(RateMeter, MeasuresTheLastHalfMinute) {
   FakeClock clock;
   RateMeter meter;
   EXPECT_EQ(meter.PerSecond(), 0);
@@ -114,7 +114,7 @@ TEST(RateMeter, LooksAtTheLastHalfMinute) {
   EXPECT_DOUBLE_EQ(meter.PerSecond(), 10);
 }
 
-TEST(RateMeter, StartsAnewWhenRecordsAreTakenBack) {
+TEST(RateMeter, StartsAgainWhenTheNumberOfRecordsFalls) {
   FakeClock clock;
   RateMeter meter;
   meter.Add(clock.Now(), 1000);
@@ -124,7 +124,7 @@ TEST(RateMeter, StartsAnewWhenRecordsAreTakenBack) {
   EXPECT_EQ(meter.PerSecond(), 0);
 }
 
-TEST(Changes, TellWhatHappenedBetweenTwoViews) {
+TEST(Changes, ListTheDifferencesBetweenTwoViews) {
   job::JobView before = Iris();
   before.state = job::JobState::kStarting;
   before.master_starts = 1;
@@ -144,7 +144,7 @@ TEST(Changes, TellWhatHappenedBetweenTwoViews) {
   EXPECT_THAT(Changes(after, after), IsEmpty());
 }
 
-TEST(Changes, DoNotTellThatAReplicaIsAboutToStart) {
+TEST(Changes, DoNotListPendingReplicas) {
   job::JobView before = Iris();
   before.replicas.erase(before.replicas.begin() + 2);
 

@@ -1,9 +1,9 @@
 #include <chrono>
 
-#include "cli/answer.h"
 #include "cli/format.h"
 #include "cli/job_location.h"
 #include "cli/job_master.h"
+#include "cli/print_result.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
@@ -13,7 +13,10 @@ using namespace std::chrono_literals;
 
 Status Scale(Platform& platform, const JobFolder& folder, int num_workers) {
   EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
-  if (!running) return FailedPrecondition("job {} does not run", folder.name());
+  if (!running) {
+    return FailedPrecondition("job {} is not running; only a running job can be scaled",
+                              folder.name());
+  }
   EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
   return master->Scale(num_workers, 10s)
       .Within(fmt::format("job {} was not scaled", folder.name()));
@@ -21,10 +24,13 @@ Status Scale(Platform& platform, const JobFolder& folder, int num_workers) {
 
 Status ScaleOnCluster(const JobLocation& location, int num_workers) {
   EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, location.cluster->Find(location.name));
-  if (!job.running) return FailedPrecondition("job {} does not run", location.name);
+  if (!job.running) {
+    return FailedPrecondition("job {} is not running; only a running job can be scaled",
+                              location.name);
+  }
   if (num_workers < 1) {
     return InvalidArgument(
-        "--num_workers is {}; it must be at least 1 (`elasticdl stop {}` ends it)", num_workers,
+        "--num_workers={}: at least 1 is needed; `elasticdl stop {}` ends the job", num_workers,
         location.name);
   }
   return location.cluster->Scale(location.name, num_workers)
@@ -35,7 +41,7 @@ Status ScaleOnCluster(const JobLocation& location, int num_workers) {
 
 int ScaleJob(Platform& platform, const FlagValues& flags) {
   if (!flags.given("num_workers")) {
-    return Fail(platform, InvalidArgument("say how many workers there shall be: elasticdl scale {} "
+    return Fail(platform, InvalidArgument("--num_workers is missing: elasticdl scale {} "
                                           "--num_workers=N",
                                           flags.arguments().front()));
   }
@@ -46,9 +52,9 @@ int ScaleJob(Platform& platform, const FlagValues& flags) {
                             ? Scale(platform, *location->folder, static_cast<int>(num_workers))
                             : ScaleOnCluster(*location, static_cast<int>(num_workers));
   if (!status.ok()) return Fail(platform, status);
-  return Answer(platform, flags, {{"job", location->name}, {"num_workers", num_workers}},
-                fmt::format("job {} shall have {}", location->name,
-                            Plural(num_workers, "worker", "workers")));
+  return PrintResult(platform, flags, {{"job", location->name}, {"num_workers", num_workers}},
+                     fmt::format("job {} is being scaled to {}", location->name,
+                                 Plural(num_workers, "worker", "workers")));
 }
 
 }  // namespace edl::cli

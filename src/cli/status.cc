@@ -23,8 +23,7 @@ int ShowStatus(Platform& platform, const FlagValues& flags) {
   } else {
     const double now =
         std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
-    platform.out << StatusText(*snapshot, now,
-                               platform.terminal.color ? UseColor::kYes : UseColor::kNo);
+    platform.out << StatusText(*snapshot, now, platform.terminal.color);
   }
   platform.out.flush();
   return kExitOk;

@@ -2,10 +2,10 @@
 
 #include <poll.h>
 
-#include "cli/answer.h"
 #include "cli/format.h"
 #include "cli/job_location.h"
 #include "cli/job_master.h"
+#include "cli/print_result.h"
 #include "cli/verbs.h"
 #include "job/names.h"
 
@@ -14,20 +14,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kAskDeadline = 3s;
-// What a master gets to stop its replicas before the agent is told to end everything.
+constexpr std::chrono::milliseconds kCallDeadline = 3s;
+// How long a master may take to stop its replicas before the agent kills all processes.
 constexpr Duration kTimeout = 30s;
-// How long a job may take to end before its agent is looked at.
+// How long a job may take to end before its agent process is checked.
 constexpr Duration kAgentTimeout = 1s;
 constexpr int kPollMillis = 20;
 constexpr int kClusterPollMillis = 300;
 
 Status AskMasterToStop(const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
-  return master->Stop("stopped by the user (elasticdl stop)", kAskDeadline);
+  return master->Stop("stopped by the user (elasticdl stop)", kCallDeadline);
 }
 
-// An agent that is stopped can neither end the job nor answer. FailedPrecondition says what to do.
+// FailedPrecondition: the agent is stopped (SIGSTOP), so that it can neither end the job nor
+// answer.
 Status CheckAgent(Platform& platform, const JobFolder& folder) {
   const Result<LocalJobs::Agent> agent = platform.local.find_agent(folder.path());
   if (!agent.ok() || !agent->stopped) return Ok();
@@ -53,15 +54,15 @@ Result<bool> HasEnded(Platform& platform, const JobFolder& folder, Duration time
   }
 }
 
-// Has the agent end everything. Ok if it is gone by now.
+// Makes the agent end all processes of the job. Ok if the agent has already exited.
 Status ShutDown(Platform& platform, const JobFolder& folder) {
   EDL_RETURN_IF_ERROR(CheckAgent(platform, folder));
-  Status told = platform.local.shutdown(folder.path());
-  return told.code() == Code::kNotFound ? Ok() : told;
+  Status status = platform.local.shutdown(folder.path());
+  return status.code() == Code::kNotFound ? Ok() : status;
 }
 
 Status Stop(Platform& platform, const JobFolder& folder) {
-  // A master that does not answer is ended with all the rest by the agent.
+  // If the master does not answer, the agent ends it with all other processes.
   if (!AskMasterToStop(folder).ok()) EDL_RETURN_IF_ERROR(ShutDown(platform, folder));
   EDL_ASSIGN_OR_RETURN(const bool ended, HasEnded(platform, folder, kTimeout));
   if (ended) return Ok();
@@ -91,22 +92,22 @@ Status StopOnCluster(Platform& platform, const JobLocation& location) {
       job::MasterName(location.name));
 }
 
-// Ends what a master that does not run any more left behind.
+// Deletes the pods that a master left behind when it ended.
 int CleanUp(Platform& platform, const FlagValues& flags, const JobLocation& location,
             const JobSnapshot& snapshot) {
   const Result<int> left = location.cluster->CountRunningPods(location.name);
   if (!left.ok()) return Fail(platform, left.status());
-  std::string said = fmt::format("job {} does not run: {}", location.name, snapshot.state());
+  std::string said = fmt::format("job {} is not running: {}", location.name, snapshot.state());
   if (*left > 0) {
     const Status cleaned =
         location.cluster->Stop(location.name, "stopped by the user (elasticdl stop)");
     if (!cleaned.ok()) return Fail(platform, cleaned);
-    said += fmt::format("\n{} that its master left behind {} told to end",
+    said += fmt::format("\n{} that its master left behind {} being deleted",
                         Plural(*left, "pod", "pods"), *left == 1 ? "is" : "are");
   }
-  return Answer(platform, flags,
-                {{"job", location.name}, {"state", snapshot.state()}, {"pods_left_behind", *left}},
-                said);
+  return PrintResult(
+      platform, flags,
+      {{"job", location.name}, {"state", snapshot.state()}, {"pods_left_behind", *left}}, said);
 }
 
 }  // namespace
@@ -118,16 +119,16 @@ int StopJob(Platform& platform, const FlagValues& flags) {
   if (!before.ok()) return Fail(platform, before.status());
   if (before->liveness != Liveness::kRunning) {
     if (!location->folder.has_value()) return CleanUp(platform, flags, *location, *before);
-    return Answer(platform, flags, {{"job", location->name}, {"state", before->state()}},
-                  fmt::format("job {} does not run: {}", location->name, before->state()));
+    return PrintResult(platform, flags, {{"job", location->name}, {"state", before->state()}},
+                       fmt::format("job {} is not running: {}", location->name, before->state()));
   }
   const Status stopped = location->folder.has_value() ? Stop(platform, *location->folder)
                                                       : StopOnCluster(platform, *location);
   if (!stopped.ok()) return Fail(platform, stopped);
   const Result<JobSnapshot> after = TakeSnapshot(platform, *location);
   const std::string state = after.ok() ? after->state() : "ended";
-  return Answer(platform, flags, {{"job", location->name}, {"state", state}},
-                fmt::format("job {}: {}", location->name, state));
+  return PrintResult(platform, flags, {{"job", location->name}, {"state", state}},
+                     fmt::format("job {}: {}", location->name, state));
 }
 
 }  // namespace edl::cli

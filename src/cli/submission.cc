@@ -16,7 +16,8 @@ double WallSeconds(const Platform& platform) {
   return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
 }
 
-// The flags that the master reads: where it runs is no longer a question, and it runs no Python.
+// The flags for the master. Those that only `train` uses are reset: where to run, how to submit,
+// and the Python file, which has been evaluated.
 Status Settle(FlagValues& flags) {
   for (const auto& [flag, value] :
        {std::pair("backend", "kubernetes"), std::pair("detach", "false"),

@@ -7,8 +7,8 @@
 
 namespace edl::cli {
 
-// The job that the flags of `train` describe, as it is submitted to a cluster. InvalidArgument: one
-// clause that names the flag, the value and the way out. Runs the file of --cluster_spec, if any.
+// Makes what is submitted to a cluster from the flags of `train`. Runs the file of --cluster_spec,
+// if one is given. InvalidArgument: the message names the flag, its value and what to do.
 Result<backend::Submission> MakeSubmission(const Platform& platform,
                                            const backend::ClusterJobs& cluster,
                                            const FlagValues& given);

@@ -18,12 +18,11 @@ Color ColorOf(const JobSnapshot& snapshot) {
 std::string Headline(const JobSnapshot& snapshot, UseColor use_color) {
   const job::JobView& view = snapshot.view;
   std::string out =
-      fmt::format("Job {} {}", view.name,
-                  Colored(snapshot.state(), ColorOf(snapshot), use_color == UseColor::kYes));
+      fmt::format("Job {} {}", view.name, Colored(snapshot.state(), ColorOf(snapshot), use_color));
   if (view.ran_seconds > 0) {
     out += " after " + Span(view.ran_seconds);
   } else if (view.started_at > 0 && view.ended_at >= view.started_at) {
-    out += " after " + Span(view.ended_at - view.started_at);  // of a job of an older version
+    out += " after " + Span(view.ended_at - view.started_at);  // an older version wrote the view
   }
   if (!view.reason.empty() && view.state != job::JobState::kSucceeded) {
     out += ": " + EscapeControlChars(view.reason);
@@ -43,11 +42,10 @@ void AddDataset(std::vector<std::vector<std::string>>& rows, const job::DatasetV
                         Plural(dataset.epochs, "epoch", "epochs"), Count(dataset.size));
   }
   if (!dataset.name.empty()) text += ", dataset " + EscapeControlChars(dataset.name);
-  const bool trains = dataset.task_type.empty() || dataset.task_type == "training";
-  rows.push_back({trains ? "  records trained" : "  records", text});
+  rows.push_back({dataset.IsTraining() ? "  records trained" : "  records", text});
 }
 
-// The counts that are worth a line when they are not zero.
+// The counts that are shown only if they are not zero.
 void AddShards(std::vector<std::vector<std::string>>& rows, const job::JobView& view) {
   int64_t repeated = 0;
   int64_t quarantined = 0;
@@ -69,16 +67,16 @@ std::string LastLines(const job::JobView& view) {
   return out;
 }
 
-// What to type next.
+// The command to run next.
 std::string WayOn(const JobSnapshot& snapshot) {
   const std::string& name = snapshot.view.name;
   if (snapshot.liveness == Liveness::kInterrupted ||
       snapshot.view.state == job::JobState::kStopped) {
-    return fmt::format("Go on with it: elasticdl train --resume --job_name={}\n", name);
+    return fmt::format("To resume it: elasticdl train --resume --job_name={}\n", name);
   }
   if (snapshot.view.state == job::JobState::kFailed) {
     return fmt::format(
-        "See elasticdl logs {0}; try again: elasticdl train --resume "
+        "See elasticdl logs {0}; to resume it: elasticdl train --resume "
         "--job_name={0}\n",
         name);
   }
@@ -102,7 +100,7 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   return rows;
 }
 
-// What a master wrote last is not what is: nothing of an interrupted job runs.
+// The last view may show running replicas, but no process of an interrupted job runs.
 std::string StateOf(const JobSnapshot& snapshot, const job::ReplicaView& replica) {
   const bool active = replica.state <= job::ReplicaState::kRunning;
   if (active && snapshot.liveness == Liveness::kInterrupted) return "interrupted";
@@ -167,7 +165,7 @@ std::string StatusText(const JobSnapshot& snapshot, double now, UseColor use_col
   if (!snapshot.trouble.empty()) {
     out += fmt::format("  {}\n", EscapeControlChars(snapshot.trouble));
     if (view.updated_at > 0 && now > view.updated_at) {
-      out += fmt::format("  what follows was said {} ago\n", Span(now - view.updated_at));
+      out += fmt::format("  the following is {} old\n", Span(now - view.updated_at));
     }
   }
   if (!view.paused.empty()) out += fmt::format("  paused: {}\n", EscapeControlChars(view.paused));

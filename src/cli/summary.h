@@ -2,14 +2,14 @@
 
 #include <string>
 
+#include "cli/format.h"
 #include "cli/job_snapshot.h"
 
 namespace edl::cli {
 
-enum class UseColor { kNo, kYes };
-
-// What a job came to, at its end: records trained, wall time, relaunches, shards repeated or set
-// aside, last evaluation, remarks; of a failed one which replica failed, why, and its last lines.
+// The summary of a job that has ended: records trained, wall time, relaunches, shards repeated or
+// quarantined, last evaluation, remarks. For a failed job also the replica that failed it, the
+// reason and the last lines of the replica's log.
 std::string Summary(const JobSnapshot& snapshot, UseColor use_color);
 
 // What `elasticdl status JOB` shows.

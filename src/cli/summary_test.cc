@@ -28,7 +28,7 @@ JobSnapshot Ended(job::JobState state) {
   return snapshot;
 }
 
-TEST(Summary, TellsWhatASucceededJobCameTo) {
+TEST(Summary, ShowsTheNumbersOfASucceededJob) {
   JobSnapshot snapshot = Ended(job::JobState::kSucceeded);
   snapshot.view.evaluation = "accuracy = 0.96 (global step 470)";
   snapshot.view.remarks = {"the evaluator did not judge checkpoint 480"};
@@ -43,7 +43,7 @@ TEST(Summary, TellsWhatASucceededJobCameTo) {
             "  remark           the evaluator did not judge checkpoint 480\n");
 }
 
-TEST(Summary, TellsWhoFailedAJobAndShowsItsLastLines) {
+TEST(Summary, ShowsTheReplicaThatFailedTheJobAndItsLastLines) {
   JobSnapshot snapshot = Ended(job::JobState::kFailed);
   snapshot.view.reason = "worker-2 failed: exit code 3";
   snapshot.view.last_lines = {"Traceback", "\x1b[2JValueError"};
@@ -56,7 +56,7 @@ TEST(Summary, TellsWhoFailedAJobAndShowsItsLastLines) {
   EXPECT_THAT(text, HasSubstr("elasticdl train --resume --job_name=iris"));
 }
 
-TEST(Summary, SaysHowToGoOnWithAnInterruptedJob) {
+TEST(Summary, ShowsHowToResumeAnInterruptedJob) {
   JobSnapshot snapshot = Ended(job::JobState::kRunning);
   snapshot.liveness = Liveness::kInterrupted;
 
@@ -88,7 +88,7 @@ TEST(StatusText, ShowsReplicasOfARunningJob) {
                               "worker-4  1      running  77       2\n"));
 }
 
-TEST(StatusText, DoesNotCallTheReplicasOfAnInterruptedJobRunning) {
+TEST(StatusText, ShowsNoRunningReplicasOfAnInterruptedJob) {
   JobSnapshot snapshot = Ended(job::JobState::kRunning);
   snapshot.liveness = Liveness::kInterrupted;
   snapshot.view.master_process_id = 55;

@@ -23,23 +23,23 @@ using backend::Finding;
 using Verdict = Finding::Verdict;
 
 Finding CheckHome(const Platform& platform) {
-  Finding finding{.what = "folder of jobs", .detail = platform.home.string() + " can be written"};
-  // What is not there yet is made, in the nearest folder that is.
+  Finding finding{.what = "folder of jobs", .detail = platform.home.string() + " is writable"};
+  // A missing folder is created, so its nearest existing parent must be writable.
   fs::path folder = platform.home;
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (fs::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0) return finding;
   finding.verdict = Verdict::kMissing;
-  finding.detail = platform.home.string() + " cannot be written";
-  finding.fix = "set ELASTICDL_HOME to a folder that you can write";
+  finding.detail = platform.home.string() + " is not writable";
+  finding.fix = "set ELASTICDL_HOME to a writable folder";
   return finding;
 }
 
 Finding CheckShell() {
-  if (access("/bin/bash", X_OK) == 0) return {.what = "/bin/bash", .detail = "it is there"};
+  if (access("/bin/bash", X_OK) == 0) return {.what = "/bin/bash", .detail = "exists"};
   return {.verdict = Verdict::kMissing,
           .what = "/bin/bash",
-          .detail = "there is none, and --job_command is run by it",
+          .detail = "does not exist, but it runs --job_command",
           .fix = "install bash"};
 }
 
@@ -49,23 +49,23 @@ Finding CheckPython(const Platform& platform) {
   }
   return {.verdict = Verdict::kCannotTell,
           .what = "python3",
-          .detail = "none is in PATH, which matters if the job's program is Python's",
+          .detail = "not in PATH, which matters if the job runs Python",
           .fix = "install Python, or add its folder to PATH"};
 }
 
 Finding CheckData(const job::Volume& volume) {
   const std::string& path = volume.host_path;
   Finding finding{.what = "volume " + (path.empty() ? "claim " + volume.claim_name : path),
-                  .detail = "it is there"};
+                  .detail = "exists"};
   std::error_code error;
   if (path.empty()) {
-    finding.detail = "it is a claim in a cluster";
+    finding.detail = "this is a claim in a cluster";
     finding.fix = "give host_path=FOLDER on this machine";
   } else if (fs::exists(path, error) || volume.type.ends_with("OrCreate")) {
     return finding;
   } else {
-    finding.detail = "there is no such file or folder";
-    finding.fix = fmt::format("mkdir -p {}, or name another host_path in --volume", path);
+    finding.detail = "does not exist";
+    finding.fix = fmt::format("mkdir -p {}, or change host_path in --volume", path);
   }
   finding.verdict = Verdict::kMissing;
   return finding;
@@ -79,7 +79,7 @@ Result<Finding> CheckName(Platform& platform, const job::JobSpec& job) {
     return Finding{.verdict = Verdict::kMissing,
                    .what = what,
                    .detail = "there is no such job to resume",
-                   .fix = "leave --resume out"};
+                   .fix = "remove --resume"};
   }
   if (!folder.ok()) return folder.status();
   EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder->path()));
@@ -87,10 +87,10 @@ Result<Finding> CheckName(Platform& platform, const job::JobSpec& job) {
   return Finding{
       .verdict = Verdict::kMissing,
       .what = what,
-      .detail = running ? "a job of this name is running" : "there is a job of this name already",
+      .detail = running ? "a job of this name is running" : "a job of this name exists",
       .fix = running ? fmt::format("choose another name, or `elasticdl stop {}`", job.job_name)
-                     : fmt::format("choose another name, or `elasticdl delete {}`, or go on "
-                                   "with that job by adding --resume",
+                     : fmt::format("choose another name, or `elasticdl delete {}`, or resume "
+                                   "that job with --resume",
                                    job.job_name)};
 }
 
@@ -108,7 +108,7 @@ Result<std::vector<Finding>> CheckThisMachine(Platform& platform, const FlagValu
     findings.push_back(CheckPython(platform));
   }
   for (const job::Volume& volume : job.volumes) findings.push_back(CheckData(volume));
-  add(CheckRoom(platform.machine, flags, job));
+  add(CheckCapacity(platform.machine, flags, job));
   if (flags.given("job_name")) {
     EDL_ASSIGN_OR_RETURN(const Finding name, CheckName(platform, job));
     findings.push_back(name);

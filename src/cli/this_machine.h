@@ -9,9 +9,9 @@
 
 namespace edl::cli {
 
-// What a job needs of this machine: the folder of jobs, a shell, its program, its data, memory and
-// GPUs, and a free name. `flags` are those of `train`; without a command or a name of the job these
-// are not checked.
+// Checks whether this machine can run a job: the folder of jobs, a shell, the job's program, its
+// volumes, memory and GPUs, and that its name is free. `flags` are those of `train`; the program
+// and the name are checked only if the flags give them.
 Result<std::vector<backend::Finding>> CheckThisMachine(Platform& platform, const FlagValues& flags,
                                                        const job::JobSpec& job);
 

@@ -2,11 +2,11 @@
 #include <vector>
 
 #include "base/file.h"
+#include "cli/attach.h"
+#include "cli/collect_flags.h"
 #include "cli/dry_run.h"
 #include "cli/findings.h"
-#include "cli/follow.h"
 #include "cli/format.h"
-#include "cli/gather_flags.h"
 #include "cli/identity.h"
 #include "cli/job_snapshot.h"
 #include "cli/job_store.h"
@@ -21,12 +21,12 @@
 namespace edl::cli {
 namespace {
 
-// Whether this machine can run it.
+// Checks the flags that a job on this machine cannot have.
 Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
   if (!flags.String("yaml").empty()) {
     return InvalidArgument(
-        "--yaml={} asks for a Kubernetes pod, and this job is for this machine; --dry_run prints "
-        "the job as it was understood",
+        "--yaml={} writes a Kubernetes pod, but this job runs on this machine; --dry_run prints "
+        "the job instead",
         flags.String("yaml"));
   }
   for (const job::Volume& volume : spec.volumes) {
@@ -38,7 +38,7 @@ Status CheckLocal(const FlagValues& flags, const job::JobSpec& spec) {
   return Ok();
 }
 
-// Why a folder of that name cannot become this job's, and what to do.
+// The error for a new job whose name is taken, with what to do.
 Status Taken(Platform& platform, const JobFolder& folder) {
   EDL_ASSIGN_OR_RETURN(const JobSnapshot snapshot, TakeSnapshot(platform, folder));
   const std::string name = folder.name();
@@ -50,7 +50,7 @@ Status Taken(Platform& platform, const JobFolder& folder) {
           name);
     case Liveness::kInterrupted:
       return AlreadyExists(
-          "job {0} was interrupted; go on with it by adding --resume, or remove "
+          "job {0} was interrupted; resume it by adding --resume, or delete "
           "it with `elasticdl delete {0}`",
           name);
     case Liveness::kEnded:
@@ -58,9 +58,9 @@ Status Taken(Platform& platform, const JobFolder& folder) {
   }
   const bool again = snapshot.view.state != job::JobState::kSucceeded;
   return AlreadyExists(
-      "there was a job {0}, which {1}; remove it with `elasticdl delete {0}`{2}", name,
+      "job {0} already exists: it {1}; delete it with `elasticdl delete {0}`{2}", name,
       snapshot.view.state == job::JobState::kStopped ? "was stopped" : NameOf(snapshot.view.state),
-      again ? ", or go on with it by adding --resume" : "");
+      again ? ", or resume it by adding --resume" : "");
 }
 
 double WallSeconds(const Platform& platform) {
@@ -81,14 +81,13 @@ Result<JobFolder> MakeFolder(Platform& platform, const FlagValues& flags,
   if (folder.ok()) return folder;
   Status status = folder.status().Within(fmt::format("job {} was not started", spec.job_name));
   if (status.code() == Code::kPermissionDenied) {
-    return PermissionDenied("{}; set ELASTICDL_HOME to a folder that you can write",
-                            status.message());
+    return PermissionDenied("{}; set ELASTICDL_HOME to a writable folder", status.message());
   }
   return status;
 }
 
-// A ledger that knows fewer completed batches than the status was damaged or lost, and the job
-// would train again what is done.
+// FailedPrecondition if the ledger has fewer completed batches than the status: the ledger was
+// damaged or lost, and the job would repeat completed batches.
 Status CheckLedger(Platform& platform, const JobFolder& folder, const FlagValues& flags) {
   const int64_t known = flags.Int("resume_version");
   if (known == 0) return Ok();
@@ -96,15 +95,16 @@ Status CheckLedger(Platform& platform, const JobFolder& folder, const FlagValues
   const int64_t has = ledger.ok() ? ledger->version : 0;
   if (has >= known) return Ok();
   return FailedPrecondition(
-      "job {0} cannot be resumed: its status knows {1} completed batches, its ledger {2} ({3}). "
-      "Restore {2} and the files beside it whose names begin so; or add "
-      "--resume_with_lost_progress=true to train again what is lost; or begin anew with "
+      "job {0} cannot be resumed: its status has {1} completed batches, its ledger {2} ({3}). "
+      "Restore {2} and the files beside it with the same prefix; or add "
+      "--resume_with_lost_progress=true to repeat the lost batches; or start again after "
       "`elasticdl delete {0}`",
       folder.name(), known, folder.ledger().string(),
-      ledger.ok() ? fmt::format("knows {}", has) : ledger.status().message());
+      ledger.ok() ? fmt::format("has {}", has) : ledger.status().message());
 }
 
-// A job that may go on, with its view made as good as new.
+// Prepares the folder of a job that is resumed: checks that it may be, and updates its spec and
+// view.
 Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
                                const job::JobSpec& spec) {
   EDL_ASSIGN_OR_RETURN(JobFolder folder, JobStore(platform.home).Find(spec.job_name));
@@ -112,7 +112,7 @@ Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
   if (snapshot.liveness == Liveness::kRunning) return Taken(platform, folder);
   if (snapshot.liveness == Liveness::kEnded && snapshot.view.state == job::JobState::kSucceeded) {
     return FailedPrecondition(
-        "job {0} succeeded, so there is nothing to resume; remove it with "
+        "job {0} succeeded, so there is nothing to resume; delete it with "
         "`elasticdl delete {0}`",
         spec.job_name);
   }
@@ -131,7 +131,7 @@ Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
 
 int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
           const std::string& why) {
-  const Folder made = spec.resume ? Folder::kExisted : Folder::kMade;
+  const FolderOrigin origin = spec.resume ? FolderOrigin::kExisted : FolderOrigin::kCreated;
   const Result<JobFolder> folder =
       spec.resume ? ReopenFolder(platform, flags, spec) : MakeFolder(platform, flags, spec);
   if (!folder.ok()) return Fail(platform, folder.status());
@@ -139,8 +139,8 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
   Result<std::unique_ptr<RunningJob>> running = platform.local.start(
       {.job_dir = folder->path(), .volumes = spec.volumes, .detach = spec.detach});
   if (!running.ok()) {
-    if (made == Folder::kMade) {
-      // The failure to start is what the user must know; a leftover folder says so by itself.
+    if (origin == FolderOrigin::kCreated) {
+      // A failure is ignored: the user needs the reason why the job did not start.
       (void)store.Remove(*folder);
     }
     return Fail(platform,
@@ -150,16 +150,16 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
                               spec.backend == job::BackendKind::kAuto ? why : "",
                               folder->path().string());
   platform.out.flush();
-  return spec.detach ? LeaveRunning(platform, **running, *folder, made)
-                     : Follow(platform, **running, *folder, made);
+  return spec.detach ? DetachFromJob(platform, **running, *folder, origin)
+                     : AttachToJob(platform, **running, *folder, origin);
 }
 
 }  // namespace
 
 int Train(Platform& platform, const FlagValues& given) {
-  // `train ... | head` ends its output, not the job.
+  // `train ... | head` must not end the job when head exits.
   platform.ignore_broken_pipes();
-  Result<FlagValues> flags = GatherFlags(platform, given);
+  Result<FlagValues> flags = CollectFlags(platform, given);
   if (!flags.ok()) return Fail(platform, flags.status());
   std::string why;
   const Result<std::unique_ptr<backend::ClusterJobs>> cluster =
@@ -173,15 +173,15 @@ int Train(Platform& platform, const FlagValues& given) {
   const Result<job::JobSpec> spec = job::MakeJobSpec(*flags);
   if (!spec.ok()) return Fail(platform, spec.status());
   Status status = CheckLocal(*flags, *spec);
-  if (status.ok()) status = RefusalOf(CheckRoom(platform.machine, *flags, *spec));
+  if (status.ok()) status = CheckNothingBlocks(CheckCapacity(platform.machine, *flags, *spec));
   if (!status.ok()) return Fail(platform, status);
   if (flags->Bool("dry_run")) {
     platform.out << DryRun(*flags, *spec);
     platform.out.flush();
     return kExitOk;
   }
-  SayWhatHasNoEffect(platform, *flags, Where::kThisMachine);
-  SayWhatMayBeMissed(platform, *flags, *spec);
+  PrintFlagsWithoutEffect(platform, *flags, Where::kThisMachine);
+  WarnAboutDoubtfulFlags(platform, *flags, *spec);
   return Start(platform, *flags, *spec, why);
 }
 

@@ -19,7 +19,7 @@
 namespace edl::cli {
 namespace {
 
-// Why the name is not free, and what to do.
+// The error for a new job whose name is taken, with what to do.
 Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
   EDL_ASSIGN_OR_RETURN(const backend::ClusterJob job, cluster.Find(name));
   const JobSnapshot snapshot = SnapshotOf(job);
@@ -30,25 +30,27 @@ Status Taken(backend::ClusterJobs& cluster, const std::string& name) {
         name, cluster.Where());
   }
   return AlreadyExists(
-      "there was a job {0} in {1}, which {2}; remove it with `elasticdl delete {0}`{3}", name,
+      "job {0} already exists in {1}: it {2}; delete it with `elasticdl delete {0}`{3}", name,
       cluster.Where(),
       snapshot.liveness == Liveness::kInterrupted ? "was interrupted" : snapshot.state(),
-      snapshot.view.state == job::JobState::kSucceeded ? ""
-                                                       : ", or go on with it by adding --resume");
+      snapshot.view.state == job::JobState::kSucceeded ? "" : ", or resume it by adding --resume");
 }
 
-Status Submit(backend::ClusterJobs& cluster, const backend::Submission& submission, bool resume) {
+enum class Kind { kNew, kResumed };
+
+Status Submit(backend::ClusterJobs& cluster, const backend::Submission& submission, Kind kind) {
   const std::string& name = submission.job.job_name;
   const std::string failure = fmt::format("job {} was not submitted", name);
   EDL_RETURN_IF_ERROR(
-      RefusalOf(cluster.Check(submission, backend::Depth::kBlockers)).Within(failure));
+      CheckNothingBlocks(cluster.Check(submission, backend::Depth::kBlockers)).Within(failure));
+  const bool resume = kind == Kind::kResumed;
   Status done = resume ? cluster.Resume(submission) : cluster.Submit(submission);
   if (done.code() == Code::kAlreadyExists) return Taken(cluster, name);
   if (resume && done.code() == Code::kFailedPrecondition) return Taken(cluster, name);
   return std::move(done).Within(failure);
 }
 
-// What was submitted before, with what is said now over it.
+// The flags of the job as it was submitted, with the flags that are given now over them.
 Result<FlagValues> AsBefore(backend::ClusterJobs& cluster, const FlagValues& now) {
   EDL_ASSIGN_OR_RETURN(const std::string spec, cluster.SpecOf(now.String("job_name")));
   FlagValues flags(job::TrainFlags());
@@ -66,7 +68,8 @@ Result<backend::Submission> MakeFresh(const Platform& platform, backend::Cluster
   return MakeSubmission(platform, cluster, flags);
 }
 
-// The job as it was submitted, with its identity and with what its status knows.
+// Prepares a job that is resumed: its submitted flags with the submission id and the version of its
+// status.
 Result<backend::Submission> MakeResume(const Platform& platform, backend::ClusterJobs& cluster,
                                        FlagValues& flags) {
   const std::string resume_workers = flags.Text("resume_workers");
@@ -76,7 +79,7 @@ Result<backend::Submission> MakeResume(const Platform& platform, backend::Cluste
   JobSnapshot snapshot = SnapshotOf(job);
   if (snapshot.liveness == Liveness::kEnded && snapshot.view.state == job::JobState::kSucceeded) {
     return FailedPrecondition(
-        "job {0} succeeded, so there is nothing to resume; remove it with `elasticdl delete {0}`",
+        "job {0} succeeded, so there is nothing to resume; delete it with `elasticdl delete {0}`",
         job.name);
   }
   EDL_RETURN_IF_ERROR(ContinueSubmission(flags, snapshot.view));
@@ -95,7 +98,7 @@ Result<std::unique_ptr<backend::ClusterJobs>> ChooseCluster(Platform& platform,
   if (backend == "local") return std::unique_ptr<backend::ClusterJobs>();
   const bool automatic = backend == "auto";
   const std::string& job = flags.String("job_name");
-  const bool elsewhere =  // a job that this machine knows nothing of
+  const bool elsewhere =  // a job that is not on this machine
       flags.Bool("resume") && JobStore(platform.home).Find(job).status().code() == Code::kNotFound;
   if (automatic && flags.String("image_name").empty() && !elsewhere) {
     why = " (--backend=auto: there is no --image_name, which a cluster needs)";
@@ -133,21 +136,22 @@ int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues
     platform.out.flush();
     return kExitOk;
   }
-  SayWhatHasNoEffect(platform, flags, Where::kCluster);
-  SayWhatIsAtRisk(platform, submission->job);
-  SayWhatMayBeMissed(platform, flags, submission->job);
+  PrintFlagsWithoutEffect(platform, flags, Where::kCluster);
+  WarnAboutUnsavedParameters(platform, submission->job);
+  WarnAboutDoubtfulFlags(platform, flags, submission->job);
   const std::vector<job::Volume>& volumes = submission->job.volumes;
   const bool has_claim = std::any_of(volumes.begin(), volumes.end(), [](const job::Volume& volume) {
     return !volume.claim_name.empty();
   });
   if (resume && !has_claim) {
     platform.err << fmt::format(
-        "warning: job {} has no claim, so its ledger went with its master's pod: --resume begins "
-        "with the first record again. With --volume=claim_name=...,mount_path=... a job goes on "
-        "where it was\n",
+        "warning: job {} has no volume claim, so its ledger was lost with its master's pod: "
+        "--resume "
+        "starts with the first record again. With --volume=claim_name=...,mount_path=... a job "
+        "continues where it was\n",
         name);
   }
-  const Status submitted = Submit(cluster, *submission, resume);
+  const Status submitted = Submit(cluster, *submission, resume ? Kind::kResumed : Kind::kNew);
   if (!submitted.ok()) return Fail(platform, submitted);
   platform.out << fmt::format(
       "ElasticDL job {0} was successfully submitted. The master pod is: {1}.\n"

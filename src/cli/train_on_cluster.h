@@ -10,14 +10,14 @@
 
 namespace edl::cli {
 
-// The cluster that the job is for, by --backend and by what is configured; null: this machine, and
-// `why` says in brackets how that was chosen.
+// The cluster to run the job on, chosen by --backend and by the configuration. Null: the job runs
+// on this machine, and `why` is set to the reason in brackets.
 Result<std::unique_ptr<backend::ClusterJobs>> ChooseCluster(Platform& platform,
                                                             const FlagValues& flags,
                                                             std::string& why);
 
-// Submits the job, or goes on with it, or only prints or writes what would be submitted. Returns
-// the exit code.
+// Submits or resumes the job; with --dry_run or --yaml only prints or writes what would be
+// submitted. Returns the exit code.
 int TrainOnCluster(Platform& platform, backend::ClusterJobs& cluster, FlagValues flags);
 
 }  // namespace edl::cli

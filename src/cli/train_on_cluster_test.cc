@@ -27,7 +27,7 @@ std::vector<std::string> With(std::vector<std::string> more) {
   return more;
 }
 
-TEST(TrainOnCluster, SubmitsAfterALookForWhatBlocks) {
+TEST(TrainOnCluster, ChecksForBlockersBeforeItSubmits) {
   FakePlatform fake;
   fake.cluster.emplace().findings = {
       {.what = "namespace ml", .detail = "it is there"},
@@ -40,7 +40,7 @@ TEST(TrainOnCluster, SubmitsAfterALookForWhatBlocks) {
   EXPECT_EQ(fake.cluster->jobs.count("iris"), 1u);
 }
 
-TEST(TrainOnCluster, SaysAllThatBlocksInOneMessageAndSubmitsNothing) {
+TEST(TrainOnCluster, ReportsAllBlockersInOneMessageAndSubmitsNothing) {
   FakePlatform fake;
   fake.cluster.emplace().findings = {{.verdict = Verdict::kMissing,
                                       .what = "priority class high",
@@ -61,7 +61,7 @@ TEST(TrainOnCluster, SaysAllThatBlocksInOneMessageAndSubmitsNothing) {
   EXPECT_THAT(fake.cluster->jobs, IsEmpty());
 }
 
-TEST(TrainOnCluster, LooksAtNothingWhenNothingIsSubmitted) {
+TEST(TrainOnCluster, ChecksNothingWhenNothingIsSubmitted) {
   FakePlatform fake;
   fake.cluster.emplace();
   EXPECT_EQ(fake.Run(With({"--dry_run"})), kExitOk);
@@ -70,7 +70,7 @@ TEST(TrainOnCluster, LooksAtNothingWhenNothingIsSubmitted) {
   EXPECT_THAT(fake.cluster->jobs, IsEmpty());
 }
 
-TEST(TrainOnCluster, KeepsTheIdentityOfAJobThatIsResumedAndWhatItsStatusKnows) {
+TEST(TrainOnCluster, KeepsTheSubmissionIdAndStatusOfAResumedJob) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
@@ -92,7 +92,7 @@ TEST(TrainOnCluster, KeepsTheIdentityOfAJobThatIsResumedAndWhatItsStatusKnows) {
   EXPECT_EQ(json::parse(job.status_json)["version"], 42);
 }
 
-TEST(TrainOnCluster, ResumesNothingThatSucceeded) {
+TEST(TrainOnCluster, DoesNotResumeASucceededJob) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
@@ -105,7 +105,7 @@ TEST(TrainOnCluster, ResumesNothingThatSucceeded) {
   EXPECT_THAT(fake.err(), HasSubstr("nothing to resume"));
 }
 
-TEST(TrainOnCluster, SaysWhatBlocksAJobThatIsToGoOn) {
+TEST(TrainOnCluster, ReportsWhatBlocksAResume) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
@@ -117,7 +117,7 @@ TEST(TrainOnCluster, SaysWhatBlocksAJobThatIsToGoOn) {
   EXPECT_THAT(fake.err(), HasSubstr("job iris was not submitted: namespace"));
 }
 
-TEST(StopOnCluster, EndsWhatAMasterLeftBehind) {
+TEST(StopOnCluster, DeletesPodsThatAMasterLeftBehind) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
@@ -126,12 +126,12 @@ TEST(StopOnCluster, EndsWhatAMasterLeftBehind) {
 
   EXPECT_EQ(fake.Run({"stop", "iris", "--backend=kubernetes"}), kExitOk) << fake.err();
 
-  EXPECT_THAT(fake.out(), HasSubstr("job iris does not run: interrupted"));
-  EXPECT_THAT(fake.out(), HasSubstr("3 pods that its master left behind are told to end"));
+  EXPECT_THAT(fake.out(), HasSubstr("job iris is not running: interrupted"));
+  EXPECT_THAT(fake.out(), HasSubstr("3 pods that its master left behind are being deleted"));
   EXPECT_EQ(fake.cluster->left_behind, 0);
 }
 
-TEST(StopOnCluster, NamesForceForAJobThatDoesNotEnd) {
+TEST(StopOnCluster, SuggestsForceForAJobThatDoesNotEnd) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
@@ -159,7 +159,7 @@ TEST(StatusOnCluster, EndsWhenTheTokenOfItsUserIsRevoked) {
   EXPECT_THAT(fake.err(), HasSubstr("the token is revoked"));
 }
 
-TEST(StatusOnCluster, SaysWhyAJobWasInterrupted) {
+TEST(StatusOnCluster, ShowsWhyAJobWasInterrupted) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();
@@ -171,7 +171,7 @@ TEST(StatusOnCluster, SaysWhyAJobWasInterrupted) {
   EXPECT_THAT(fake.out(), HasSubstr("its master ran out of memory"));
 }
 
-TEST(ScaleOnCluster, RefusesAJobWithoutWorkers) {
+TEST(ScaleOnCluster, RejectsZeroWorkers) {
   FakePlatform fake;
   fake.cluster.emplace();
   ASSERT_EQ(fake.Run(kIris), kExitOk) << fake.err();

@@ -42,7 +42,7 @@ TEST(Train, RunsAJobToItsEndAndExitsZero) {
   EXPECT_EQ(spec["num_workers"], 2);
 }
 
-TEST(Train, SaysWhichFlagsHaveNoEffectHere) {
+TEST(Train, PrintsFlagsWithoutEffect) {
   FakePlatform fake;
   fake.next.end_view = View(job::JobState::kSucceeded);
 
@@ -59,7 +59,7 @@ TEST(Train, SaysWhichFlagsHaveNoEffectHere) {
   EXPECT_THAT(fake.out(), HasSubstr("(they are for --model_def): --optimizer\n"));
 }
 
-TEST(Train, SaysWhatIsOftenTakenForMoreThanItIs) {
+TEST(Train, WarnsAboutDoubtfulFlags) {
   FakePlatform fake;
   fake.next.end_view = View(job::JobState::kSucceeded);
 
@@ -67,10 +67,10 @@ TEST(Train, SaysWhatIsOftenTakenForMoreThanItIs) {
 
   EXPECT_THAT(fake.err(), HasSubstr("--num_ps_pods=1 without --need_tf_config"));
   EXPECT_THAT(fake.err(), HasSubstr("--envs: A has no '='"));
-  EXPECT_THAT(fake.err(), HasSubstr("--envs: B is there twice"));
+  EXPECT_THAT(fake.err(), HasSubstr("--envs: B is given twice"));
 }
 
-TEST(Train, RefusesWhatThisMachineDoesNotHave) {
+TEST(Train, RejectsRequestsThatExceedThisMachine) {
   FakePlatform fake;
   fake.platform().machine = {.memory_bytes = int64_t{8} << 30, .cpus = 2, .gpus = 0};
   fake.next.end_view = View(job::JobState::kSucceeded);
@@ -83,7 +83,7 @@ TEST(Train, RefusesWhatThisMachineDoesNotHave) {
   EXPECT_EQ(fake.started.size(), 1);
 }
 
-TEST(Train, RefusesBadInputInOneLineAndStartsNothing) {
+TEST(Train, RejectsBadInputInOneLineAndStartsNothing) {
   FakePlatform fake;
   const std::vector<std::vector<std::string>> bad = {
       With({"--num_wrokers=1"}),
@@ -111,7 +111,7 @@ TEST(Train, RefusesBadInputInOneLineAndStartsNothing) {
   EXPECT_FALSE(fs::exists(fake.home() / "jobs" / "iris"));
 }
 
-TEST(Train, TakesFlagsFromAFileAndLetsTheCommandLineWin) {
+TEST(Train, ReadsFlagsFromAFileThatTheCommandLineOverrides) {
   FakePlatform fake;
   fake.variables["ELASTICDL_BACKEND"] = "local";
   std::ofstream(fake.home() / "job.yaml")
@@ -133,7 +133,7 @@ TEST(Train, TakesFlagsFromAFileAndLetsTheCommandLineWin) {
   EXPECT_FALSE(fs::exists(fake.home() / "jobs"));
 }
 
-TEST(Train, RefusesTheNameOfARunningJob) {
+TEST(Train, RejectsTheNameOfARunningJob) {
   FakePlatform fake;
   fake.AddRunningJob(View(job::JobState::kRunning), "127.0.0.1:1", "t");
 
@@ -144,12 +144,12 @@ TEST(Train, RefusesTheNameOfARunningJob) {
   EXPECT_THAT(fake.err(), HasSubstr("job iris is running"));
 }
 
-TEST(Train, OffersToDeleteAFinishedJobOfThatName) {
+TEST(Train, SuggestsToDeleteAnEndedJobOfThatName) {
   FakePlatform fake;
   fake.AddJob(View(job::JobState::kSucceeded));
 
   EXPECT_EQ(fake.Run(kIris), kExitFailed);
-  EXPECT_THAT(fake.err(), HasSubstr("which succeeded; remove it with `elasticdl delete iris`"));
+  EXPECT_THAT(fake.err(), HasSubstr("it succeeded; delete it with `elasticdl delete iris`"));
   EXPECT_EQ(fake.Run(With({"--resume"})), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("nothing to resume"));
 
@@ -158,13 +158,13 @@ TEST(Train, OffersToDeleteAFinishedJobOfThatName) {
   EXPECT_EQ(fake.Run(kIris), kExitOk);
 }
 
-TEST(Train, GoesOnWithAnInterruptedJobAsItWasMeant) {
+TEST(Train, ResumesAnInterruptedJobWithItsFlags) {
   FakePlatform fake;
   fake.next.end = {.exit_code = 1};
   fake.next.end_view = View(job::JobState::kRunning);
   EXPECT_EQ(fake.Run(With({"--num_workers=5", "--envs=A=1"})), kExitFailed);
   EXPECT_EQ(fake.Run(kIris), kExitFailed);
-  EXPECT_THAT(fake.err(), HasSubstr("job iris was interrupted; go on with it by adding --resume"));
+  EXPECT_THAT(fake.err(), HasSubstr("job iris was interrupted; resume it by adding --resume"));
 
   fake.next.end = {};
   fake.next.end_view = View(job::JobState::kSucceeded);
@@ -205,7 +205,7 @@ TEST(Submission, HasAnIdThatResumeKeepsAndANewJobDoesNot) {
   EXPECT_NE(SpecOf(fake)["submission_id"], id);
 }
 
-TEST(Submission, IsNotResumedWithALedgerThatKnowsLessThanTheStatus) {
+TEST(Submission, IsNotResumedIfTheLedgerHasFewerBatchesThanTheStatus) {
   FakePlatform fake;
   job::JobView stopped = View(job::JobState::kStopped);
   stopped.version = 98;
@@ -228,7 +228,7 @@ TEST(Submission, IsNotResumedWithALedgerThatKnowsLessThanTheStatus) {
   EXPECT_EQ(SpecOf(fake)["resume_version"], 0);
 }
 
-TEST(Submission, IsResumedWithALedgerThatKnowsAsMuch) {
+TEST(Submission, IsResumedIfTheLedgerHasAsManyBatchesAsTheStatus) {
   FakePlatform fake;
   job::JobView stopped = View(job::JobState::kStopped);
   stopped.version = 98;
@@ -241,7 +241,7 @@ TEST(Submission, IsResumedWithALedgerThatKnowsAsMuch) {
   EXPECT_EQ(SpecOf(fake)["resume_version"], 98);
 }
 
-TEST(Train, CannotResumeWhatIsNotThere) {
+TEST(Train, CannotResumeAMissingJob) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run(With({"--resume"})), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("there is no job iris"));
@@ -257,14 +257,14 @@ TEST(Train, LeavesNoFolderOfAJobThatCouldNotStart) {
   EXPECT_FALSE(fs::exists(fake.home() / "jobs" / "iris"));
 }
 
-TEST(Train, LeavesNoFolderOfAJobWhoseMasterCouldNotBegin) {
+TEST(Train, LeavesNoFolderOfAJobWhoseMasterCouldNotStart) {
   FakePlatform fake;
   fake.next.end = {.exit_code = 2};
   fake.next.master_log = "[t] [INFO] [a.cc:1:f] begin\n[t] [ERROR] [b.cc:2:g] the disk is full\n";
 
   EXPECT_EQ(fake.Run(kIris), kExitUsage);
 
-  EXPECT_EQ(fake.err(), "elasticdl: job iris could not begin: the disk is full\n");
+  EXPECT_EQ(fake.err(), "elasticdl: job iris could not start: the disk is full\n");
   EXPECT_FALSE(fs::exists(fake.home() / "jobs" / "iris"));
 }
 
@@ -282,16 +282,16 @@ TEST(Train, KeepsAJobWhoseLedgerCouldNotBeWrittenInTheMiddle) {
   EXPECT_TRUE(fs::exists(fake.home() / "jobs" / "iris"));
 }
 
-TEST(Train, SaysWhereAHomeCanBeWhenItCannotBeWritten) {
+TEST(Train, SuggestsAnotherHomeIfItIsNotWritable) {
   FakePlatform fake;
   fake.platform().home = "/sys/elasticdl";  // where not even root can make a folder
 
   EXPECT_EQ(fake.Run(kIris), kExitFailed);
 
-  EXPECT_THAT(fake.err(), HasSubstr("set ELASTICDL_HOME to a folder that you can write"));
+  EXPECT_THAT(fake.err(), HasSubstr("set ELASTICDL_HOME to a writable folder"));
 }
 
-TEST(Train, SaysThatTheHomeIsNotAFolder) {
+TEST(Train, ReportsAHomeThatIsNotAFolder) {
   FakePlatform fake;
   std::ofstream(fake.home() / "file") << "x";
   fake.platform().home = fake.home() / "file";

@@ -15,7 +15,7 @@ namespace {
 FlagSpec OutputFlag() {
   return {.name = "output",
           .default_value = "text",
-          .help = "For people or for scripts.",
+          .help = "The output format: text, or json for scripts.",
           .choices = {"text", "json"}};
 }
 
@@ -29,7 +29,7 @@ const FlagTable& OutputFlags() {
   return table;
 }
 
-// Those of a verb that looks for jobs, and its own.
+// The flags of a verb that takes a job: its own, --backend and --namespace.
 std::vector<FlagSpec> WithPlace(std::vector<FlagSpec> own) {
   for (FlagSpec& spec : LocationFlags()) own.push_back(std::move(spec));
   return own;
@@ -54,7 +54,7 @@ const FlagTable& LogsFlags() {
   static const FlagTable table(WithPlace({{.name = "follow",
                                            .type = FlagType::kSwitch,
                                            .default_value = "false",
-                                           .help = "Go on until the job has ended.",
+                                           .help = "Keep printing until the job has ended.",
                                            .letter = 'f'}}));
   return table;
 }
@@ -63,7 +63,7 @@ const FlagTable& ScaleFlags() {
   static const FlagTable table(WithPlace({{.name = "num_workers",
                                            .type = FlagType::kInt,
                                            .default_value = "-1",
-                                           .help = "How many workers there shall be.",
+                                           .help = "The new number of workers.",
                                            .value_name = "N",
                                            .at_least = 0,
                                            .at_most = 100'000},
@@ -75,7 +75,7 @@ const FlagTable& HelpFlags() {
   static const FlagTable table({{.name = "markdown",
                                  .type = FlagType::kSwitch,
                                  .default_value = "false",
-                                 .help = "Print the page of all flags, docs/flags.md."}});
+                                 .help = "Print docs/flags.md, the page of all flags."}});
   return table;
 }
 
@@ -89,7 +89,7 @@ std::vector<std::string> VerbNames() {
 
 bool HasTwoWords(const Verb& verb) { return verb.name.find(' ') != std::string::npos; }
 
-// Those of two words, of which `word` is the first.
+// The names of two words that begin with `word`.
 std::vector<std::string> VerbsUnder(const std::string& word) {
   std::vector<std::string> names = VerbNames();
   std::erase_if(names, [&](const std::string& name) { return !name.starts_with(word + " "); });
@@ -102,20 +102,19 @@ Status UnknownVerb(std::span<const std::string> words) {
   if (!under.empty()) {
     const std::string second = words.size() > 1 ? words[1] : "";
     if (second.empty() || second.starts_with('-')) {
-      return InvalidArgument("a word is missing after '{}': {}", word, fmt::join(under, ", "));
+      return InvalidArgument("'{}' needs a second word: one of {}", word, fmt::join(under, ", "));
     }
     return InvalidArgument("there is no verb '{} {}'; did you mean {}?", word, second,
                            fmt::join(under, ", "));
   }
   if (word == "evaluate" || word == "predict") {
     return InvalidArgument(
-        "there is no verb '{}' in this version, which trains only; run the program that does it "
+        "this version has no verb '{}', it only trains; run your own program for it "
         "with `elasticdl train --job_command=...`",
         word);
   }
   if (word.starts_with("--")) {
-    return InvalidArgument("'{}' comes before a verb; write it after: elasticdl train {}", word,
-                           word);
+    return InvalidArgument("'{}': flags come after the verb: elasticdl train {}", word, word);
   }
   std::vector<std::string> near = NearestNames(word, VerbNames());
   if (near.empty()) near = VerbNames();
@@ -130,11 +129,12 @@ bool AsksForHelp(std::span<const std::string> arguments) {
   return false;
 }
 
-// Python's argparse, which scripts were written for, takes the last value without a word.
+// Old scripts were written for Python's argparse, which takes the last value without a warning.
 void WarnOfRepeatedFlags(Platform& platform, const FlagValues& flags) {
   for (const std::string& name : flags.replaced()) {
     platform.err << fmt::format(
-        "elasticdl: warning: --{0} is given more than once; only the last one, --{0}={1}, counts\n",
+        "elasticdl: warning: --{0} is given more than once; only the last value, --{0}={1}, is "
+        "used\n",
         name, flags.ShownText(name));
   }
 }
@@ -149,17 +149,17 @@ int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> a
   if (!flags.ok()) return Fail(platform, flags.status());
   const std::vector<std::string>& given = flags->arguments();
   if (verb.name == "train" && !given.empty()) {
-    return Fail(platform, InvalidArgument("'{}' is no flag; give the program to run as one text: "
+    return Fail(platform, InvalidArgument("unexpected argument '{}'; quote the program to run: "
                                           "--job_command='{}'",
                                           given.front(), fmt::join(given, " ")));
   }
   if (given.size() > verb.at_most) {
-    return Fail(platform, InvalidArgument("'{}' is one argument too many: elasticdl {} {}",
+    return Fail(platform, InvalidArgument("unexpected argument '{}'; usage: elasticdl {} {}",
                                           given.at(verb.at_most), verb.name, verb.arguments));
   }
   if (given.size() < verb.at_least) {
-    return Fail(platform, InvalidArgument("an argument is missing: elasticdl {} {}", verb.name,
-                                          verb.arguments));
+    return Fail(platform, InvalidArgument("an argument is missing; usage: elasticdl {} {}",
+                                          verb.name, verb.arguments));
   }
   WarnOfRepeatedFlags(platform, *flags);
   const int code = verb.run(platform, *flags);
@@ -177,40 +177,41 @@ const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> verbs = {
       {"train", "--job_name=NAME --job_command=COMMAND [flags]", "Run a training job.",
        &job::TrainFlags(), 0, 0, Train},
-      {"check", "[flags of train]", "Say what a job would miss, before it is started.",
-       &CheckFlags(), 0, 0, Check},
-      {"status", "[JOB] [-f]", "Show how a job, or every job, is doing.", &StatusFlags(), 0, 1,
+      {"check", "[flags of train]",
+       "Check whether everything that a job needs is there, without starting it.", &CheckFlags(), 0,
+       0, Check},
+      {"status", "[JOB] [-f]", "Show the state of a job, or of all jobs.", &StatusFlags(), 0, 1,
        ShowStatus, true},
       {"list", "", "List all jobs.", &ListFlags(), 0, 0, ListJobs},
       {"logs", "JOB [REPLICA] [-f]",
-       "Print what replicas wrote; REPLICA may be worker-0, master or agent.", &LogsFlags(), 1, 2,
-       ShowLogs, true},
+       "Print the logs of replicas; REPLICA is for example worker-0, master or agent.",
+       &LogsFlags(), 1, 2, ShowLogs, true},
       {"stop", "JOB", "Stop a running job.", &ListFlags(), 1, 1, StopJob, true},
       {"delete", "JOB", "Delete a job that has ended, with its logs.", &ListFlags(), 1, 1,
        DeleteJob, true},
       {"scale", "JOB --num_workers=N", "Change the number of workers of a running job.",
        &ScaleFlags(), 1, 1, ScaleJob, true},
-      {"events", "JOB", "Print what happened to a job's pods, in the cluster's words.",
-       &ListFlags(), 1, 1, ShowEvents, true},
-      {"ledger", "JOB", "Print all that the master wrote down, as JSON.", &OutputFlags(), 1, 1,
-       ShowLedger, true},
+      {"events", "JOB", "Print the cluster's events about a job's pods.", &ListFlags(), 1, 1,
+       ShowEvents, true},
+      {"ledger", "JOB", "Print the master's ledger as JSON.", &OutputFlags(), 1, 1, ShowLedger,
+       true},
       {"zoo init", "[flags]", "Write a Dockerfile for the models in this folder.", &ZooInitFlags(),
        0, 0, ZooInit},
       {"zoo build", "--image=NAME [FOLDER]",
        "Build the image that a folder's Dockerfile describes.", &ZooBuildFlags(), 0, 1, ZooBuild},
-      {"zoo push", "NAME", "Push an image to the registry that its name says.", &ZooPushFlags(), 1,
-       1, ZooPush},
+      {"zoo push", "NAME", "Push an image to the registry in its name.", &ZooPushFlags(), 1, 1,
+       ZooPush},
       {"version", "", "Print the version.", &OutputFlags(), 0, 0, ShowVersion},
       {"completion",
        "bash|zsh",
-       "Print a script that completes commands in a shell.",
+       "Print a script for shell completion.",
        &NoFlags(),
        1,
        1,
        ShowCompletion,
        false,
        {"bash", "zsh"}},
-      {"help", "[VERB]", "Show what a verb does and its flags.", &HelpFlags(), 0, 2, ShowHelp},
+      {"help", "[VERB]", "Show a verb's purpose and flags.", &HelpFlags(), 0, 2, ShowHelp},
   };
   return verbs;
 }

@@ -10,29 +10,29 @@
 
 namespace edl::cli {
 
-// One thing that people can tell elasticdl to do.
+// A subcommand of elasticdl.
 struct Verb {
-  std::string name;       // of one word or two: "zoo init"
-  std::string arguments;  // in help: "JOB [REPLICA]"
+  std::string name;       // one word or two: "zoo init"
+  std::string arguments;  // as help shows them: "JOB [REPLICA]"
   std::string summary;
   const FlagTable* flags = nullptr;
-  size_t at_least = 0;  // arguments that are no flags
+  size_t at_least = 0;  // positional arguments
   size_t at_most = 0;
   std::function<int(Platform&, const FlagValues&)> run;
-  bool takes_job = false;               // completion offers jobs
-  std::vector<std::string> words = {};  // completion offers these
+  bool takes_job = false;               // shell completion offers job names
+  std::vector<std::string> words = {};  // shell completion offers these words
 };
 
-// All of them, in the order of help.
+// All verbs in the order in which help lists them.
 const std::vector<Verb>& Verbs();
 
-// The verb that `words` begin with; InvalidArgument: there is none, with the nearest ones.
+// The verb that `words` begin with. InvalidArgument: unknown verb; the message names similar ones.
 Result<const Verb*> FindVerb(std::span<const std::string> words);
 
-// Runs what `arguments` (without the program's name) say; returns the exit code.
+// Runs the verb in `arguments` (without the program's name) and returns the exit code.
 int Main(Platform& platform, std::span<const std::string> arguments);
 
-// The verbs, one function a file.
+// The verbs. Each is implemented in a file of its own.
 int Train(Platform& platform, const FlagValues& flags);
 int Check(Platform& platform, const FlagValues& flags);
 int ShowStatus(Platform& platform, const FlagValues& flags);
@@ -50,16 +50,17 @@ int ShowVersion(Platform& platform, const FlagValues& flags);
 int ShowCompletion(Platform& platform, const FlagValues& flags);
 int ShowHelp(Platform& platform, const FlagValues& flags);
 
-// The flags of `check`: those of `train`, and how to print.
+// The flags of `check`: those of `train`, and --output.
 const FlagTable& CheckFlags();
 const FlagTable& ZooInitFlags();
 const FlagTable& ZooBuildFlags();
 const FlagTable& ZooPushFlags();
 
-// What ShowHelp prints, for the whole program (or those of its verbs that begin with this word) and
-// for one verb; and docs/flags.md.
+// The text of `elasticdl help`: all verbs, or only those whose name begins with `first_word`.
 std::string ProgramHelp(const std::string& first_word = "");
+// The text of `elasticdl help VERB`.
 std::string VerbHelp(const Verb& verb);
+// The content of docs/flags.md.
 std::string FlagsPage();
 
 }  // namespace edl::cli

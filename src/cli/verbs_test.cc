@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/testing/status_matchers.h"
 #include "cli/testing/fake_platform.h"
 #include "client/testing/fake_master_service.h"
 
@@ -20,7 +21,7 @@ job::JobView View(std::string name, job::JobState state) {
   return {.name = std::move(name), .state = state, .started_at = 1, .ended_at = 2};
 }
 
-TEST(Status, AsksTheMasterOfARunningJob) {
+TEST(Status, CallsTheMasterOfARunningJob) {
   client::FakeMasterService master("secret");
   job::JobView live = View("iris", job::JobState::kFinishing);
   live.version = 99;
@@ -48,7 +49,7 @@ TEST(Status, ShowsTheLastViewWhenTheMasterDoesNotAnswer) {
   EXPECT_THAT(fake.out(), HasSubstr("the master does not answer now"));
 }
 
-TEST(Status, CallsAJobInterruptedThatEndedWithoutAWord) {
+TEST(Status, ShowsAJobAsInterruptedThatEndedWithoutAnOutcome) {
   FakePlatform fake;
   fake.AddJob(View("iris", job::JobState::kRunning));
 
@@ -60,10 +61,10 @@ TEST(Status, CallsAJobInterruptedThatEndedWithoutAWord) {
 // A job's folder whose status.json holds `text`.
 void AddJobWithStatus(FakePlatform& fake, const std::string& text) {
   fake.AddJob(View("iris", job::JobState::kRunning));
-  ASSERT_EQ(WriteFileAtomically(fake.store().Find("iris")->path() / "status.json", text), Ok());
+  ASSERT_OK(WriteFileAtomically(fake.store().Find("iris")->path() / "status.json", text));
 }
 
-TEST(AnyStatusFile, LetsAJobBeShownStoppedResumedAndDeleted) {
+TEST(AnyStatusFile, AllowsToShowStopResumeAndDeleteTheJob) {
   for (const char* text : {"", "{", "[]", R"({"metrics": {"loss": null}})"}) {
     FakePlatform fake;
     AddJobWithStatus(fake, text);
@@ -84,7 +85,7 @@ TEST(AnyStatusFile, LetsAJobBeShownStoppedResumedAndDeleted) {
   }
 }
 
-TEST(AnyStatusFile, ThatIsMissingIsMadeGoodByTheLedger) {
+TEST(AnyStatusFile, ThatIsMissingIsReplacedByTheLedger) {
   FakePlatform fake;
   fake.AddJob(View("iris", job::JobState::kRunning));
   std::filesystem::remove(fake.store().Find("iris")->path() / "status.json");
@@ -95,7 +96,7 @@ TEST(AnyStatusFile, ThatIsMissingIsMadeGoodByTheLedger) {
   EXPECT_EQ(fake.Run({"delete", "iris"}), kExitOk) << fake.err();
 }
 
-TEST(AnyStatusFile, OfANewerVersionIsRefusedAndTheJobCanBeDeleted) {
+TEST(AnyStatusFile, OfANewerVersionIsRejectedAndTheJobCanBeDeleted) {
   FakePlatform fake;
   AddJobWithStatus(fake, R"({"view_version": 99, "state": "asleep"})");
 
@@ -118,12 +119,12 @@ TEST(Interrupted, JobsShowWhyAndTheNumbersOfTheirLedger) {
   known.datasets.front().records_done = 30;
   fake.ledgers.emplace("iris", known);
   EXPECT_EQ(fake.Run({"status", "iris"}), kExitOk);
-  EXPECT_THAT(fake.out(), HasSubstr(": its agent was killed, or the machine went down"));
+  EXPECT_THAT(fake.out(), HasSubstr(": its agent was killed, or the machine was shut down"));
   EXPECT_THAT(fake.out(), HasSubstr("30"));
 
   const auto folder = fake.store().Find("iris")->path();
-  ASSERT_EQ(WriteFileAtomically(folder / "end.json", R"({"exit_code": 1, "reason": "port taken"})"),
-            Ok());
+  ASSERT_OK(
+      WriteFileAtomically(folder / "end.json", R"({"exit_code": 1, "reason": "port taken"})"));
   EXPECT_EQ(fake.Run({"status", "iris", "--output=json"}), kExitOk);
   EXPECT_EQ(json::parse(fake.out())["reason"], "port taken");
   EXPECT_EQ(json::parse(fake.out())["replicas"][0]["state"], "interrupted");
@@ -131,12 +132,12 @@ TEST(Interrupted, JobsShowWhyAndTheNumbersOfTheirLedger) {
   EXPECT_THAT(fake.out(), HasSubstr("port taken"));
 
   fake.AddLog("iris", "master", "[t] [ERROR] [b.cc:2:g] the ledger is damaged\n");
-  ASSERT_EQ(WriteFileAtomically(folder / "end.json", R"({"exit_code": 2, "reason": ""})"), Ok());
+  ASSERT_OK(WriteFileAtomically(folder / "end.json", R"({"exit_code": 2, "reason": ""})"));
   EXPECT_EQ(fake.Run({"status", "iris"}), kExitOk);
   EXPECT_THAT(fake.out(), HasSubstr(": the ledger is damaged"));
 }
 
-TEST(Status, OfNobodySaysSo) {
+TEST(Status, OfAMissingJobFails) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"status", "iris"}), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("there is no job iris"));
@@ -159,7 +160,7 @@ TEST(List, ShowsEveryJob) {
   EXPECT_THAT(fake.out(), HasSubstr("JOB  STATE"));
 }
 
-TEST(Logs, PrintsOneReplicasOutputAsItIs) {
+TEST(Logs, PrintsTheOutputOfOneReplicaUnchanged) {
   FakePlatform fake;
   fake.AddJob(View("iris", job::JobState::kSucceeded));
   fake.AddLog("iris", "iris-edljob-worker-0", "one\ntwo");
@@ -182,7 +183,7 @@ TEST(Logs, LabelsTheLinesOfSeveralReplicas) {
   EXPECT_EQ(fake.out(), "ps-0 | p\nworker-0 | one\nworker-0 | two\n");
 }
 
-TEST(Logs, ListsTheReplicasWhenThereIsNoSuchOne) {
+TEST(Logs, ListsTheReplicasIfTheGivenOneDoesNotExist) {
   FakePlatform fake;
   fake.AddJob(View("iris", job::JobState::kSucceeded));
   fake.AddLog("iris", "iris-edljob-worker-0", "one");
@@ -193,7 +194,7 @@ TEST(Logs, ListsTheReplicasWhenThereIsNoSuchOne) {
   EXPECT_THAT(fake.err(), HasSubstr("has no replica worker-1; there are worker-0, master"));
 }
 
-TEST(Scale, TellsTheMaster) {
+TEST(Scale, CallsTheMaster) {
   client::FakeMasterService master("secret");
   FakePlatform fake;
   fake.AddRunningJob(View("iris", job::JobState::kRunning), master.address(), "secret");
@@ -222,21 +223,21 @@ TEST(Stop, EndsAJobWhoseMasterDoesNotAnswerThroughItsAgent) {
   EXPECT_THAT(fake.out(), HasSubstr("job iris: interrupted"));
 }
 
-TEST(Stop, IsContentWithAJobThatDoesNotRun) {
+TEST(Stop, SucceedsForAJobThatDoesNotRun) {
   FakePlatform fake;
   fake.AddJob(View("iris", job::JobState::kFailed));
   EXPECT_EQ(fake.Run({"stop", "iris"}), kExitOk);
-  EXPECT_THAT(fake.out(), HasSubstr("job iris does not run: failed"));
+  EXPECT_THAT(fake.out(), HasSubstr("job iris is not running: failed"));
 }
 
-TEST(Delete, RefusesARunningJob) {
+TEST(Delete, RejectsARunningJob) {
   FakePlatform fake;
   fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
   EXPECT_EQ(fake.Run({"delete", "iris"}), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("stop it first"));
 }
 
-TEST(Logs, FollowTheReplicaThatTakesTheSlot) {
+TEST(Logs, ContinueWithTheReplicaThatReplacesAnotherOne) {
   client::FakeMasterService master("secret");
   job::JobView view = View("iris", job::JobState::kRunning);
   view.replicas = {{.name = "iris-edljob-worker-0", .role = "worker", .index = 0, .id = 0},
@@ -254,10 +255,10 @@ TEST(Logs, FollowTheReplicaThatTakesTheSlot) {
 
   EXPECT_EQ(fake.Run({"logs", "iris", "worker-0", "-f"}), kExitOk);
 
-  EXPECT_EQ(fake.out(), "first\n==> worker-2 takes the place of worker-0 <==\nsecond\n");
+  EXPECT_EQ(fake.out(), "first\n==> worker-2 replaces worker-0 <==\nsecond\n");
 }
 
-TEST(Stop, SaysWhatToDoAboutAnAgentThatIsStopped) {
+TEST(Stop, ExplainsWhatToDoAboutAStoppedAgent) {
   FakePlatform fake;
   fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
   fake.agent = {.process_id = 4711, .stopped = true};
@@ -269,7 +270,7 @@ TEST(Stop, SaysWhatToDoAboutAnAgentThatIsStopped) {
   EXPECT_EQ(fake.shutdowns, 0);
 }
 
-TEST(Output, IsJsonForScriptsWhereverAJobIsChanged) {
+TEST(Output, IsJsonForAllVerbsThatChangeAJob) {
   FakePlatform fake;
   fake.AddRunningJob(View("iris", job::JobState::kRunning), "127.0.0.1:1", "t");
   fake.AddJob(View("old", job::JobState::kSucceeded));
@@ -281,7 +282,7 @@ TEST(Output, IsJsonForScriptsWhereverAJobIsChanged) {
   EXPECT_EQ(json::parse(fake.out()).at("state"), "deleted");
 }
 
-TEST(Output, OfTheLedgerTakesTheFlag) {
+TEST(Output, OfTheLedgerAcceptsTheFlag) {
   FakePlatform fake;
   fake.AddJob(View("old", job::JobState::kSucceeded));
   EXPECT_EQ(fake.Run({"ledger", "old", "--output=json"}), kExitOk) << fake.err();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPollMillis = 1000;
 
-// What a process ends with whose job ended so.
+// The exit code for a job that ended so.
 int ExitCodeOf(const JobSnapshot& snapshot) {
   if (snapshot.liveness == Liveness::kInterrupted) return kExitFailed;
   if (snapshot.view.state == job::JobState::kSucceeded) return kExitOk;
@@ -34,7 +34,7 @@ class Watcher {
     while (true) {
       const Result<JobSnapshot> snapshot = snapshot_();
       const Code code = snapshot.status().code();
-      // Asking again does not change these.
+      // Another call would fail in the same way.
       if (code == Code::kNotFound || code == Code::kUnauthenticated ||
           code == Code::kPermissionDenied) {
         line_.Clear();
@@ -43,14 +43,14 @@ class Watcher {
       ReportTrouble(snapshot.ok() ? snapshot->trouble : snapshot.status().message());
       if (snapshot.ok()) line_.Show(snapshot->view);
       if (snapshot.ok() && snapshot->liveness != Liveness::kRunning) return End(*snapshot);
-      if (!platform_.out.good()) return kExitFailed;  // nobody reads what is shown
+      if (!platform_.out.good()) return kExitFailed;  // the reader of the output has exited
       pollfd waits{signals->get(), POLLIN, 0};
       if (poll(&waits, 1, kPollMillis) > 0) return Leave(signals->get());
     }
   }
 
  private:
-  // Once for each trouble.
+  // Prints each trouble once.
   void ReportTrouble(const std::string& trouble) {
     if (trouble != trouble_ && !trouble.empty()) line_.Print(EscapeControlChars(trouble));
     trouble_ = trouble;
@@ -58,7 +58,7 @@ class Watcher {
 
   int End(const JobSnapshot& snapshot) {
     line_.Clear();
-    platform_.out << Summary(snapshot, platform_.terminal.color ? UseColor::kYes : UseColor::kNo);
+    platform_.out << Summary(snapshot, platform_.terminal.color);
     platform_.out.flush();
     return ExitCodeOf(snapshot);
   }
@@ -66,10 +66,10 @@ class Watcher {
   int Leave(int signals) {
     signalfd_siginfo taken{};
     const bool known = read(signals, &taken, sizeof taken) == sizeof taken;
-    line_.Print(
-        fmt::format("job {0} goes on; see `elasticdl status {0}`, or stop it with `elasticdl stop "
-                    "{0}`",
-                    name_));
+    line_.Print(fmt::format(
+        "job {0} keeps running; see `elasticdl status {0}`, or stop it with `elasticdl stop "
+        "{0}`",
+        name_));
     return kExitSignalBase + (known ? static_cast<int>(taken.ssi_signo) : SIGINT);
   }
 
@@ -77,7 +77,7 @@ class Watcher {
   const std::string& name_;
   const std::function<Result<JobSnapshot>()>& snapshot_;
   LiveLine line_;
-  std::string trouble_;  // told last
+  std::string trouble_;  // printed last
 };
 
 }  // namespace

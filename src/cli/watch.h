@@ -9,8 +9,9 @@
 
 namespace edl::cli {
 
-// Shows a job that runs by itself until it has ended, then its summary; returns the exit code that
-// its end asks for. A signal ends the watching, not the job.
+// Shows the progress of a job that does not depend on this process (a detached job, or one in a
+// cluster) until the job ends, then its summary. Returns the exit code for the job's outcome. A
+// signal ends the watching, not the job; see AttachToJob for the opposite.
 int WatchJob(Platform& platform, const std::string& name,
              const std::function<Result<JobSnapshot>()>& snapshot);
 

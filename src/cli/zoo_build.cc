@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The commit of the folder, as git tells it; empty: it tells none.
+// The git commit of the folder; empty: git does not know it.
 std::string CommitOf(const Platform& platform, const fs::path& folder) {
   const Result<ProgramEnd> end =
       platform.run({.command = {"git", "-C", folder.string(), "describe", "--always", "--dirty",
@@ -27,13 +27,13 @@ std::string CommitOf(const Platform& platform, const fs::path& folder) {
   return end->output.substr(0, end->output.find('\n'));
 }
 
-// All but the file of pip's configuration.
+// The whole request, except for `pip_config`.
 Result<image::BuildRequest> MakeRequest(const Platform& platform, const FlagValues& flags) {
   const std::string given = flags.arguments().empty() ? "." : flags.arguments().front();
   const fs::path folder = platform.folder / given;
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    return InvalidArgument("{} is no folder to build an image from", given);
+    return InvalidArgument("{} is not a folder; give the folder that has the Dockerfile", given);
   }
   if (flags.String("image").empty()) {
     return InvalidArgument("an image needs a name: elasticdl zoo build --image=NAME {}", given);
@@ -50,7 +50,7 @@ Result<image::BuildRequest> MakeRequest(const Platform& platform, const FlagValu
   EDL_ASSIGN_OR_RETURN(request.arguments, job::ParseEnvs(flags.String("build_args")));
   const Result<std::string> text = ReadFile(request.dockerfile);
   if (text.status().code() == Code::kNotFound) {
-    return InvalidArgument("there is no {}; `elasticdl zoo init` writes one",
+    return InvalidArgument("{} does not exist; `elasticdl zoo init` writes it",
                            request.dockerfile.string());
   }
   if (!text.ok()) return text.status();
@@ -62,27 +62,29 @@ Result<image::BuildRequest> MakeRequest(const Platform& platform, const FlagValu
   return request;
 }
 
-std::string HintOf(const ShownEnd& end) {
+std::string HintOf(const ShownRun& end) {
   if (end.step.find("FROM ") == std::string::npos) return "";
-  return "the base image cannot be had; another one: elasticdl zoo init --force --base_image=NAME";
+  return "cannot get the base image; to use another one: elasticdl zoo init --force "
+         "--base_image=NAME";
 }
 
-// How the image gets onto the nodes of the cluster on this machine.
-Result<image::LoadWay> ChooseLoadWay(const Platform& platform, const fs::path& archive) {
-  return image::FindLoadWay(
+// The command that loads the image onto the nodes of the cluster on this machine.
+Result<image::LoadCommand> ChooseLoadWay(const Platform& platform, const fs::path& archive) {
+  return image::FindLoadCommand(
       {.context = platform.cluster_context(),
        .command = Variable(platform, "ELASTICDL_LOAD_IMAGE"),
-       .is_there = [&](const std::string& name) { return HasProgram(platform, name); }},
+       .has_program = [&](const std::string& name) { return HasProgram(platform, name); }},
       archive);
 }
 
 int Build(Platform& platform, const image::Builder& builder, const image::BuildRequest& request) {
   const Time begin = platform.clock.Now();
-  const Result<ShownEnd> end = RunShown(platform, builder.Build(request));
+  const Result<ShownRun> end = RunAndShowOutput(platform, builder.Build(request));
   if (!end.ok()) return Fail(platform, end.status());
   if (!end->succeeded) {
-    return FailShown(platform, fmt::format("{} could not build {}", builder.name(), request.image),
-                     *end, HintOf(*end));
+    return FailShownRun(platform,
+                        fmt::format("{} could not build {}", builder.name(), request.image), *end,
+                        HintOf(*end));
   }
   const std::chrono::duration<double> took = platform.clock.Now() - begin;
   platform.out << "built " << request.image << " with " << builder.name() << " in "
@@ -92,20 +94,20 @@ int Build(Platform& platform, const image::Builder& builder, const image::BuildR
 }
 
 int Load(Platform& platform, const image::Builder& builder, const std::string& image,
-         const image::LoadWay& way, const fs::path& archive) {
+         const image::LoadCommand& load, const fs::path& archive) {
   const std::string full_name = image::ParseImageName(image)->Full();
   for (const std::vector<std::string>& step :
-       {builder.Save(image, full_name, archive), way.command}) {
-    const Result<ShownEnd> end = RunShown(platform, step);
+       {builder.Save(image, full_name, archive), load.command}) {
+    const Result<ShownRun> end = RunAndShowOutput(platform, step);
     if (!end.ok()) return Fail(platform, end.status());
     if (!end->succeeded) {
-      return FailShown(
+      return FailShownRun(
           platform,
-          fmt::format("{} was built but could not be loaded into the {}", image, way.cluster), *end,
-          "");
+          fmt::format("{} was built but could not be loaded into the {}", image, load.cluster),
+          *end, "");
     }
   }
-  platform.out << "loaded " << full_name << " into the " << way.cluster << "\n";
+  platform.out << "loaded " << full_name << " into the " << load.cluster << "\n";
   platform.out.flush();
   return kExitOk;
 }
@@ -117,7 +119,7 @@ const FlagTable& ZooBuildFlags() {
       {{.name = "image", .default_value = "", .help = "The image's name.", .value_name = "NAME"},
        {.name = "file",
         .default_value = "",
-        .help = "The Dockerfile; empty: that of the folder.",
+        .help = "The Dockerfile; empty: Dockerfile in the folder.",
         .value_name = "PATH",
         .letter = 'f'},
        {.name = "build_args",
@@ -128,16 +130,16 @@ const FlagTable& ZooBuildFlags() {
        {.name = "no_cache",
         .type = FlagType::kSwitch,
         .default_value = "false",
-        .help = "Run every step anew."},
+        .help = "Run every step again instead of using cached layers."},
        {.name = "pull",
         .type = FlagType::kSwitch,
         .default_value = "false",
-        .help = "JobSnapshot for a newer base image first."},
+        .help = "Pull a newer version of the base image first."},
        {.name = "load",
         .type = FlagType::kSwitch,
         .default_value = "false",
-        .help = "Put the image onto the nodes of a cluster on this machine (kind, k3d, k3s, "
-                "minikube, or by the command in $ELASTICDL_LOAD_IMAGE)."}});
+        .help = "Load the image onto the nodes of a cluster on this machine (kind, k3d, k3s, "
+                "minikube, or with the command in $ELASTICDL_LOAD_IMAGE)."}});
   return table;
 }
 
@@ -149,19 +151,19 @@ int ZooBuild(Platform& platform, const FlagValues& flags) {
   const Result<std::unique_ptr<ScratchFolder>> scratch = ScratchFolder::Make();
   if (!scratch.ok()) return Fail(platform, scratch.status());
   request->pip_config = (*scratch)->path() / "pip.conf";
-  // An index's address may hold a password.
+  // The URL of a package index may contain a password.
   const Status written = WriteFileAtomically(request->pip_config, request->host.pip_config, 0600);
   if (!written.ok()) return Fail(platform, written);
   const fs::path archive = (*scratch)->path() / "image.tar";
-  std::optional<image::LoadWay> way;
-  if (flags.Bool("load")) {  // said before minutes of building
-    Result<image::LoadWay> found = ChooseLoadWay(platform, archive);
+  std::optional<image::LoadCommand> load;
+  if (flags.Bool("load")) {  // checked before minutes of building
+    Result<image::LoadCommand> found = ChooseLoadWay(platform, archive);
     if (!found.ok()) return Fail(platform, found.status());
-    way = std::move(*found);
+    load = std::move(*found);
   }
   const int built = Build(platform, **builder, *request);
-  if (built != kExitOk || !way.has_value()) return built;
-  return Load(platform, **builder, request->image, *way, archive);
+  if (built != kExitOk || !load.has_value()) return built;
+  return Load(platform, **builder, request->image, *load, archive);
 }
 
 }  // namespace edl::cli

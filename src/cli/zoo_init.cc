@@ -18,19 +18,19 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 3> kPackages = {"elasticai_api", "elasticdl_api",
                                                        "elasticdl_client"};
 
-// A file that is brought into the folder that the image is built from.
+// A file to copy into the build context.
 struct Copied {
   fs::path from;
   fs::path to;
 };
 
-// All that is to be written.
+// Everything that will be written.
 struct Plan {
   image::ZooRecipe recipe;
   std::vector<Copied> copies;
 };
 
-// `path` as seen from the folder; empty: it is outside of it.
+// `path` relative to the folder; empty: it is outside of the folder.
 std::string Inside(const fs::path& folder, const std::string& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(folder / path, error);
@@ -44,13 +44,13 @@ Status PlanModels(const Platform& platform, const FlagValues& flags, Plan& plan)
   const std::string& typed = flags.String("model_zoo");
   std::error_code ignored;
   if (!fs::is_directory(platform.folder / typed, ignored)) {
-    return InvalidArgument("--model_zoo={} is no folder", typed);
+    return InvalidArgument("--model_zoo={} is not a folder", typed);
   }
   plan.recipe.model_zoo = Inside(platform.folder, typed);
   if (plan.recipe.model_zoo.empty()) {
     return InvalidArgument(
-        "--model_zoo={} is outside of this folder, which the image is built from; change to a "
-        "folder that holds it",
+        "--model_zoo={} is outside of the current folder, which is the build context; change to a "
+        "folder that contains it",
         typed);
   }
   plan.recipe.has_requirements = fs::exists(platform.folder / typed / "requirements.txt", ignored);
@@ -73,8 +73,9 @@ Status PlanWheels(const Platform& platform, const FlagValues& flags, Plan& plan)
     });
     if (count == 1) continue;
     return InvalidArgument(
-        "--local_pkg_dir={}: there {} of {}; one of each of {} is needed, and `make wheels` in a "
-        "clone makes them",
+        "--local_pkg_dir={}: there {} of {}; it must have one wheel of each of {}; `make wheels` "
+        "in a "
+        "clone of ElasticDL builds them",
         typed, count == 0 ? "is no wheel" : "are several wheels", package,
         fmt::join(kPackages, ", "));
   }
@@ -93,7 +94,7 @@ Status PlanClusterSpec(const Platform& platform, const FlagValues& flags, Plan& 
   const fs::path file = platform.folder / typed;
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) {
-    return InvalidArgument("--cluster_spec={} is no file", typed);
+    return InvalidArgument("--cluster_spec={} is not a file", typed);
   }
   plan.recipe.cluster_spec = Inside(platform.folder, typed);
   if (plan.recipe.cluster_spec.empty()) {
@@ -103,7 +104,7 @@ Status PlanClusterSpec(const Platform& platform, const FlagValues& flags, Plan& 
   return Ok();
 }
 
-// What goes into a line of the Dockerfile as it was typed.
+// Checks a value that is written into a line of the Dockerfile unchanged.
 Status CheckWord(const FlagValues& flags, const std::string& flag) {
   const std::string& value = flags.String(flag);
   const bool one_word = std::none_of(value.begin(), value.end(), [](char c) {
@@ -117,7 +118,7 @@ Result<Plan> MakePlan(const Platform& platform, const FlagValues& flags) {
   std::error_code ignored;
   if (fs::exists(platform.folder / "Dockerfile", ignored) && !flags.Bool("force")) {
     return FailedPrecondition(
-        "there is a Dockerfile here already; edit it, or overwrite it with --force");
+        "Dockerfile already exists here; edit it, or overwrite it with --force");
   }
   Plan plan;
   EDL_RETURN_IF_ERROR(
@@ -134,7 +135,7 @@ Result<Plan> MakePlan(const Platform& platform, const FlagValues& flags) {
   return plan;
 }
 
-// The Dockerfile last, so that there is one only when all that it names is there.
+// The Dockerfile is written last, so that everything it refers to exists.
 Status Carry(Platform& platform, const Plan& plan) {
   constexpr unsigned kReadable = 0644;
   for (const Copied& copy : plan.copies) {
@@ -165,8 +166,9 @@ const FlagTable& ZooInitFlags() {
   static const FlagTable table(
       {{.name = "model_zoo",
         .default_value = ".",
-        .help = "The folder of the models, in or below this one; /model_zoo in the image. What its "
-                "requirements.txt names is installed.",
+        .help =
+            "The folder of the models, in or below the current one; /model_zoo in the image. The "
+            "packages in its requirements.txt are installed.",
         .value_name = "PATH"},
        {.name = "base_image",
         .default_value = "python:3.11-bookworm",
@@ -174,13 +176,13 @@ const FlagTable& ZooInitFlags() {
         .value_name = "NAME"},
        {.name = "extra_pypi_index",
         .default_value = "",
-        .help = "An index of Python packages beside the usual one.",
+        .help = "An additional index of Python packages.",
         .value_name = "URL"},
        {.name = "local_pkg_dir",
         .default_value = "",
-        .help =
-            "A folder of our wheels, as `make wheels` fills one, to install instead of those of "
-            "the index.",
+        .help = "A folder with ElasticDL's wheels (see `make wheels`), which are installed instead "
+                "of those "
+                "of the index.",
         .value_name = "PATH"},
        {.name = "cluster_spec",
         .default_value = "",
@@ -188,13 +190,13 @@ const FlagTable& ZooInitFlags() {
         .value_name = "PATH"},
        {.name = "user",
         .default_value = "",
-        .help = "Who runs programs in the image, as UID, UID:GID or a name that the base image "
-                "knows; empty: as there, mostly root.",
+        .help = "The user in the image, as UID, UID:GID or a name that exists in the base image; "
+                "empty: the user of the base image, usually root.",
         .value_name = "USER"},
        {.name = "force",
         .type = FlagType::kSwitch,
         .default_value = "false",
-        .help = "Overwrite a Dockerfile that is there."}});
+        .help = "Overwrite an existing Dockerfile."}});
   return table;
 }
 

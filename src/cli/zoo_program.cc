@@ -22,7 +22,7 @@ FlagSpec BuilderFlag() {
   return {.name = "builder",
           .default_value = "",
           .help =
-              "What builds images; empty: the first of these that is in $PATH, or docker where "
+              "The program that builds images; empty: the first of these in $PATH, or docker if "
               "$DOCKER_HOST is set.",
           .choices = std::move(choices)};
 }
@@ -34,30 +34,31 @@ Result<std::unique_ptr<image::Builder>> ChooseBuilder(const Platform& platform,
       Variable(platform, "DOCKER_HOST"));
 }
 
-Result<ShownEnd> RunShown(Platform& platform, const std::vector<std::string>& command) {
+Result<ShownRun> RunAndShowOutput(Platform& platform, const std::vector<std::string>& command) {
   EDL_ASSIGN_OR_RETURN(const FileDescriptor signals, platform.catch_signals());
   image::BuildLog log;
   EDL_ASSIGN_OR_RETURN(const ProgramEnd end,
                        platform.run({.command = command,
                                      .environment = {},
-                                     .heard =
-                                         [&](std::string_view text, bool is_stderr) {
-                                           log.Hear(text);
-                                           std::ostream& to =
-                                               is_stderr ? platform.err : platform.out;
+                                     .on_output =
+                                         [&](std::string_view text, OutputStream stream) {
+                                           log.Append(text);
+                                           std::ostream& to = stream == OutputStream::kStderr
+                                                                  ? platform.err
+                                                                  : platform.out;
                                            to << text;
                                            to.flush();
                                          },
                                      .signals = signals.get()}));
-  return ShownEnd{
+  return ShownRun{
       .succeeded = end.code == 0,
       .interrupted_by = end.interrupted_by,
       .step = log.step(),
       .reason = log.reason().empty() ? fmt::format("exit code {}", end.code) : log.reason()};
 }
 
-int FailShown(Platform& platform, const std::string& what, const ShownEnd& end,
-              const std::string& hint) {
+int FailShownRun(Platform& platform, const std::string& what, const ShownRun& end,
+                 const std::string& hint) {
   if (end.interrupted_by != 0) {
     Fail(platform, FailedPrecondition("{}: interrupted", what));
     return kExitSignalBase + end.interrupted_by;
@@ -72,7 +73,9 @@ int FailShown(Platform& platform, const std::string& what, const ShownEnd& end,
 Result<std::unique_ptr<ScratchFolder>> ScratchFolder::Make() {
   std::error_code error;
   std::string name = (std::filesystem::temp_directory_path(error) / "elasticdl-XXXXXX").string();
-  if (error) return FailedPrecondition("no folder for temporary files: {}", error.message());
+  if (error)
+    return FailedPrecondition("cannot find a folder for temporary files: {}; set $TMPDIR",
+                              error.message());
   if (mkdtemp(name.data()) == nullptr) return Errno("making {}", name);
   return std::unique_ptr<ScratchFolder>(new ScratchFolder(name));
 }

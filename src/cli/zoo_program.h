@@ -11,36 +11,37 @@
 
 namespace edl::cli {
 
-// --builder.
+// The flag --builder.
 FlagSpec BuilderFlag();
 
-// The builder that the flags ask for.
+// The builder that --builder names, or the default one.
 Result<std::unique_ptr<image::Builder>> ChooseBuilder(const Platform& platform,
                                                       const FlagValues& flags);
 
-// A variable of the environment; empty: it is not set.
+// The value of an environment variable; empty if it is not set.
 std::string Variable(const Platform& platform, const char* name);
 
-// Whether there is such a program in $PATH.
+// Whether $PATH has the program.
 bool HasProgram(const Platform& platform, const std::string& name);
 
-// How a program ended whose words were shown while it ran.
-struct ShownEnd {
+// How a program ended whose output was shown while it ran.
+struct ShownRun {
   bool succeeded = false;
   int interrupted_by = 0;
-  std::string step;    // where it failed; may be empty
-  std::string reason;  // why, in its own words
+  std::string step;    // the build step that failed; may be empty
+  std::string reason;  // the error that the program printed
 };
 
-// Runs a command and shows what it says; a signal ends it. A failure is that of starting it.
-Result<ShownEnd> RunShown(Platform& platform, const std::vector<std::string>& command);
+// Runs a command and prints its output as it comes. Signals are forwarded to the command. Fails
+// only if the command cannot be started.
+Result<ShownRun> RunAndShowOutput(Platform& platform, const std::vector<std::string>& command);
 
-// Prints why a shown program failed, as "elasticdl: <what>: <step>: <reason>", with a hint if one
-// is known. Returns the exit code.
-int FailShown(Platform& platform, const std::string& what, const ShownEnd& end,
-              const std::string& hint);
+// Prints "elasticdl: <what>: <step>: <reason>" for a program that failed, and the hint unless it is
+// empty. Returns the exit code.
+int FailShownRun(Platform& platform, const std::string& what, const ShownRun& end,
+                 const std::string& hint);
 
-// A folder that goes with this object.
+// A temporary folder. The destructor deletes it.
 class ScratchFolder {
  public:
   static Result<std::unique_ptr<ScratchFolder>> Make();

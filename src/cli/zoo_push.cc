@@ -5,7 +5,7 @@
 namespace edl::cli {
 namespace {
 
-// What to do about a registry's refusal; empty: nothing is known.
+// What to do about an error of the registry; empty: unknown.
 std::string HintOf(const std::string& reason, const std::string& builder,
                    const image::ImageName& name) {
   for (const std::string_view word :
@@ -34,13 +34,13 @@ int ZooPush(Platform& platform, const FlagValues& flags) {
   if (!name.ok()) return Fail(platform, name.status());
   const Result<std::unique_ptr<image::Builder>> builder = ChooseBuilder(platform, flags);
   if (!builder.ok()) return Fail(platform, builder.status());
-  const Result<ShownEnd> end = RunShown(platform, (*builder)->Push(typed));
+  const Result<ShownRun> end = RunAndShowOutput(platform, (*builder)->Push(typed));
   if (!end.ok()) return Fail(platform, end.status());
   const std::string& program = (*builder)->name();
   if (!end->succeeded) {
-    return FailShown(platform,
-                     fmt::format("{} could not push {} to {}", program, typed, name->host), *end,
-                     HintOf(end->reason, program, *name));
+    return FailShownRun(platform,
+                        fmt::format("{} could not push {} to {}", program, typed, name->host), *end,
+                        HintOf(end->reason, program, *name));
   }
   platform.out << "pushed " << name->Full() << "\n";
   platform.out.flush();

@@ -48,7 +48,7 @@ class ZooTest : public ::testing::Test {
   }
   void InstallBuildah(const std::string& says, int code) {
     Install("buildah", [says, code](const Program& program) -> Result<ProgramEnd> {
-      program.heard(says, false);
+      program.on_output(says, OutputStream::kStdout);
       return ProgramEnd{.code = code};
     });
   }
@@ -73,7 +73,7 @@ TEST_F(ZooTest, InitWritesADockerfileForThisFolder) {
   EXPECT_THAT(fake_.out(), HasSubstr("elasticdl zoo build --image=NAME ."));
 }
 
-TEST_F(ZooTest, InitKeepsWhatAUserWrote) {
+TEST_F(ZooTest, InitKeepsAnExistingDockerfile) {
   Write("Dockerfile", "FROM mine\n");
   Write(".dockerignore", "mine\n");
   EXPECT_EQ(fake_.Run({"zoo", "init"}), kExitFailed);
@@ -84,7 +84,7 @@ TEST_F(ZooTest, InitKeepsWhatAUserWrote) {
   EXPECT_EQ(Read(".dockerignore"), "mine\n");
 }
 
-TEST_F(ZooTest, InitBringsInWhatLiesOutside) {
+TEST_F(ZooTest, InitCopiesFilesFromOutsideOfTheFolder) {
   Wheels("../dist");
   Write("../spec.py", "cluster = 1\n");
   ASSERT_EQ(fake_.Run({"zoo", "init", "--local_pkg_dir=../dist", "--cluster_spec=../spec.py"}),
@@ -96,7 +96,7 @@ TEST_F(ZooTest, InitBringsInWhatLiesOutside) {
   EXPECT_THAT(Read("Dockerfile"), HasSubstr("COPY spec.py /cluster_spec/spec.py\n"));
 }
 
-TEST_F(ZooTest, InitTakesWhatIsInsideWhereItIs) {
+TEST_F(ZooTest, InitRefersToFilesInTheFolder) {
   Wheels("build/here");
   Write("zoo/requirements.txt");
   ASSERT_EQ(fake_.Run({"zoo", "init", "--local_pkg_dir=./build/../build/here", "--model_zoo=zoo/",
@@ -111,21 +111,21 @@ TEST_F(ZooTest, InitTakesWhatIsInsideWhereItIs) {
   EXPECT_FALSE(fs::exists(folder_ / "wheels"));
 }
 
-TEST_F(ZooTest, InitSaysWhatIsWrongAndWritesNothing) {
+TEST_F(ZooTest, InitReportsErrorsAndWritesNothing) {
   Wheels("twice");
   Write("twice/elasticai_api-1.0.0-py3-none-any.whl");
   Write("few/elasticai_api-2.0.0-py3-none-any.whl");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"--model_zoo=none", "--model_zoo=none is no folder"},
-      {"--model_zoo=..", "outside of this folder"},
-      {"--base_image=Python", "no upper-case letters"},
+      {"--model_zoo=none", "--model_zoo=none is not a folder"},
+      {"--model_zoo=..", "outside of the current folder"},
+      {"--base_image=Python", "upper-case letters are not allowed"},
       {"--base_image=a b", "--base_image"},
       {"--extra_pypi_index=a b", "--extra_pypi_index='a b' must be one word"},
       {"--user=a\nRUN b", "must be one word"},
       {"--local_pkg_dir=none", "--local_pkg_dir=none: No such file"},
       {"--local_pkg_dir=few", "there is no wheel of elasticdl_api"},
       {"--local_pkg_dir=twice", "there are several wheels of elasticai_api"},
-      {"--cluster_spec=none.py", "--cluster_spec=none.py is no file"},
+      {"--cluster_spec=none.py", "--cluster_spec=none.py is not a file"},
       {"--model_zo", "--model_zo"},
   };
   for (const auto& [flag, message] : cases) {
@@ -137,13 +137,13 @@ TEST_F(ZooTest, InitSaysWhatIsWrongAndWritesNothing) {
   }
 }
 
-TEST_F(ZooTest, BuildRunsTheBuilderAndShowsWhatItSays) {
+TEST_F(ZooTest, BuildRunsTheBuilderAndShowsItsOutput) {
   Write("Dockerfile", "FROM x\nARG SOURCE_DATE_EPOCH=1\n");
   fake_.variables["PIP_INDEX_URL"] = "https://index.example";
   std::string pip_config;
   Install("buildah", [&](const Program& program) -> Result<ProgramEnd> {
-    program.heard("STEP 1/2: FROM x\n", false);
-    program.heard("Trying to pull\n", true);
+    program.on_output("STEP 1/2: FROM x\n", OutputStream::kStdout);
+    program.on_output("Trying to pull\n", OutputStream::kStderr);
     const std::string mount =
         *std::find_if(program.command.begin(), program.command.end(),
                       [](const std::string& word) { return word.ends_with("/etc/pip.conf:ro"); });
@@ -165,7 +165,7 @@ TEST_F(ZooTest, BuildRunsTheBuilderAndShowsWhatItSays) {
   EXPECT_THAT(command, Contains((folder_ / "Dockerfile").string()));
 }
 
-TEST_F(ZooTest, BuildTakesAnotherFileAndArguments) {
+TEST_F(ZooTest, BuildAcceptsAnotherDockerfileAndArguments) {
   Write("docker/Dockerfile.data", "FROM x\nRUN pip install y\n");
   InstallBuildah("", 0);
   ASSERT_EQ(fake_.Run({"zoo", "build", "--image=a", "-f", "docker/Dockerfile.data",
@@ -180,7 +180,7 @@ TEST_F(ZooTest, BuildTakesAnotherFileAndArguments) {
   EXPECT_THAT(command, Not(Contains(StartsWith("--timestamp"))));
 }
 
-TEST_F(ZooTest, BuildTellsWhichStepFailed) {
+TEST_F(ZooTest, BuildReportsTheStepThatFailed) {
   Write("Dockerfile", "FROM x\n");
   InstallBuildah(
       "STEP 2/3: RUN pip install -r /tmp/requirements.txt\nERROR: No matching distribution\n", 125);
@@ -195,21 +195,21 @@ TEST_F(ZooTest, BuildTellsWhichStepFailed) {
   EXPECT_THAT(fake_.err(), HasSubstr("--base_image=NAME"));
 }
 
-TEST_F(ZooTest, BuildSaysWhatIsMissing) {
+TEST_F(ZooTest, BuildReportsWhatIsMissing) {
   EXPECT_EQ(fake_.Run({"zoo", "build", "--image=a", "."}), kExitUsage);
-  EXPECT_THAT(fake_.err(), HasSubstr("`elasticdl zoo init` writes one"));
+  EXPECT_THAT(fake_.err(), HasSubstr("`elasticdl zoo init` writes it"));
   Write("Dockerfile", "FROM x\n");
   fake_.ClearOutput();
   EXPECT_EQ(fake_.Run({"zoo", "build", "--image=a", "."}), kExitFailed);
   EXPECT_THAT(fake_.err(), HasSubstr("none of buildah, podman, docker is in $PATH"));
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"zoo", "build", "."}, "an image needs a name"},
-      {{"zoo", "build", "--image=A", "."}, "--image: 'A' is no name of an image"},
-      {{"zoo", "build", "--image=a", "none"}, "none is no folder"},
+      {{"zoo", "build", "--image=A", "."}, "--image: 'A' is not an image name"},
+      {{"zoo", "build", "--image=a", "none"}, "none is not a folder"},
       {{"zoo", "build", "--image=a", "--builder=kaniko", "."}, "'buildah', 'podman', 'docker'"},
       {{"zoo", "build", "--image=a", "--build_args=1=2", "."}, "1"},
-      {{"zoo", "push"}, "an argument is missing: elasticdl zoo push NAME"},
-      {{"zoo", "push", "A"}, "no upper-case letters"},
+      {{"zoo", "push"}, "an argument is missing; usage: elasticdl zoo push NAME"},
+      {{"zoo", "push", "A"}, "upper-case letters are not allowed"},
       {{"zoo"}, "zoo init, zoo build, zoo push"},
       {{"zoo", "biuld"}, "there is no verb 'zoo biuld'; did you mean zoo init, zoo build"},
   };
@@ -237,7 +237,7 @@ TEST_F(ZooTest, BuildLoadsIntoALocalCluster) {
   EXPECT_THAT(fake_.out(), HasSubstr("loaded docker.io/library/a:b into the kind cluster demo\n"));
 }
 
-TEST_F(ZooTest, BuildSaysAtOnceThatThereIsNoClusterToLoadInto) {
+TEST_F(ZooTest, BuildReportsAMissingClusterBeforeItBuilds) {
   Write("Dockerfile", "FROM x\n");
   InstallBuildah("", 0);
   EXPECT_EQ(fake_.Run({"zoo", "build", "--image=a", "--load", "."}), kExitFailed);
@@ -245,7 +245,7 @@ TEST_F(ZooTest, BuildSaysAtOnceThatThereIsNoClusterToLoadInto) {
   EXPECT_THAT(fake_.ran, Not(Contains(Contains("buildah"))));
 }
 
-TEST_F(ZooTest, PushTellsHowToLogIn) {
+TEST_F(ZooTest, PushExplainsHowToLogIn) {
   InstallBuildah("Error: pushing image: unauthorized: authentication required\n", 125);
   EXPECT_EQ(fake_.Run({"zoo", "push", "gcr.io/p/a:b"}), kExitFailed);
   EXPECT_EQ(fake_.err(),
@@ -256,7 +256,7 @@ TEST_F(ZooTest, PushTellsHowToLogIn) {
   EXPECT_THAT(fake_.out(), HasSubstr("Writing manifest\npushed gcr.io/p/a:b\n"));
 }
 
-TEST_F(ZooTest, AnInterruptedBuildExitsLikeIt) {
+TEST_F(ZooTest, AnInterruptedBuildExitsWithTheCodeOfTheSignal) {
   Write("Dockerfile", "FROM x\n");
   Install("buildah", [](const Program&) {
     return ProgramEnd{.code = 130, .output = "", .stderr_text = "", .interrupted_by = SIGINT};
@@ -265,7 +265,7 @@ TEST_F(ZooTest, AnInterruptedBuildExitsLikeIt) {
   EXPECT_THAT(fake_.err(), HasSubstr("interrupted"));
 }
 
-TEST_F(ZooTest, HelpKnowsVerbsOfTwoWords) {
+TEST_F(ZooTest, HelpListsVerbsOfTwoWords) {
   EXPECT_EQ(fake_.Run({"zoo", "--help"}), kExitOk);
   EXPECT_THAT(fake_.out(), HasSubstr("zoo push"));
   EXPECT_THAT(fake_.out(), Not(HasSubstr("ledger")));

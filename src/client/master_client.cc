@@ -8,12 +8,13 @@
 namespace edl::client {
 namespace {
 
-// A ledger of many datasets is the largest answer.
+// The largest response is a ledger of many datasets.
 constexpr int kLargestMessage = 256 << 20;
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
-  // Every client tries by itself: one that comes after a refused one need not wait with it.
+  // Each client has its own connection, so that a new client does not wait for the reconnect
+  // backoff of an older one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);

@@ -9,11 +9,11 @@
 
 namespace edl::client {
 
-// What a user asks of a running job's master. Every call gives up after its deadline;
-// Unavailable and DeadlineExceeded mean that the master cannot be reached now (it may be
-// restarting), Unauthenticated and PermissionDenied that the token is not this job's.
+// The calls that users make to the master of a running job. Each call blocks until the answer or
+// until its deadline. Unavailable and DeadlineExceeded: the master cannot be reached now, it may be
+// restarting. Unauthenticated and PermissionDenied: the token is not this job's.
 //
-// Starts threads of gRPC's: not before the process has forked what it wants to fork. Thread-safe.
+// The constructor starts threads of gRPC, so the process must not fork after it. Thread-safe.
 class MasterClient {
  public:
   MasterClient(const std::string& address, std::string token);
@@ -22,10 +22,10 @@ class MasterClient {
   MasterClient& operator=(const MasterClient&) = delete;
 
   Result<job::JobView> GetJob(std::chrono::milliseconds deadline);
-  // Everything that the ledger holds, as JSON.
+  // The content of the ledger as JSON.
   Result<std::string> GetLedger(std::chrono::milliseconds deadline);
   Status Scale(int num_workers, std::chrono::milliseconds deadline);
-  // Asks the master to stop the job; returns before it has.
+  // Requests that the master stops the job. Returns before the job has stopped.
   Status Stop(const std::string& reason, std::chrono::milliseconds deadline);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "client/testing/fake_master_service.h"
 
 namespace edl::client {
@@ -9,37 +10,37 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(MasterClient, BringsTheMastersAnswers) {
+TEST(MasterClient, ReturnsTheMastersViewAndLedger) {
   FakeMasterService master("secret");
   master.SetView({.name = "iris", .state = job::JobState::kRunning});
   master.SetLedger("{}");
   MasterClient client(master.address(), "secret");
 
   const Result<job::JobView> view = client.GetJob(10s);
-  ASSERT_TRUE(view.ok()) << view.status();
+  ASSERT_OK(view);
   EXPECT_EQ(view->name, "iris");
-  EXPECT_EQ(client.GetLedger(10s).value(), "{}");
+  EXPECT_THAT(client.GetLedger(10s), IsOkAndHolds("{}"));
 }
 
-TEST(MasterClient, CarriesWhatTheUserWants) {
+TEST(MasterClient, SendsScaleAndStop) {
   FakeMasterService master("secret");
   MasterClient client(master.address(), "secret");
 
-  EXPECT_TRUE(client.Scale(5, 10s).ok());
-  EXPECT_TRUE(client.Stop("elasticdl stop", 10s).ok());
+  EXPECT_OK(client.Scale(5, 10s));
+  EXPECT_OK(client.Stop("elasticdl stop", 10s));
 
   EXPECT_EQ(master.scaled_to(), 5);
   EXPECT_EQ(master.stop_reason(), "elasticdl stop");
 }
 
-TEST(MasterClient, IsRefusedWithAnotherJobsToken) {
+TEST(MasterClient, IsRejectedWithTheTokenOfAnotherJob) {
   FakeMasterService master("secret");
   MasterClient client(master.address(), "other");
 
-  EXPECT_EQ(client.GetJob(10s).status().code(), Code::kUnauthenticated);
+  EXPECT_THAT(client.GetJob(10s), StatusIs(Code::kUnauthenticated));
 }
 
-TEST(MasterClient, SaysThatNobodyIsThere) {
+TEST(MasterClient, ReportsAMasterThatDoesNotListen) {
   std::string address;
   {
     FakeMasterService master("secret");
@@ -47,7 +48,7 @@ TEST(MasterClient, SaysThatNobodyIsThere) {
   }
   MasterClient client(address, "secret");
 
-  EXPECT_EQ(client.GetJob(10s).status().code(), Code::kUnavailable);
+  EXPECT_THAT(client.GetJob(10s), StatusIs(Code::kUnavailable));
 }
 
 }  // namespace

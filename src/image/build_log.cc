@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMostLine = 4096;
 
-// "3/6" out of "STEP 3/6: RUN x", "Step 3/6 : RUN x" or "[stage 3/6] RUN x", with what comes after.
+// "step 3/6, RUN x" for the rest of "STEP 3/6: RUN x", "Step 3/6 : RUN x" or "[stage 3/6] RUN x".
 std::string StepOf(std::string_view text, std::string_view end) {
   const size_t colon = text.find(end);
   if (colon == std::string_view::npos) return "";
@@ -24,10 +24,10 @@ std::string StepOf(std::string_view text, std::string_view end) {
 
 }  // namespace
 
-void BuildLog::Hear(std::string_view text) {
+void BuildLog::Append(std::string_view text) {
   for (const char c : text) {
     if (c == '\n' || c == '\r') {
-      HearLine(line_);
+      ReadLine(line_);
       line_.clear();
     } else if (line_.size() < kMostLine) {
       line_ += c;
@@ -35,23 +35,23 @@ void BuildLog::Hear(std::string_view text) {
   }
 }
 
-void BuildLog::HearLine(std::string_view line) {
+void BuildLog::ReadLine(std::string_view line) {
   if (line.find_first_not_of(" \t") == std::string_view::npos) return;
   last_ = line;
   if (line.starts_with("STEP ") || line.starts_with("Step ")) {
     const std::string step = StepOf(line.substr(5), ":");
     if (!step.empty()) {
       step_ = step;
-      reason_.clear();  // an error before it was not the end
+      reason_.clear();  // the step before it did not fail
     }
     return;
   }
   if (line.starts_with('#')) {
-    HearNumbered(line);
+    ReadNumberedLine(line);
     return;
   }
   if (line.starts_with("Error: building at STEP ") || line.starts_with("error building at STEP ")) {
-    // The builder's last word, which repeats the step. What the step itself said tells more.
+    // The builder's last line, which repeats the step. An error of the step itself says more.
     const size_t quote = line.rfind("\": ");
     if (reason_.empty() && quote != std::string_view::npos) reason_ = line.substr(quote + 3);
     return;
@@ -63,7 +63,7 @@ void BuildLog::HearLine(std::string_view line) {
   }
 }
 
-void BuildLog::HearNumbered(std::string_view line) {
+void BuildLog::ReadNumberedLine(std::string_view line) {
   const size_t space = line.find(' ');
   if (space == std::string_view::npos) return;
   const std::string_view number = line.substr(0, space);

@@ -8,7 +8,7 @@ namespace {
 BuildLog Read(std::string_view text) {
   BuildLog log;
   for (; !text.empty(); text.remove_prefix(std::min<size_t>(3, text.size()))) {
-    log.Hear(text.substr(0, 3));
+    log.Append(text.substr(0, 3));
   }
   return log;
 }
@@ -28,20 +28,20 @@ TEST(BuildLog, FindsTheStepThatFailedInBuildah) {
   EXPECT_EQ(log.reason(), "No matching distribution found for none");
 }
 
-TEST(BuildLog, TakesTheBuildersWordWhereTheStepSaidNothing) {
+TEST(BuildLog, UsesTheBuildersErrorIfTheStepPrintedNone) {
   EXPECT_EQ(Read("STEP 1/1: RUN x\nError: building at STEP \"RUN x\": while running runtime: exit "
                  "status 7\n")
                 .reason(),
             "while running runtime: exit status 7");
 }
 
-TEST(BuildLog, ForgetsTheErrorsOfStepsThatWentWell) {
+TEST(BuildLog, IgnoresErrorsOfStepsThatSucceeded) {
   const BuildLog log = Read("STEP 1/2: RUN try\nERROR: tried\nSTEP 2/2: RUN fail\nsaid little\n\n");
   EXPECT_EQ(log.reason(), "said little");
   EXPECT_EQ(log.step(), "step 2/2, RUN fail");
 }
 
-TEST(BuildLog, ReadsDockersTwoLanguages) {
+TEST(BuildLog, ReadsBothFormatsOfDocker) {
   BuildLog log = Read("Step 2/5 : RUN false\nThe command returned a non-zero code: 1\n");
   EXPECT_EQ(log.step(), "step 2/5, RUN false");
   log = Read(
@@ -62,7 +62,7 @@ TEST(BuildLog, ReadsAPush) {
   EXPECT_EQ(log.reason(), "pushing image \"a\": unauthorized: authentication required");
 }
 
-TEST(BuildLog, TakesAnything) {
+TEST(BuildLog, AcceptsAnyText) {
   EXPECT_EQ(Read("STEP\nSTEP x\nSTEP : \n#\n# [\n#1 [a\n\n\r\n").step(), "");
   EXPECT_EQ(Read(std::string(1 << 20, 'x') + "\nSTEP 1/1: y\n").step(), "step 1/1, y");
 }

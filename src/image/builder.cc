@@ -24,7 +24,7 @@ void AddRest(Command& command, const BuildRequest& request) {
                                  request.context.string()});
 }
 
-// buildah and podman: one library, one language. Both hand proxies on by themselves.
+// buildah and podman, which share their options. Both pass proxies to the build by themselves.
 class BuildahLike : public Builder {
  public:
   explicit BuildahLike(std::string name) : name_(std::move(name)) {}
@@ -32,7 +32,7 @@ class BuildahLike : public Builder {
   std::string name() const override { return name_; }
 
   Command Build(const BuildRequest& request) const override {
-    // The host's network: a proxy on the loopback is one there only.
+    // The host's network, because a proxy may listen on the host's loopback address.
     Command command = {name_, "build", "--layers", "--network=host"};
     if (request.layer_time.has_value()) {
       command.push_back(fmt::format("--timestamp={}", *request.layer_time));
@@ -41,7 +41,7 @@ class BuildahLike : public Builder {
       command.push_back(
           fmt::format("--volume={}:{}:ro", request.host.certificates.string(), kBuildCertificates));
     }
-    // Always, also where it says nothing: the place that it leaves in a layer is the same then.
+    // Always mounted, also if it is empty, because the mount point changes the layer.
     command.push_back(fmt::format("--volume={}:/etc/pip.conf:ro", request.pip_config.string()));
     AddRest(command, request);
     return command;
@@ -59,8 +59,8 @@ class BuildahLike : public Builder {
   const std::string name_;
 };
 
-// docker mounts nothing into a build: proxies are its own arguments, and what pip is told reaches a
-// Dockerfile only where that declares the argument.
+// docker mounts nothing into a build. Proxies are build arguments that docker predefines; settings
+// of pip are build arguments that have an effect only if the Dockerfile declares them.
 class Docker : public Builder {
  public:
   std::string name() const override { return "docker"; }
@@ -95,21 +95,22 @@ std::unique_ptr<Builder> Make(const std::string& name) {
 std::vector<std::string> BuilderNames() { return {"buildah", "podman", "docker"}; }
 
 Result<std::unique_ptr<Builder>> FindBuilder(
-    const std::string& asked, const std::function<bool(const std::string&)>& is_there,
+    const std::string& requested, const std::function<bool(const std::string&)>& has_program,
     const std::string& docker_host) {
-  if (!asked.empty()) {
-    if (is_there(asked)) return Make(asked);
+  if (!requested.empty()) {
+    if (has_program(requested)) return Make(requested);
     return NotFound(
-        "--builder={0}: there is no {0} in $PATH; install it (Debian: apt install {1}), or leave "
-        "the flag out for {2}",
-        asked, asked == "docker" ? "docker.io" : asked, fmt::join(BuilderNames(), ", "));
+        "--builder={0}: {0} is not in $PATH; install it (Debian: apt install {1}), or remove "
+        "the flag to use one of {2}",
+        requested, requested == "docker" ? "docker.io" : requested,
+        fmt::join(BuilderNames(), ", "));
   }
-  if (!docker_host.empty() && is_there("docker")) return Make("docker");
+  if (!docker_host.empty() && has_program("docker")) return Make("docker");
   for (const std::string& name : BuilderNames()) {
-    if (is_there(name)) return Make(name);
+    if (has_program(name)) return Make(name);
   }
   return NotFound(
-      "nothing here builds images: none of {} is in $PATH; install one, for example buildah, which "
+      "cannot build images: none of {} is in $PATH; install one, for example buildah, which "
       "needs no daemon (Debian: apt install buildah)",
       fmt::join(BuilderNames(), ", "));
 }

@@ -15,41 +15,42 @@
 
 namespace edl::image {
 
-// An image to be built.
+// An image to build.
 struct BuildRequest {
   std::string image;
   std::filesystem::path context;
   std::filesystem::path dockerfile;
-  std::map<std::string, std::string> arguments;  // of the Dockerfile
+  std::map<std::string, std::string> arguments;  // for ARG lines of the Dockerfile
   std::map<std::string, std::string> labels;
   bool use_cache = true;
-  bool pull = false;                  // look for a newer base image, also where there is one
-  std::optional<int64_t> layer_time;  // none: as it happens
+  bool pull = false;                  // pull the base image even if it exists locally
+  std::optional<int64_t> layer_time;  // see LayerTime; nullopt: the time of the build
   HostSettings host;
-  std::filesystem::path pip_config;  // a file with host.pip_config
+  std::filesystem::path pip_config;  // a file that contains host.pip_config
 };
 
-// A program that makes images. Immutable.
+// The command lines of a program that builds images. Immutable.
 class Builder {
  public:
   virtual ~Builder() = default;
 
   virtual std::string name() const = 0;
-  // The command lines. Credentials, stores and registries are as the program is configured.
+  // Each returns a command line. Credentials, storage and registries are those of the program's own
+  // configuration.
   virtual std::vector<std::string> Build(const BuildRequest& request) const = 0;
   virtual std::vector<std::string> Push(const std::string& image) const = 0;
-  // Writes an archive as `docker save` does, which holds the image under its full name.
+  // Saves the image to an archive in the format of `docker save`, under its full name.
   virtual std::vector<std::string> Save(const std::string& image, const std::string& full_name,
                                         const std::filesystem::path& archive) const = 0;
 };
 
-// In the order in which they are looked for.
+// The names of all builders, in the order in which they are preferred.
 std::vector<std::string> BuilderNames();
 
-// The builder that is asked for, or, for "", the first that is there; docker, where `docker_host`
-// says that it was set up for this shell. NotFound: it is not there, with the way out.
+// The builder named `requested`. If that is empty: docker if `docker_host` ($DOCKER_HOST) is set,
+// else the first one that is installed. NotFound: not installed; the message says what to do.
 Result<std::unique_ptr<Builder>> FindBuilder(
-    const std::string& asked, const std::function<bool(const std::string&)>& is_there,
+    const std::string& requested, const std::function<bool(const std::string&)>& has_program,
     const std::string& docker_host);
 
 }  // namespace edl::image

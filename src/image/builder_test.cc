@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::image {
 namespace {
 
@@ -30,24 +32,24 @@ BuildRequest Request() {
           .pip_config = "/tmp/pip.conf"};
 }
 
-TEST(Builder, IsTheFirstThatIsThere) {
+TEST(Builder, IsTheFirstOneThatIsInstalled) {
   EXPECT_EQ((*FindBuilder("", Only({"buildah", "podman", "docker"}), ""))->name(), "buildah");
   EXPECT_EQ((*FindBuilder("", Only({"podman", "docker"}), ""))->name(), "podman");
   EXPECT_EQ((*FindBuilder("", Only({"docker"}), ""))->name(), "docker");
   EXPECT_EQ((*FindBuilder("podman", Only({"buildah", "podman"}), ""))->name(), "podman");
 }
 
-TEST(Builder, IsDockerWhereTheShellWasSetUpForIt) {
+TEST(Builder, IsDockerIfDockerHostIsSet) {
   EXPECT_EQ((*FindBuilder("", Only({"buildah", "docker"}), "tcp://minikube"))->name(), "docker");
   EXPECT_EQ((*FindBuilder("", Only({"buildah"}), "tcp://minikube"))->name(), "buildah");
 }
 
-TEST(Builder, IsMissedWithAWayOut) {
+TEST(Builder, IsNotFoundWithAHint) {
   const auto none = FindBuilder("", Only({}), "");
-  EXPECT_EQ(none.status().code(), Code::kNotFound);
+  EXPECT_THAT(none, StatusIs(Code::kNotFound));
   EXPECT_THAT(none.status().message(), HasSubstr("apt install buildah"));
   const auto docker = FindBuilder("docker", Only({"buildah"}), "");
-  EXPECT_EQ(docker.status().code(), Code::kNotFound);
+  EXPECT_THAT(docker, StatusIs(Code::kNotFound));
   EXPECT_THAT(docker.status().message(), HasSubstr("apt install docker.io"));
 }
 

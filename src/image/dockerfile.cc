@@ -9,14 +9,14 @@
 namespace edl::image {
 namespace {
 
-// 1980-01-01, the first that archives of all kinds can hold.
+// 1980-01-01, the earliest time that all archive formats can store.
 constexpr int64_t kLayerTime = 315'532'800;
 
 std::string Joined(const std::string& folder, const std::string& file) {
   return folder == "." ? file : folder + "/" + file;
 }
 
-// COPY in the form that takes any character in a path.
+// A COPY line, in the JSON form if the path contains spaces.
 std::string Copy(const std::string& from, const std::string& to) {
   if (from.find(' ') == std::string::npos) return fmt::format("COPY {} {}\n", from, to);
   return fmt::format("COPY [\"{}\", \"{}\"]\n", from, to);
@@ -28,20 +28,25 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
   std::string pip = "RUN pip install --no-cache-dir";
   if (!recipe.extra_pypi_index.empty()) pip += " --extra-index-url=" + recipe.extra_pypi_index;
   std::string out = fmt::format(
-      "# The image of a job's models, which can run every role: master, worker, ps, chief and\n"
-      "# evaluator. Written by elasticdl {} zoo init, and yours to edit. Build and push it with\n"
+      "# An image with the models of a job, for every role: master, worker, ps, chief and\n"
+      "# evaluator. Written by elasticdl {} zoo init; you may edit it. Build and push it with\n"
       "#   elasticdl zoo build --image=NAME .\n"
       "#   elasticdl zoo push NAME\n"
       "FROM {}\n\n"
-      "# Python checks compiled files by content instead of time: equal files, equal layers.\n"
+      "# Python then checks compiled files by content, not by time, so that equal files make "
+      "equal\n"
+      "# layers.\n"
       "ARG SOURCE_DATE_EPOCH={}\n",
       recipe.version, recipe.base_image, kLayerTime);
   if (recipe.has_requirements) {
-    out += "\n# What the models import; installed anew only when this file changes.\n";
+    out +=
+        "\n# Packages that the models import; this layer is rebuilt only when the file changes.\n";
     out += Copy(Joined(recipe.model_zoo, "requirements.txt"), "/tmp/requirements.txt");
     out += pip + " -r /tmp/requirements.txt\n";
   }
-  out += "\n# ElasticDL: the program (also the master) and what training programs import.\n";
+  out +=
+      "\n# ElasticDL: the binary (also the master) and the packages that training programs "
+      "import.\n";
   if (recipe.wheels.empty()) {
     out += fmt::format(
         "{0} \\\n    elasticai_api=={1} \\\n    elasticdl_api=={1} \\\n    elasticdl_client=={1}\n",
@@ -54,7 +59,7 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
     const size_t slash = recipe.cluster_spec.rfind('/');
     const std::string name =
         slash == std::string::npos ? recipe.cluster_spec : recipe.cluster_spec.substr(slash + 1);
-    out += "\n# How the cluster wants its pods.\n";
+    out += "\n# Adapts pods to the cluster.\n";
     out += Copy(recipe.cluster_spec, "/cluster_spec/" + name);
   }
   out += "\n# The models change most, so they come last.\n";
@@ -65,7 +70,7 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
 }
 
 std::string ZooDockerignore() {
-  return "# No part of an image.\n"
+  return "# Not copied into the image.\n"
          "Dockerfile\n"
          ".dockerignore\n"
          ".git\n"

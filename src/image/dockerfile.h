@@ -7,28 +7,27 @@
 
 namespace edl::image {
 
-// What `elasticdl zoo init` knows of an image. Paths are relative to the folder that the image is
-// built from.
+// What `elasticdl zoo init` writes into a Dockerfile. Paths are relative to the build context.
 struct ZooRecipe {
   std::string base_image;
   std::string extra_pypi_index;  // may be empty
-  std::string model_zoo;         // "." for the folder itself
+  std::string model_zoo;         // "." for the build context itself
   bool has_requirements = false;
-  std::string wheels;        // the folder of our packages' wheels; empty: from the index
+  std::string wheels;        // the folder of ElasticDL's wheels; empty: install from the index
   std::string cluster_spec;  // a file; may be empty
-  std::string user;          // empty: the base image's
-  std::string version;       // of our packages
+  std::string user;          // empty: the user of the base image
+  std::string version;       // of ElasticDL's packages
 };
 
-// The Dockerfile of an image that can run every role of a job. What changes often comes last.
+// The Dockerfile of an image that can run every role of a job. Layers that change often come last.
 std::string ZooDockerfile(const ZooRecipe& recipe);
 
-// What of that folder is no part of an image.
+// The .dockerignore: files of the build context that are not copied into an image.
 std::string ZooDockerignore();
 
-// The time that all files in layers get, so that the same files make the same layers: what the
-// Dockerfile sets SOURCE_DATE_EPOCH to. None: it sets none, and Python in its image would take
-// every compiled file for stale if times changed.
+// The time that all files in layers get, so that equal files make equal layers: the value of
+// SOURCE_DATE_EPOCH in the Dockerfile. nullopt: the Dockerfile does not set it. Times must then not
+// be changed, because Python in the image would treat every compiled file as stale.
 std::optional<int64_t> LayerTime(std::string_view dockerfile);
 
 }  // namespace edl::image

@@ -13,25 +13,25 @@ ZooRecipe Recipe() {
   return {.base_image = "python:3.11-bookworm", .model_zoo = "model_zoo", .version = "2.0.0"};
 }
 
-TEST(ZooDockerfile, IsOneThatAPersonWouldWrite) {
+TEST(ZooDockerfile, IsReadable) {
   ZooRecipe recipe = Recipe();
   recipe.has_requirements = true;
-  EXPECT_EQ(
-      ZooDockerfile(recipe),
-      R"(# The image of a job's models, which can run every role: master, worker, ps, chief and
-# evaluator. Written by elasticdl 2.0.0 zoo init, and yours to edit. Build and push it with
+  EXPECT_EQ(ZooDockerfile(recipe),
+            R"(# An image with the models of a job, for every role: master, worker, ps, chief and
+# evaluator. Written by elasticdl 2.0.0 zoo init; you may edit it. Build and push it with
 #   elasticdl zoo build --image=NAME .
 #   elasticdl zoo push NAME
 FROM python:3.11-bookworm
 
-# Python checks compiled files by content instead of time: equal files, equal layers.
+# Python then checks compiled files by content, not by time, so that equal files make equal
+# layers.
 ARG SOURCE_DATE_EPOCH=315532800
 
-# What the models import; installed anew only when this file changes.
+# Packages that the models import; this layer is rebuilt only when the file changes.
 COPY model_zoo/requirements.txt /tmp/requirements.txt
 RUN pip install --no-cache-dir -r /tmp/requirements.txt
 
-# ElasticDL: the program (also the master) and what training programs import.
+# ElasticDL: the binary (also the master) and the packages that training programs import.
 RUN pip install --no-cache-dir \
     elasticai_api==2.0.0 \
     elasticdl_api==2.0.0 \
@@ -43,7 +43,7 @@ WORKDIR /
 )");
 }
 
-TEST(ZooDockerfile, TakesEveryOption) {
+TEST(ZooDockerfile, SupportsEveryOption) {
   ZooRecipe recipe = Recipe();
   recipe.model_zoo = ".";
   recipe.has_requirements = true;
@@ -63,19 +63,19 @@ TEST(ZooDockerfile, TakesEveryOption) {
   EXPECT_THAT(text, Not(HasSubstr("elasticai_api==")));
 }
 
-TEST(ZooDockerfile, LeavesOutWhatThereIsNot) {
+TEST(ZooDockerfile, LeavesOutOptionalParts) {
   const std::string text = ZooDockerfile(Recipe());
   EXPECT_THAT(text, Not(HasSubstr("requirements")));
   EXPECT_THAT(text, Not(HasSubstr("USER")));
 }
 
-TEST(ZooDockerfile, TakesPathsWithSpaces) {
+TEST(ZooDockerfile, SupportsPathsWithSpaces) {
   ZooRecipe recipe = Recipe();
   recipe.model_zoo = "my zoo";
   EXPECT_THAT(ZooDockerfile(recipe), HasSubstr("COPY [\"my zoo\", \"/model_zoo\"]\n"));
 }
 
-TEST(LayerTime, IsSaidByTheDockerfile) {
+TEST(LayerTime, IsReadFromTheDockerfile) {
   EXPECT_EQ(LayerTime(ZooDockerfile(Recipe())), 315532800);
   EXPECT_EQ(LayerTime("FROM x\nENV A=1 \\\n    SOURCE_DATE_EPOCH=7 \\\n    B=2\n"), 7);
   EXPECT_EQ(LayerTime("FROM x\nRUN pip install y\n"), std::nullopt);

@@ -18,7 +18,7 @@ std::string Value(const Variable& variable, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Those that pip reads, the strongest first.
+// The configuration files that pip reads, the one with the highest priority first.
 std::vector<fs::path> PipConfigFiles(const Variable& variable) {
   const fs::path home = Value(variable, "HOME");
   const std::string config = Value(variable, "XDG_CONFIG_HOME");
@@ -43,7 +43,7 @@ PipSettings ReadPip(const Variable& variable) {
   return settings;
 }
 
-// The first that is said and is there.
+// The first file that is configured and exists.
 fs::path FindCertificates(const Variable& variable, const PipSettings& pip) {
   const auto in_config = pip.find("cert");
   for (const std::string& said :

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::image {
 namespace {
@@ -24,7 +25,7 @@ class HostSettingsTest : public ::testing::Test {
   ~HostSettingsTest() override { fs::remove_all(home_); }
 
   void Write(const std::string& name, const std::string& text) const {
-    ASSERT_TRUE(WriteFileAtomically(home_ / name, text).ok());
+    ASSERT_OK(WriteFileAtomically(home_ / name, text));
   }
   HostSettings Read() const {
     return ReadHostSettings([this](const char* name) {
@@ -37,7 +38,7 @@ class HostSettingsTest : public ::testing::Test {
   std::map<std::string, std::string> variables_;
 };
 
-TEST_F(HostSettingsTest, AreThoseOfTheEnvironmentAndOfPipsFiles) {
+TEST_F(HostSettingsTest, AreReadFromTheEnvironmentAndPipsFiles) {
   Write(".config/pip/pip.conf",
         "[global]\nindex-url = https://file.example\ntrusted-host = file.example\n");
   Write("own.conf", "[global]\ntrusted-host = own.example\n");
@@ -59,7 +60,7 @@ TEST_F(HostSettingsTest, AreThoseOfTheEnvironmentAndOfPipsFiles) {
   EXPECT_THAT(settings.pip_config, HasSubstr("cert = /etc/ssl/certs/ca-certificates.crt\n"));
 }
 
-TEST_F(HostSettingsTest, MayBeNone) {
+TEST_F(HostSettingsTest, MayBeEmpty) {
   variables_["PIP_CONFIG_FILE"] = "/dev/null";
   const HostSettings settings = Read();
   EXPECT_EQ(settings.pip_config, "[global]\n");

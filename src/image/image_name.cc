@@ -12,7 +12,7 @@ bool HasUpper(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// Lower-case letters and digits, with separators only between them.
+// True for lower-case letters and digits with separators only between them.
 bool IsPathPart(std::string_view part) {
   if (part.empty() || !IsLower(part.front()) || !IsLower(part.back())) return false;
   return std::all_of(part.begin(), part.end(),
@@ -31,7 +31,7 @@ bool IsHost(std::string_view host) {
   });
 }
 
-// What is before the first slash is a host if it looks like one.
+// Whether the part before the first slash is a host and not part of the path.
 bool LooksLikeHost(std::string_view text) {
   return text == "localhost" || text.find_first_of(".:") != std::string_view::npos ||
          HasUpper(text);
@@ -43,9 +43,9 @@ Status CheckPath(std::string_view text, std::string_view path) {
     const std::string_view part = rest.substr(0, slash);
     if (!IsPathPart(part)) {
       return InvalidArgument(
-          "'{}' is no name of an image: '{}' must be lower-case letters and digits, with '.', '_' "
+          "'{}' is not an image name: '{}' must be lower-case letters and digits, with '.', '_' "
           "and '-' between them{}",
-          text, part, HasUpper(part) ? "; an image's name has no upper-case letters" : "");
+          text, part, HasUpper(part) ? "; upper-case letters are not allowed" : "");
     }
     if (slash == std::string_view::npos) return Ok();
     rest.remove_prefix(slash + 1);
@@ -68,7 +68,7 @@ Result<ImageName> ParseImageName(std::string_view text) {
     name.digest = rest.substr(at + 1);
     rest = rest.substr(0, at);
     if (name.digest.find(':') == std::string::npos) {
-      return InvalidArgument("'{}' is no name of an image: '{}' is no digest, such as sha256:12ab",
+      return InvalidArgument("'{}' is not an image name: '{}' is not a digest such as sha256:12ab",
                              text, name.digest);
     }
   }
@@ -77,7 +77,7 @@ Result<ImageName> ParseImageName(std::string_view text) {
     name.host = rest.substr(0, slash);
     rest.remove_prefix(slash + 1);
     if (!IsHost(name.host)) {
-      return InvalidArgument("'{}' is no name of an image: '{}' is no host", text, name.host);
+      return InvalidArgument("'{}' is not an image name: '{}' is not a host", text, name.host);
     }
   } else {
     name.host = "docker.io";
@@ -87,8 +87,8 @@ Result<ImageName> ParseImageName(std::string_view text) {
     rest = rest.substr(0, colon);
     if (!IsTag(name.tag)) {
       return InvalidArgument(
-          "'{}' is no name of an image: the tag '{}' must be letters, digits, '_', '.' and '-'",
-          text, name.tag);
+          "'{}' is not an image name: the tag '{}' must be letters, digits, '_', '.' and '-'", text,
+          name.tag);
     }
   } else if (name.digest.empty()) {
     name.tag = "latest";

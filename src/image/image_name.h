@@ -7,18 +7,18 @@
 
 namespace edl::image {
 
-// The name of an image as people type it: "elasticdl:mnist", "gcr.io/project/elasticdl:mnist".
+// The parts of an image name as users type it: "elasticdl:mnist", "gcr.io/project/elasticdl:mnist".
 struct ImageName {
-  std::string host;  // "docker.io" where none is typed
-  std::string path;  // "library/elasticdl" where one word is typed
-  std::string tag;   // "latest" where neither tag nor digest is typed
+  std::string host;  // "docker.io" by default
+  std::string path;  // "library/elasticdl" for "elasticdl" without a host
+  std::string tag;   // "latest" if there is neither tag nor digest
   std::string digest;
 
-  // All of it, as a node looks for it.
+  // The complete name, as a node of a cluster uses it.
   std::string Full() const;
 };
 
-// InvalidArgument says which part is wrong.
+// InvalidArgument: the message names the wrong part.
 Result<ImageName> ParseImageName(std::string_view text);
 
 }  // namespace edl::image

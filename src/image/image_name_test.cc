@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::image {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ImageName, IsCompletedAsANodeLooksForIt) {
+TEST(ImageName, IsCompletedToTheFullName) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"elasticdl", "docker.io/library/elasticdl:latest"},
       {"elasticdl:mnist", "docker.io/library/elasticdl:mnist"},
@@ -21,27 +23,27 @@ TEST(ImageName, IsCompletedAsANodeLooksForIt) {
   };
   for (const auto& [typed, full] : cases) {
     const auto name = ParseImageName(typed);
-    ASSERT_TRUE(name.ok()) << name.status();
+    ASSERT_OK(name);
     EXPECT_EQ(name->Full(), full);
   }
 }
 
-TEST(ImageName, SaysWhatIsWrong) {
+TEST(ImageName, ReportsTheError) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "'' must be lower-case"},
-      {"Elastic", "no upper-case letters"},
+      {"Elastic", "upper-case letters are not allowed"},
       {"a//b", "'' must be lower-case"},
       {"a/-b", "'-b' must be lower-case"},
       {"a:", "the tag ''"},
       {"a:b c", "the tag 'b c'"},
       {"gcr.io/${PROJECT}/a", "'${PROJECT}'"},
-      {"a@b", "'b' is no digest"},
-      {"a b.c/d", "'a b.c' is no host"},
+      {"a@b", "'b' is not a digest"},
+      {"a b.c/d", "'a b.c' is not a host"},
   };
   for (const auto& [typed, what] : cases) {
     const auto name = ParseImageName(typed);
-    ASSERT_FALSE(name.ok()) << typed;
-    EXPECT_EQ(name.status().code(), Code::kInvalidArgument);
+    ASSERT_THAT(name, ::testing::Not(IsOk())) << typed;
+    EXPECT_THAT(name, StatusIs(Code::kInvalidArgument));
     EXPECT_THAT(name.status().message(), HasSubstr(what));
   }
 }

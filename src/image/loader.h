@@ -9,20 +9,21 @@
 
 namespace edl::image {
 
-// What there is to know of a cluster on this machine.
-struct LocalClusterSigns {
-  std::string context;                               // the kubeconfig's current one; may be empty
-  std::string command;                               // $ELASTICDL_LOAD_IMAGE; may be empty
-  std::function<bool(const std::string&)> is_there;  // a program in $PATH
+// How to recognise the kind of a cluster on this machine.
+struct LocalClusterHints {
+  std::string context;  // the kubeconfig's current context; may be empty
+  std::string command;  // $ELASTICDL_LOAD_IMAGE; may be empty
+  std::function<bool(const std::string&)> has_program;  // in $PATH
 };
 
-// How an archive of images gets onto the nodes of a local cluster.
-struct LoadWay {
-  std::string cluster;               // for people: "kind cluster demo"
-  std::vector<std::string> command;  // of which the archive is a part
+// The command that loads an archive of images onto the nodes of a local cluster.
+struct LoadCommand {
+  std::string cluster;               // shown to users: "kind cluster demo"
+  std::vector<std::string> command;  // includes the path of the archive
 };
 
-// NotFound: no cluster that runs on this machine is known, with the way out.
-Result<LoadWay> FindLoadWay(const LocalClusterSigns& signs, const std::filesystem::path& archive);
+// NotFound: no known kind of local cluster; the message says what to do.
+Result<LoadCommand> FindLoadCommand(const LocalClusterHints& hints,
+                                    const std::filesystem::path& archive);
 
 }  // namespace edl::image

@@ -8,12 +8,12 @@
 namespace edl::image {
 namespace {
 
-// How to reach indexes; the rest is the Dockerfile's to say.
+// The settings that say how to reach indexes. The Dockerfile controls all others.
 constexpr std::array<std::string_view, 8> kHandedOn = {
     "index-url", "extra-index-url", "trusted-host", "proxy",
     "timeout",   "default-timeout", "retries",      "no-index"};
 
-// pip takes extra_index_url for extra-index-url.
+// pip reads extra_index_url as extra-index-url.
 std::string NameOf(std::string_view text) {
   std::string name(Trim(text));
   for (char& c : name) {
@@ -33,8 +33,8 @@ std::string VariableOf(std::string_view name) {
 
 PipSettings ReadPipConfig(std::string_view text) {
   PipSettings settings;
-  bool counts = false;          // whether the section is one for `pip install`
-  std::string* last = nullptr;  // what an indented line goes on with
+  bool counts = false;          // whether the section is [global] or [install]
+  std::string* last = nullptr;  // the value that an indented line continues
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -71,7 +71,7 @@ std::string WritePipConfig(const PipSettings& settings, const std::string& certi
   std::string out = "[global]\n";
   for (const std::string_view name : kHandedOn) {
     const auto found = settings.find(std::string(name));
-    // A value of several lines would be one of several settings here.
+    // A value of several lines would become several settings here.
     if (found == settings.end() || found->second.find('\n') != std::string::npos) continue;
     out += std::string(name) + " = " + found->second + "\n";
   }

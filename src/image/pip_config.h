@@ -7,21 +7,22 @@
 
 namespace edl::image {
 
-// Settings of pip by their names in its configuration: "index-url", "trusted-host".
+// Settings of pip by name: "index-url", "trusted-host".
 using PipSettings = std::map<std::string, std::string>;
 
-// What a configuration file of pip says for `pip install`: its sections [global] and [install]. A
-// line that is none of its language is left out, as the file is pip's to judge.
+// The settings for `pip install` in a configuration file of pip: the sections [global] and
+// [install]. Lines that cannot be parsed are ignored, because pip itself reports them.
 PipSettings ReadPipConfig(std::string_view text);
 
-// What $PIP_INDEX_URL and the like say.
+// The settings in the environment: $PIP_INDEX_URL and others.
 PipSettings PipSettingsOf(const std::function<const char*(const char*)>& variable);
 
-// A configuration file for pip in a build, with those of the settings that mean something there: a
-// path of the host does not. `certificates`: the file of certificates there; may be empty.
+// A configuration file for pip in a build. Settings with paths of the host are left out, because
+// these do not exist in the build. `certificates` is the file of certificates in the build; may be
+// empty.
 std::string WritePipConfig(const PipSettings& settings, const std::string& certificates);
 
-// The same settings as variables of the environment.
+// The settings as environment variables.
 std::map<std::string, std::string> PipVariables(const PipSettings& settings);
 
 }  // namespace edl::image

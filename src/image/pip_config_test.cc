@@ -46,7 +46,7 @@ TEST(PipConfig, IsAlsoInTheEnvironment) {
                                    Pair("trusted-host", "a.example")));
 }
 
-TEST(PipConfig, HandsOnWhatMeansSomethingInABuild) {
+TEST(PipConfig, LeavesOutSettingsWithoutAMeaningInABuild) {
   EXPECT_EQ(WritePipConfig({{"index-url", "https://a.example/simple"},
                             {"cert", "/home/me/ca.pem"},
                             {"find-links", "/home/me/wheels"},

@@ -6,7 +6,8 @@
 
 namespace edl::rpc {
 
-// The same code and message on either side of the wire: the codes are the same numbers.
+// Convert between gRPC's status and ours. Codes have the same numbers; FromGrpc returns kUnknown
+// for a number that is not a canonical code.
 Status FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const Status& status);
 

@@ -127,7 +127,7 @@ def test_without_a_builder_it_says_which_there_are(zoo, tmp_path):
     (tmp_path / "bin").mkdir()
     zoo.env["PATH"] = str(tmp_path / "bin")
     said = message(zoo.run("zoo", "build", "--image=x", "."))
-    assert said == ("elasticdl: nothing here builds images: none of buildah, podman, docker is in "
+    assert said == ("elasticdl: cannot build images: none of buildah, podman, docker is in "
                     "$PATH; install one, for example buildah, which needs no daemon (Debian: apt "
                     "install buildah)\n")
 

@@ -1,26 +1,16 @@
 #include "cli/testing/fake_platform.h"
 
-#include <cstdlib>
-
+#include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/testing/status_matchers.h"
 #include "cli/verbs.h"
 
 namespace edl::cli {
-namespace {
 
 namespace fs = std::filesystem;
-
-fs::path MakeHome() {
-  std::string path = (fs::temp_directory_path() / "edl-cli-XXXXXX").string();
-  CHECK(mkdtemp(path.data()) != nullptr, "no folder for the test");
-  return path;
-}
-
-}  // namespace
 
 class FakePlatform::Job final : public RunningJob {
  public:
@@ -51,10 +41,10 @@ class FakePlatform::Job final : public RunningJob {
   Result<JobEnd> Wait() override { return job_.end; }
 
   void End() {
-    if (!job_.end_view.name.empty()) CHECK(folder_.WriteView(job_.end_view).ok());
+    if (!job_.end_view.name.empty()) EXPECT_OK(folder_.WriteView(job_.end_view));
     platform_.AddLog(folder_.name(), "master", job_.master_log);
     platform_.running_[folder_.path().string()] = false;
-    CHECK(eventfd_write(end_.get(), 1) == 0, "the job's end cannot be told");
+    EXPECT_EQ(eventfd_write(end_.get(), 1), 0) << "signalling the end of the job";
   }
 
  private:
@@ -64,14 +54,13 @@ class FakePlatform::Job final : public RunningJob {
   const FileDescriptor end_;
 };
 
-FakePlatform::FakePlatform()
-    : home_(MakeHome()), platform_{.out = out_, .err = err_, .clock = clock_, .home = home_} {
+FakePlatform::FakePlatform() : platform_{.out = out_, .err = err_, .clock = clock_, .home = home_} {
   platform_.variable = [this](const char* name) -> const char* {
     const auto value = variables.find(name);
     return value == variables.end() ? nullptr : value->second.c_str();
   };
   platform_.cluster = [this](const std::string&,
-                             bool) -> Result<std::unique_ptr<backend::ClusterJobs>> {
+                             ClusterConfig) -> Result<std::unique_ptr<backend::ClusterJobs>> {
     if (!cluster.has_value()) return NotFound("no cluster is configured");
     return cluster->Connect();
   };
@@ -86,7 +75,7 @@ FakePlatform::FakePlatform()
   };
   platform_.catch_signals = [this]() -> Result<FileDescriptor> {
     std::array<int, 2> ends{};
-    CHECK(pipe(ends.data()) == 0, "no pipe for signals");
+    if (pipe(ends.data()) != 0) return Errno("making a pipe for signals");
     signals_ = FileDescriptor(ends[1]);
     for (const int signal : next.signals) SendSignal(signal);
     return FileDescriptor(ends[0]);
@@ -127,11 +116,6 @@ FakePlatform::FakePlatform()
   };
 }
 
-FakePlatform::~FakePlatform() {
-  std::error_code ignored;
-  fs::remove_all(home_, ignored);
-}
-
 int FakePlatform::Run(const std::vector<std::string>& arguments) {
   ClearOutput();
   return Main(platform_, arguments);
@@ -145,37 +129,38 @@ void FakePlatform::ClearOutput() {
 void FakePlatform::SendSignal(int signal) {
   signalfd_siginfo info{};
   info.ssi_signo = static_cast<uint32_t>(signal);
-  CHECK(write(signals_.get(), &info, sizeof info) == sizeof info, "no signal was written");
+  EXPECT_EQ(write(signals_.get(), &info, sizeof info), ssize_t{sizeof info})
+      << "sending signal " << signal;
 }
 
 void FakePlatform::EndJob() {
-  CHECK(job_ != nullptr, "no job runs");
+  ASSERT_NE(job_, nullptr) << "no job runs";
   job_->End();
 }
 
 void FakePlatform::EndJobNamed(const std::string& job) {
-  running_[store().Find(job)->path().string()] = false;
+  ASSERT_OK_AND_ASSIGN(const JobFolder folder, store().Find(job));
+  running_[folder.path().string()] = false;
 }
 
 void FakePlatform::AddJob(const job::JobView& view) {
-  const Result<JobFolder> folder = store().Create(
-      view.name, "{\"job_name\": \"" + view.name + "\", \"job_command\": \"true\"}", view);
-  CHECK(folder.ok(), "{}", folder.status().message());
+  EXPECT_OK(store().Create(
+      view.name, "{\"job_name\": \"" + view.name + "\", \"job_command\": \"true\"}", view));
 }
 
 void FakePlatform::AddRunningJob(const job::JobView& view, const std::string& address,
                                  const std::string& token) {
   AddJob(view);
-  const Result<JobFolder> folder = store().Find(view.name);
-  CHECK(WriteFileAtomically(folder->path() / "master.addr", address).ok());
-  CHECK(WriteFileAtomically(folder->path() / "token", token).ok());
-  running_[folder->path().string()] = true;
+  ASSERT_OK_AND_ASSIGN(const JobFolder folder, store().Find(view.name));
+  EXPECT_OK(WriteFileAtomically(folder.path() / "master.addr", address));
+  EXPECT_OK(WriteFileAtomically(folder.path() / "token", token));
+  running_[folder.path().string()] = true;
 }
 
 void FakePlatform::AddLog(const std::string& job, const std::string& name,
                           const std::string& text) {
-  const Result<JobFolder> folder = store().Find(job);
-  CHECK(folder.ok() && WriteFileAtomically(folder->logs() / (name + ".log"), text).ok());
+  ASSERT_OK_AND_ASSIGN(const JobFolder folder, store().Find(job));
+  EXPECT_OK(WriteFileAtomically(folder.logs() / (name + ".log"), text));
 }
 
 }  // namespace edl::cli

@@ -11,34 +11,34 @@
 
 #include "backend/testing/fake_cluster.h"
 #include "base/clock.h"
+#include "base/testing/temporary_folder.h"
 #include "cli/job_store.h"
 #include "cli/platform.h"
 #include "job/job_view.h"
 
 namespace edl::cli {
 
-// What the next job that is started will do.
+// How the next job that is started behaves.
 struct FakeJob {
-  job::JobView end_view;       // what its master writes down at its end
-  JobEnd end;                  // what Wait() says
-  std::string master_address;  // where a fake master answers meanwhile; empty: nobody does
-  // Called with the folder when it is started; may set master_address.
+  job::JobView end_view;       // the last view that its master writes
+  JobEnd end;                  // what Wait() returns
+  std::string master_address;  // of a fake master; empty: the master does not answer
+  // Called when the job is started; may set master_address.
   std::function<void(FakeJob&, const JobFolder&)> on_start;
-  int ends_after_shutdowns = 0;  // 0: at once; n: with the n-th Shutdown()
-  std::string master_log;        // what its master's log holds
-  Status start_failure;          // instead of starting
-  std::vector<int> signals;      // that arrive while it runs
+  int ends_after_shutdowns = 0;  // 0: the job ends at once; n: with the n-th Shutdown()
+  std::string master_log;        // the content of the master's log
+  Status start_failure;          // unless Ok, the start fails with it
+  std::vector<int> signals;      // signals that arrive while the job runs
 };
 
-// A machine of its own for a test: a home that is removed at the end, and jobs that only seem to
-// run. Confined to the test.
+// A Platform for tests: a temporary home folder, and fake jobs, programs and clusters. A failure of
+// the fake itself fails the test. Confined to the test.
 class FakePlatform {
  public:
   FakePlatform();
-  ~FakePlatform();
 
   Platform& platform() { return platform_; }
-  // Each reading of the clock takes so long from now on.
+  // From now on each Now() advances the clock by `step`.
   void set_clock_step(Duration step) { clock_.step = step; }
   JobStore store() const { return JobStore(home_); }
   const std::filesystem::path& home() const { return home_; }
@@ -48,35 +48,37 @@ class FakePlatform {
   std::string out() const { return out_.str(); }
   std::string err() const { return err_.str(); }
   void ClearOutput();
-  // REQUIRES: a job is followed.
+  // Delivers a signal to the verb. REQUIRES: the verb has called catch_signals.
   void SendSignal(int signal);
-  // Ends the job that was started last.
+  // Ends the job that was started last. REQUIRES: it runs.
   void EndJob();
   // Ends a job that AddRunningJob made.
   void EndJobNamed(const std::string& job);
 
-  // A folder of a job that ended in `view`'s state, or that runs with a master at `address`.
+  // Adds the folder of a job that ended with `view`, or of one that runs with a master at
+  // `address`.
   void AddJob(const job::JobView& view);
   void AddRunningJob(const job::JobView& view, const std::string& address,
                      const std::string& token);
   void AddLog(const std::string& job, const std::string& name, const std::string& text);
 
-  FakeJob next;                       // the next job to be started
-  std::vector<StartOptions> started;  // jobs that were started
+  FakeJob next;                       // the behaviour of the next job
+  std::vector<StartOptions> started;  // the jobs that were started
   int shutdowns = 0;                  // calls of Shutdown() and of LocalJobs::shutdown
   std::map<std::string, std::string> variables;
-  // What programs do, by name. There are no others.
+  // The programs that exist, by name.
   std::map<std::string, std::function<Result<ProgramEnd>(const Program&)>> programs;
-  std::map<std::string, Result<job::JobView>> ledgers;  // what they know, by job
-  std::vector<std::vector<std::string>> ran;            // command lines
-  std::function<void(const std::string& name)> on_log = [](const std::string&) {};  // was read
-  LocalJobs::Agent agent;                                                           // of every job
-  std::string context;                          // the kubeconfig's
-  std::optional<backend::FakeCluster> cluster;  // none: none is configured
+  std::map<std::string, Result<job::JobView>> ledgers;  // the views in ledgers, by job
+  std::vector<std::vector<std::string>> ran;            // command lines of programs that were run
+  std::function<void(const std::string& name)> on_log = [](const std::string&) {
+  };                                            // called when a log is read
+  LocalJobs::Agent agent;                       // of every job
+  std::string context;                          // the kubeconfig's current context
+  std::optional<backend::FakeCluster> cluster;  // nullopt: no cluster is configured
 
  private:
   class Job;
-  // Real time, and `step` more with each reading.
+  // Real time plus `step` for each call of Now().
   class SteppedClock final : public Clock {
    public:
     Time Now() const override { return system_.Now() + (passed_ += step); }
@@ -88,9 +90,10 @@ class FakePlatform {
     mutable Duration passed_ = Duration::zero();
   };
 
-  FileDescriptor signals_;  // where signals are written to
-  Job* job_ = nullptr;      // started last
-  std::filesystem::path home_;
+  FileDescriptor signals_;  // the writing end of the pipe for signals
+  Job* job_ = nullptr;      // the job that was started last
+  const TemporaryFolder temporary_;
+  const std::filesystem::path home_ = temporary_.path();
   std::ostringstream out_;
   std::ostringstream err_;
   SteppedClock clock_;

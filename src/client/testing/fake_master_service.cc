@@ -43,7 +43,7 @@ class FakeMasterService::Service final : public v1::Master::CallbackService {
     return Answer(context);
   }
 
-  // What the fake says and was told; its owner reads and writes them.
+  // What the fake returns and what it was called with, for FakeMasterService.
   Mutex mutex;
   job::JobView view GUARDED_BY(mutex);
   std::string ledger GUARDED_BY(mutex);
@@ -58,7 +58,7 @@ class FakeMasterService::Service final : public v1::Master::CallbackService {
         given != context->client_metadata().end() &&
         std::string(given->second.data(), given->second.size()) == "Bearer " + token_;
     reactor->Finish(known ? grpc::Status::OK
-                          : rpc::ToGrpc(Unauthenticated("the token is not this job's")));
+                          : rpc::ToGrpc(Unauthenticated("wrong token for this job")));
     return reactor;
   }
 
@@ -79,7 +79,8 @@ FakeMasterService::FakeMasterService(std::string token)
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&running_->service);
   running_->server = builder.BuildAndStart();
-  CHECK(running_->server != nullptr && port > 0, "the fake master has no port");
+  CHECK(running_->server != nullptr && port > 0,
+        "the fake master cannot listen on a loopback port");
   running_->address = "127.0.0.1:" + std::to_string(port);
 }
 

@@ -7,8 +7,8 @@
 
 namespace edl::client {
 
-// A master's answers to users, served on a free loopback port: asks for the token, answers with
-// the view and the ledger that it was given, and remembers what it was asked to do. Thread-safe.
+// The calls of users to a master, served on a free loopback port. Checks the token, returns the
+// view and the ledger that were set, and records the calls of Scale and Stop. Thread-safe.
 class FakeMasterService {
  public:
   explicit FakeMasterService(std::string token);
@@ -18,8 +18,8 @@ class FakeMasterService {
 
   void SetView(const job::JobView& view);
   void SetLedger(std::string json);
-  int scaled_to() const;            // -1: nobody asked
-  std::string stop_reason() const;  // empty: nobody asked
+  int scaled_to() const;            // -1: Scale was not called
+  std::string stop_reason() const;  // empty: Stop was not called
 
  private:
   class Service;

@@ -1,4 +1,4 @@
-#include "cli/gather_flags.h"
+#include "cli/collect_flags.h"
 
 #include <string>
 #include <string_view>
@@ -11,18 +11,19 @@
 namespace edl::cli {
 namespace {
 
-// What belongs to one call of `train` and not to the job.
-constexpr std::string_view kOfThisCall[] = {"detach", "resume", "resume_with_lost_progress",
-                                            "dry_run", "wait"};
+// Flags of one call of `train`, which are not kept for a resumed job.
+constexpr std::string_view kFlagsOfThisCall[] = {"detach", "resume", "resume_with_lost_progress",
+                                                 "dry_run", "wait"};
 
-// What was said when a job of this machine was started. Ok if there is none: it may be elsewhere.
+// Adds the flags with which a job of this machine was started. Ok if the job is not on this
+// machine.
 Status SetAsBefore(Platform& platform, const std::string& job, FlagValues& flags) {
   const Result<JobFolder> folder = JobStore(platform.home).Find(job);
   if (folder.status().code() == Code::kNotFound) return Ok();
   if (!folder.ok()) return folder.status();
   EDL_ASSIGN_OR_RETURN(const std::string spec, folder->ReadSpec());
   EDL_RETURN_IF_ERROR(job::SetFromJobFile(flags, spec).Within(folder->spec().string()));
-  for (const std::string_view flag : kOfThisCall) {
+  for (const std::string_view flag : kFlagsOfThisCall) {
     EDL_RETURN_IF_ERROR(flags.Set(flag, "false", FlagSource::kFile));
   }
   return flags.Set("resume_workers", "0", FlagSource::kFile);
@@ -30,7 +31,7 @@ Status SetAsBefore(Platform& platform, const std::string& job, FlagValues& flags
 
 }  // namespace
 
-Result<FlagValues> GatherFlags(Platform& platform, const FlagValues& given) {
+Result<FlagValues> CollectFlags(Platform& platform, const FlagValues& given) {
   FlagValues flags(job::TrainFlags());
   EDL_RETURN_IF_ERROR(SetFromEnvironment(flags, platform.variable));
   const std::string& path = given.String("file");
@@ -50,7 +51,7 @@ Result<FlagValues> GatherFlags(Platform& platform, const FlagValues& given) {
     if (!given.given(spec.name)) continue;
     EDL_RETURN_IF_ERROR(flags.Set(spec.name, given.Text(spec.name), given.source(spec.name)));
   }
-  // A number that was only kept from before does not undo `elasticdl scale`.
+  // Only a --num_workers that is given now replaces the number that `elasticdl scale` set.
   if (given.Bool("resume") && (given.given("num_workers") || named.given("num_workers"))) {
     EDL_RETURN_IF_ERROR(
         flags.Set("resume_workers", flags.Text("num_workers"), FlagSource::kCommandLine));

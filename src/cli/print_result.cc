@@ -1,10 +1,10 @@
-#include "cli/answer.h"
+#include "cli/print_result.h"
 
 #include "base/json.h"
 namespace edl::cli {
 
-int Answer(Platform& platform, const FlagValues& flags, const nlohmann::ordered_json& fields,
-           const std::string& text) {
+int PrintResult(Platform& platform, const FlagValues& flags, const nlohmann::ordered_json& fields,
+                const std::string& text) {
   const bool json = flags.String("output") == "json";
   platform.out << (json ? Dump(fields, 2) : text) << "\n";
   platform.out.flush();

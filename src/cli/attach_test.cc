@@ -1,4 +1,4 @@
-#include "cli/follow.h"
+#include "cli/attach.h"
 
 #include <csignal>
 #include <optional>
@@ -20,7 +20,7 @@ job::JobView View(job::JobState state) {
   return {.name = "iris", .state = state, .started_at = 1, .ended_at = 2};
 }
 
-TEST(Follow, ExitsWithOneForAFailedJobAndShowsWhy) {
+TEST(AttachToJob, ExitsWithOneForAFailedJobAndShowsWhy) {
   FakePlatform fake;
   fake.next.end = {.exit_code = 1};
   fake.next.end_view = View(job::JobState::kFailed);
@@ -33,7 +33,7 @@ TEST(Follow, ExitsWithOneForAFailedJobAndShowsWhy) {
   EXPECT_THAT(fake.out(), HasSubstr("| boom"));
 }
 
-TEST(Follow, ExitsWithThreeForAJobThatSomebodyStopped) {
+TEST(AttachToJob, ExitsWithThreeForAJobThatAUserStopped) {
   FakePlatform fake;
   fake.next.end = {.exit_code = 3};
   fake.next.end_view = View(job::JobState::kStopped);
@@ -41,7 +41,7 @@ TEST(Follow, ExitsWithThreeForAJobThatSomebodyStopped) {
   EXPECT_EQ(fake.Run(kIris), kExitStopped);
 }
 
-TEST(Follow, DoesNotTakeACleanExitForSuccessWhenTheMasterDidNotSaySo) {
+TEST(AttachToJob, FailsWhenTheMasterExitsWithZeroButRecordedNoSuccess) {
   FakePlatform fake;
   fake.next.end_view = View(job::JobState::kRunning);
 
@@ -50,7 +50,7 @@ TEST(Follow, DoesNotTakeACleanExitForSuccessWhenTheMasterDidNotSaySo) {
   EXPECT_THAT(fake.out(), HasSubstr("Job iris interrupted"));
 }
 
-TEST(Follow, StopsTheJobAtCtrlCAndExitsWith130) {
+TEST(AttachToJob, StopsTheJobAtCtrlCAndExitsWith130) {
   FakePlatform fake;
   fake.next.ends_after_shutdowns = 1;
   fake.next.signals = {SIGINT};
@@ -64,7 +64,7 @@ TEST(Follow, StopsTheJobAtCtrlCAndExitsWith130) {
   EXPECT_THAT(fake.out(), HasSubstr("--resume --job_name=iris"));
 }
 
-TEST(Follow, ForcesTheEndAtTheSecondCtrlC) {
+TEST(AttachToJob, KillsTheJobAtTheSecondCtrlC) {
   FakePlatform fake;
   fake.next.ends_after_shutdowns = 3;
   fake.next.signals = {SIGINT, SIGINT};
@@ -74,10 +74,10 @@ TEST(Follow, ForcesTheEndAtTheSecondCtrlC) {
   EXPECT_EQ(fake.Run(kIris), 130);
 
   EXPECT_EQ(fake.shutdowns, 3);
-  EXPECT_THAT(fake.out(), HasSubstr("ending every process at once"));
+  EXPECT_THAT(fake.out(), HasSubstr("killing every process"));
 }
 
-// A master that answers for whatever job is started next.
+// Starts a fake master for the next job that is started.
 class WithMaster : public ::testing::Test {
  protected:
   WithMaster() {
@@ -96,10 +96,10 @@ class WithMaster : public ::testing::Test {
   std::optional<client::FakeMasterService> master_;
 };
 
-using FollowWithMaster = WithMaster;
-using LeaveRunning = WithMaster;
+using AttachToJobWithMaster = WithMaster;
+using DetachFromJob = WithMaster;
 
-TEST_F(FollowWithMaster, ShowsALiveLineOnATerminalAndClearsItAtTheEnd) {
+TEST_F(AttachToJobWithMaster, ShowsALiveLineOnATerminalAndClearsItAtTheEnd) {
   fake_.platform().terminal.live = true;
   fake_.platform().terminal.columns = [this] {
     fake_.EndJob();
@@ -112,13 +112,13 @@ TEST_F(FollowWithMaster, ShowsALiveLineOnATerminalAndClearsItAtTheEnd) {
   EXPECT_THAT(fake_.out(), HasSubstr("\rrunning | 50 %\x1b[K\r\x1b[KJob iris succeeded"));
 }
 
-TEST_F(FollowWithMaster, AsksTheMasterFirstAtCtrlC) {
+TEST_F(AttachToJobWithMaster, CallsTheMasterFirstAtCtrlC) {
   fake_.next.end = {.exit_code = 3};
   fake_.next.end_view = View(job::JobState::kStopped);
   fake_.platform().terminal.live = true;
-  int looks = 0;
+  int redraws = 0;
   fake_.platform().terminal.columns = [&] {
-    if (++looks == 1) fake_.SendSignal(SIGINT);
+    if (++redraws == 1) fake_.SendSignal(SIGINT);
     if (!master_->stop_reason().empty()) fake_.EndJob();
     return size_t{20};
   };
@@ -129,7 +129,7 @@ TEST_F(FollowWithMaster, AsksTheMasterFirstAtCtrlC) {
   EXPECT_EQ(fake_.shutdowns, 0);
 }
 
-TEST_F(LeaveRunning, SaysHowToLookAfterTheJob) {
+TEST_F(DetachFromJob, PrintsHowToReachTheJob) {
   std::vector<std::string> arguments = kIris;
   arguments.emplace_back("--detach");
 
@@ -140,7 +140,7 @@ TEST_F(LeaveRunning, SaysHowToLookAfterTheJob) {
   EXPECT_THAT(fake_.out(), HasSubstr("elasticdl status iris"));
 }
 
-TEST_F(LeaveRunning, TellsTheEndOfAJobThatIsOverAlready) {
+TEST_F(DetachFromJob, ReportsAJobThatHasAlreadyEnded) {
   fake_.next.ends_after_shutdowns = 0;
   fake_.next.end = {.exit_code = 1};
   fake_.next.end_view = View(job::JobState::kFailed);
