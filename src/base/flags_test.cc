@@ -162,7 +162,8 @@ TEST(FlagValues, KeepTheirSourceAndTheOneWithTheHighestPriority) {
 }
 
 TEST(FlagValues, RejectBytesThatAJobFileCannotStore) {
-  EXPECT_THAT(Parse({"--secret=\xFFx"}).status().message(), HasSubstr("--secret is not UTF-8"));
+  EXPECT_THAT(Parse({"--secret=\xFFx"}).status().message(),
+              HasSubstr("--secret is not valid UTF-8"));
 }
 
 TEST(FlagValues, ShowNoSecrets) { EXPECT_EQ(Parse({"--secret=abc"})->ShownText("secret"), "***"); }

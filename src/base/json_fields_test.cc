@@ -49,7 +49,7 @@ TEST(JsonFields, KeepsTheFirstError) {
   JsonFields fields(object, "it");
   EXPECT_EQ(fields.Text("text"), "");
   EXPECT_EQ(fields.Integer("integer", 0, 255), 0);
-  EXPECT_EQ(fields.status(), InvalidArgument("it: text=1 must be a text"));
+  EXPECT_EQ(fields.status(), InvalidArgument("it: text=1 must be a string"));
   EXPECT_EQ(fields.Done(), fields.status());
 }
 

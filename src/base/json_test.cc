@@ -19,7 +19,7 @@ std::string Nested(int depth) {
 TEST(ParseJson, RejectsDeeplyNestedText) {
   EXPECT_OK(ParseJson(Nested(kDeepestJson)));
   EXPECT_THAT(ParseJson(Nested(kDeepestJson + 1)).status().message(),
-              HasSubstr("nests 65 levels deep; at most 64"));
+              HasSubstr("nested 65 levels deep; at most 64"));
   EXPECT_THAT(ParseJson(Nested(2'000'000)), StatusIs(Code::kInvalidArgument));
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";

@@ -31,6 +31,8 @@ std::string_view NameOf(Code code) {
   return kNames.at(static_cast<size_t>(code));
 }
 
+std::ostream& operator<<(std::ostream& out, Code code) { return out << NameOf(code); }
+
 Status Status::Within(std::string_view where) && {
   if (ok()) return Ok();
   return Status(code_, fmt::format("{}: {}", where, message_));

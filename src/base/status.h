@@ -36,6 +36,7 @@ enum class Code {
 };
 
 std::string_view NameOf(Code code);
+std::ostream& operator<<(std::ostream& out, Code code);
 
 // Success, or a code that decides what the caller does and a message that says what failed with
 // which values.

@@ -40,7 +40,7 @@ TEST(LoadCommand, IsNotFoundWithAHint) {
   const std::vector<std::pair<LocalClusterHints, std::string>> cases = {
       {Signs("", {}), "no cluster is configured"},
       {Signs("gke_x", {"k3s", "kind"}), "the current context is 'gke_x'"},
-      {Signs("kind-demo", {}), "kind is not in $PATH"},
+      {Signs("kind-demo", {}), "kind, which loads images there, is not in $PATH"},
   };
   for (const auto& [hints, message] : cases) {
     const auto load = FindLoadCommand(hints, "i.tar");

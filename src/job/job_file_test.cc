@@ -65,12 +65,13 @@ TEST(JobFile, ReportsErrorsWithTheirLine) {
   EXPECT_EQ(ErrorOf("job_name: a\nnum_worker5: 1\n"),
             "there is no flag --num_worker5; did you mean --num_workers? (line 2)");
   EXPECT_THAT(ErrorOf("num_workers: many"), HasSubstr("--num_workers=many is not a whole number"));
-  EXPECT_THAT(ErrorOf("num_ps: 1\nnum_ps_pods: 2"), HasSubstr("gives --num_ps_pods a second time"));
+  EXPECT_THAT(ErrorOf("num_ps: 1\nnum_ps_pods: 2"),
+              HasSubstr("sets --num_ps_pods, which is already set"));
   EXPECT_THAT(ErrorOf("num_workers: [1]"), HasSubstr("needs one plain value"));
   EXPECT_THAT(ErrorOf("envs: {A: [1]}"), HasSubstr("plain values"));
   EXPECT_THAT(ErrorOf("envs: {A: 1, A: 2}"), HasSubstr("'A' (line 1) is given twice"));
   EXPECT_THAT(ErrorOf("volume: [a]"), HasSubstr("must be a list of maps"));
-  EXPECT_THAT(ErrorOf("- a"), HasSubstr("not a map"));
+  EXPECT_THAT(ErrorOf("- a"), HasSubstr("expected a map"));
   EXPECT_THAT(ErrorOf("a: ["), HasSubstr("not YAML"));
   EXPECT_THAT(ErrorOf("file: x"), HasSubstr("is not allowed in a job file"));
   EXPECT_THAT(ErrorOf("{\"job_name\": {\"a\": 1}}"), HasSubstr("'job_name'"));

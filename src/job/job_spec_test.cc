@@ -75,7 +75,8 @@ TEST(MakeJobSpec, RejectsAJobWithoutACommand) {
 }
 
 TEST(MakeJobSpec, NamesTheFlagThatItRejects) {
-  EXPECT_THAT(ErrorOf({"--num_workers=-1"}), HasSubstr("--num_workers=-1 is below 0"));
+  EXPECT_THAT(ErrorOf({"--num_workers=-1"}),
+              HasSubstr("--num_workers=-1: the smallest allowed value is 0"));
   EXPECT_THAT(ErrorOf({"--num_workers=0"}),
               HasSubstr("--num_workers=0: the job would have no worker"));
   EXPECT_THAT(ErrorOf({"--distribution_strategy=Sync"}),
@@ -89,11 +90,11 @@ TEST(MakeJobSpec, NamesTheFlagThatItRejects) {
   EXPECT_THAT(ErrorOf({"--envs=x y"}), HasSubstr("--envs: 'x y' at character 1"));
   EXPECT_THAT(ErrorOf({"--volume=x"}), HasSubstr("--volume: 'x' at character 1"));
   EXPECT_THAT(ErrorOf({"--ps_resource_limit=cpu"}), HasSubstr("--ps_resource_limit: 'cpu'"));
-  EXPECT_THAT(ErrorOf({"--populate_env_names=["}), HasSubstr("no regular expression"));
+  EXPECT_THAT(ErrorOf({"--populate_env_names=["}), HasSubstr("not a regular expression"));
   EXPECT_THAT(ErrorOf({"--critical_worker_index=a"}), HasSubstr("--critical_worker_index: 'a'"));
   EXPECT_THAT(
       ErrorOf({"--worker_resource_request=memory=2Gi", "--worker_resource_limit=memory=1Gi"}),
-      HasSubstr("is below"));
+      HasSubstr("is less than"));
 }
 
 TEST(ParseCriticalWorkers, ReadsTheThreeForms) {

@@ -39,9 +39,9 @@ TEST(CheckJobName, ReportsTheError) {
   EXPECT_THAT(error("../x"), HasSubstr("has '.' at character 1"));
   EXPECT_THAT(error("größe"), HasSubstr("has 'ö' at character 3"));
   EXPECT_THAT(error("My_Job.2"), HasSubstr("for example --job_name=my-job-2"));
-  EXPECT_THAT(error("1a"), HasSubstr("does not begin with a letter"));
+  EXPECT_THAT(error("1a"), HasSubstr("must begin with a letter"));
   EXPECT_THAT(error("a-"), HasSubstr("must not end with '-'"));
-  EXPECT_THAT(error(std::string(kLongestJobName + 1, 'a')), HasSubstr("at most 39 fit"));
+  EXPECT_THAT(error(std::string(kLongestJobName + 1, 'a')), HasSubstr("at most 39 are allowed"));
 }
 
 }  // namespace

@@ -37,11 +37,13 @@ TEST(ParseResources, ReadsAJsonObject) {
 
 TEST(ParseResources, ReportsThePositionOfAnError) {
   const auto error = [](std::string_view text) { return ParseResources(text).status().message(); };
-  EXPECT_EQ(error("cpu=1,memory=lots"),
-            "'memory' at character 7: 'lots' is not a positive whole number with a unit");
-  EXPECT_EQ(error("cpu=1,memory=0Mi"),
-            "'memory' at character 7: '0Mi' is not a positive whole number with a unit");
-  EXPECT_THAT(error("memory=12"), HasSubstr("has no unit"));
+  EXPECT_EQ(
+      error("cpu=1,memory=lots"),
+      "'memory' at character 7: 'lots' is not a positive whole number with a unit, such as 4096Mi");
+  EXPECT_EQ(
+      error("cpu=1,memory=0Mi"),
+      "'memory' at character 7: '0Mi' is not a positive whole number with a unit, such as 4096Mi");
+  EXPECT_THAT(error("memory=12"), HasSubstr("needs one of the units"));
   EXPECT_EQ(error("memory=99999999Ei"), "'memory' at character 1: '99999999Ei' is too large");
   EXPECT_EQ(error("cpu=1, cpu=2"), "'cpu' at character 8 is given twice");
   EXPECT_EQ(error("cpu=1,oops"), "'oops' at character 7: expected key=value");

@@ -42,7 +42,7 @@ TEST(ParseVolumes, ReportsThePositionOfAnError) {
               HasSubstr("allowed only with host_path"));
   EXPECT_EQ(error("host_path=/a,mount_path=/c;host_path=/b,mount_path=/c"),
             "two volumes have the same mount_path=/c");
-  EXPECT_THAT(error("[1]"), HasSubstr("not an object"));
+  EXPECT_THAT(error("[1]"), HasSubstr("expected a JSON object"));
   EXPECT_THAT(error("[{"), HasSubstr("not JSON"));
 }
 

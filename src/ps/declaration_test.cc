@@ -91,7 +91,7 @@ TEST_P(InvalidDeclaration, IsRejectedWithTheFieldInTheMessage) {
 INSTANTIATE_TEST_SUITE_P(
     All, InvalidDeclaration,
     testing::Values(
-        Bad{"{", "the declaration: not JSON"}, Bad{"[]", "the declaration is no object"},
+        Bad{"{", "the declaration: not JSON"}, Bad{"[]", "the declaration: expected a JSON object"},
         Bad{R"({"table": []})",
             "unknown field 'table'; expected one of consistency, seed, tables, tensors"},
         Bad{R"({"tables": 1})", "tables: expected a list, found number"},

@@ -35,7 +35,7 @@ def test_it_serves_metrics_with_the_token_and_exits_after_sigterm(start_ps, tmp_
 
 
 @pytest.mark.parametrize("flags, message", [
-    (["--lanes=0"], "--lanes=0 is below 1"),
+    (["--lanes=0"], "--lanes=0: the smallest allowed value is 1"),
     (["--lines=2"], "--lanes"),
     (["extra"], "unexpected argument 'extra'"),
     (["--host=0.0.0.0"], "--host=0.0.0.0 accepts connections from other machines"),

@@ -27,7 +27,6 @@
 namespace edl {
 
 // Found by GoogleTest when it prints values.
-inline void PrintTo(Code code, std::ostream* out) { *out << NameOf(code); }
 template <typename T>
 void PrintTo(const Result<T>& result, std::ostream* out) {
   if (result.ok()) {
