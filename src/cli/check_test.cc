@@ -33,7 +33,7 @@ TEST(Check, PrintsEachFindingWithItsFix) {
   EXPECT_EQ(fake.Run({"check", "--image_name=iris:1"}), kExitFailed);
 
   EXPECT_EQ(fake.out(),
-            "What a job needs of a cluster of this process, namespace ml:\n"
+            "Requirements of a job on a cluster of this process, namespace ml:\n"
             "ok           namespace ml: it is there\n"
             "missing      claim data: there is none\n"
             "             fix: kubectl apply\n"
@@ -78,12 +78,12 @@ TEST(Check, ChecksWhereTrainWouldRunTheJob) {
   fake.variables["PATH"] = "";
   fake.cluster.emplace();
   EXPECT_EQ(fake.Run({"check", "--job_command=$TRAIN"}), kExitOk) << fake.err();
-  EXPECT_THAT(fake.out(), HasSubstr("What a job needs of this machine"));
+  EXPECT_THAT(fake.out(), HasSubstr("Requirements of a job on this machine"));
   EXPECT_EQ(fake.Run({"check"}), kExitOk);
-  EXPECT_THAT(fake.out(), HasSubstr("What a job needs of a cluster"));
+  EXPECT_THAT(fake.out(), HasSubstr("Requirements of a job on a cluster"));
   fake.cluster.reset();
   EXPECT_EQ(fake.Run({"check"}), kExitOk);
-  EXPECT_THAT(fake.out(), HasSubstr("What a job needs of this machine"));
+  EXPECT_THAT(fake.out(), HasSubstr("Requirements of a job on this machine"));
   EXPECT_EQ(fake.Run({"check", "--backend=kubernetes"}), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("no cluster is configured"));
 }

@@ -61,7 +61,7 @@ TEST(Main, ExplainsHowToQuoteTheProgram) {
   EXPECT_EQ(fake.Run({"train", "--", "python", "my.py"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("--job_command='python my.py'"));
   EXPECT_EQ(fake.Run({"evaluate"}), kExitUsage);
-  EXPECT_THAT(fake.err(), HasSubstr("trains only"));
+  EXPECT_THAT(fake.err(), HasSubstr("it only trains"));
   EXPECT_EQ(fake.Run({"--num_workers=2", "train"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("elasticdl train --num_workers=2"));
 }

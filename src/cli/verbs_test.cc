@@ -46,7 +46,7 @@ TEST(Status, ShowsTheLastViewWhenTheMasterDoesNotAnswer) {
 
   ASSERT_EQ(fake.Run({"status", "iris"}), kExitOk) << fake.err();
 
-  EXPECT_THAT(fake.out(), HasSubstr("the master does not answer now"));
+  EXPECT_THAT(fake.out(), HasSubstr("the master does not answer"));
 }
 
 TEST(Status, ShowsAJobAsInterruptedThatEndedWithoutAnOutcome) {

@@ -90,7 +90,7 @@ def test_what_a_killed_master_leaves_behind_is_ended_by_stop(job):
 
     said = job.cli("stop", job.name).stdout
 
-    assert "3 pods that its master left behind are told to end" in said
+    assert "3 pods that its master left behind are being deleted" in said
     wait_for("the pods to go", lambda: set(job.shown()) == {"master"}, 30)
 
 
