@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(once == twice, "pip's configuration reads otherwise the second time:\n{}{}", once, twice);
 
   edl::image::BuildLog log;
-  log.Hear(text);
-  log.Hear("\n");
+  log.Append(text);
+  log.Append("\n");
   CHECK(log.step().find('\n') == std::string::npos, "a step of two lines: {}", log.step());
 
   const auto name = edl::image::ParseImageName(text);
