@@ -148,7 +148,7 @@ TEST(Check, ReportsWhatThisMachineLacks) {
   EXPECT_EQ(
       fake.Run({"check", "--volume=host_path=/does/not/exist,mount_path=/data", "--backend=local"}),
       kExitFailed);
-  EXPECT_THAT(fake.out(), HasSubstr("file/jobs cannot be written"));
+  EXPECT_THAT(fake.out(), HasSubstr("file/jobs is not writable"));
   EXPECT_THAT(fake.out(), HasSubstr("fix: set ELASTICDL_HOME"));
   EXPECT_THAT(fake.out(), HasSubstr("missing      volume /does/not/exist"));
   EXPECT_THAT(fake.out(), HasSubstr("cannot tell  python3"));

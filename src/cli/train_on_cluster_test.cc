@@ -178,7 +178,7 @@ TEST(ScaleOnCluster, RejectsZeroWorkers) {
 
   EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=0", "--backend=kubernetes"}), kExitUsage);
 
-  EXPECT_THAT(fake.err(), HasSubstr("must be at least 1"));
+  EXPECT_THAT(fake.err(), HasSubstr("at least 1 is needed"));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(Train, RejectsRequestsThatExceedThisMachine) {
   EXPECT_EQ(fake.Run(With({"--worker_resource_request=memory=900Gi"})), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("900.0 GiB"));
   EXPECT_EQ(fake.Run(With({"--worker_resource_request=gpu=4"})), kExitFailed);
-  EXPECT_THAT(fake.err(), HasSubstr("asks for 4 of nvidia.com/gpu"));
+  EXPECT_THAT(fake.err(), HasSubstr("requests 4 of nvidia.com/gpu"));
   EXPECT_EQ(fake.Run(With({"--ps_resource_request=gpu=4"})), kExitOk) << "there is no ps";
   EXPECT_EQ(fake.started.size(), 1);
 }
@@ -213,7 +213,7 @@ TEST(Submission, IsNotResumedIfTheLedgerHasFewerBatchesThanTheStatus) {
   const std::vector<std::string> resume = {"train", "--job_name=iris", "--resume"};
 
   EXPECT_EQ(fake.Run(resume), kExitFailed);
-  EXPECT_THAT(fake.err(), HasSubstr("its status knows 98 completed batches"));
+  EXPECT_THAT(fake.err(), HasSubstr("its status has 98 completed batches"));
   EXPECT_THAT(fake.err(), HasSubstr("--resume_with_lost_progress"));
   job::JobView less = stopped;
   less.version = 97;

@@ -191,7 +191,7 @@ TEST(Logs, ListsTheReplicasIfTheGivenOneDoesNotExist) {
 
   EXPECT_EQ(fake.Run({"logs", "iris", "worker-1"}), kExitFailed);
 
-  EXPECT_THAT(fake.err(), HasSubstr("has no replica worker-1; there are worker-0, master"));
+  EXPECT_THAT(fake.err(), HasSubstr("has no log of worker-1; it has logs of worker-0, master"));
 }
 
 TEST(Scale, CallsTheMaster) {
@@ -210,7 +210,7 @@ TEST(Scale, NeedsARunningJob) {
   FakePlatform fake;
   fake.AddJob(View("iris", job::JobState::kSucceeded));
   EXPECT_EQ(fake.Run({"scale", "iris", "--num_workers=5"}), kExitFailed);
-  EXPECT_THAT(fake.err(), HasSubstr("job iris does not run"));
+  EXPECT_THAT(fake.err(), HasSubstr("job iris is not running"));
 }
 
 TEST(Stop, EndsAJobWhoseMasterDoesNotAnswerThroughItsAgent) {
