@@ -299,8 +299,8 @@ TEST(Flags, ThatAreRepeatedGiveAWarning) {
   FakePlatform fake;
   fake.AddJob(View("old", job::JobState::kSucceeded));
   EXPECT_EQ(fake.Run({"status", "old", "--output=text", "--output=json"}), kExitOk);
-  EXPECT_THAT(fake.err(), HasSubstr("--output is given more than once; only the last one, "
-                                    "--output=json, counts"));
+  EXPECT_THAT(fake.err(), HasSubstr("--output is given more than once; only the last value, "
+                                    "--output=json, is used"));
   EXPECT_EQ(fake.Run({"status", "old", "--output=json", "--output=json"}), kExitOk);
   EXPECT_EQ(fake.err(), "");
 }
