@@ -102,8 +102,7 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
 
 // The last view may show running replicas, but no process of an interrupted job runs.
 std::string StateOf(const JobSnapshot& snapshot, const job::ReplicaView& replica) {
-  const bool active = replica.state <= job::ReplicaState::kRunning;
-  if (active && snapshot.liveness == Liveness::kInterrupted) return "interrupted";
+  if (!job::HasEnded(replica.state) && snapshot.liveness == Liveness::kInterrupted) return "interrupted";
   return std::string(NameOf(replica.state));
 }
 

@@ -159,7 +159,17 @@ std::optional<JobState> JobStateFromName(std::string_view name) {
 std::string_view NameOf(ReplicaState state) {
   return kReplicaStates.at(static_cast<size_t>(state));
 }
-bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
+bool IsFinal(JobState state) {
+  return state == JobState::kSucceeded || state == JobState::kFailed || state == JobState::kStopped;
+}
+
+bool MayTrain(JobState state) {
+  return state == JobState::kStarting || state == JobState::kRunning;
+}
+
+bool HasEnded(ReplicaState state) {
+  return state != ReplicaState::kPending && state != ReplicaState::kRunning;
+}
 
 std::string JobView::ToJson(int indent) const {
   json out = {{"view_version", kVersion},

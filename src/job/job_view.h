@@ -18,10 +18,14 @@ std::string_view NameOf(JobState state);
 std::optional<JobState> JobStateFromName(std::string_view name);
 // True for kSucceeded, kFailed and kStopped, which never change again.
 bool IsFinal(JobState state);
+// Whether replicas may still train: the job is starting or running.
+bool MayTrain(JobState state);
 
 // The states of docs/states/replica.md.
 enum class ReplicaState { kPending, kRunning, kSucceeded, kFailed, kKilled, kStopped };
 std::string_view NameOf(ReplicaState state);
+// Whether the replica's process has exited, for whatever reason.
+bool HasEnded(ReplicaState state);
 
 struct ReplicaView {
   std::string name;

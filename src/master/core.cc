@@ -167,7 +167,7 @@ void Core::Resume() {
   remarks_.clear();
   dispatcher_.Resume();
   keeper_.Resume(spec_.resume_workers, dispatcher_.AnythingLeft());
-  if (state_ > JobState::kRunning) SetState(JobState::kRunning);
+  if (!job::MayTrain(state_)) SetState(JobState::kRunning);
 }
 
 void Core::Advance(Time now, WallTime wall_now) {
@@ -240,7 +240,7 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       keeper_.OnSynced(now_);
       // Sessions of replicas that are gone by now.
       for (const auto& [name, replica] : keeper_.replicas()) {
-        if (replica.row.state > job::ReplicaState::kRunning) CloseReplica(replica.row.replica);
+        if (job::HasEnded(replica.row.state)) CloseReplica(replica.row.replica);
       }
       break;
     case job::ReplicaEvent::Kind::kExited:
@@ -306,7 +306,7 @@ void Core::OnExited(const job::ReplicaEvent& event, std::vector<std::string> las
     dispatcher_.ForgetProgress(ref);
     // A published client has no call for it: an Estimator's chief ends where training does.
     if (ref.role == job::Role::kChief && event.cause.kind == job::ExitCause::Kind::kSucceeded &&
-        !end.fetch_unanswered && declared_end_.empty() && sessions_.FindCompatApi(ref) != nullptr) {
+        !end.fetch_unanswered && declared_end_.empty() && sessions_.FindCompat(ref) != nullptr) {
       declared_end_ = "the chief, which runs a published client, exited with 0";
       ledger_.PutMeta("declared_end", declared_end_);
     }
@@ -363,7 +363,7 @@ void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics)
 }
 
 Status Core::Scale(int num_workers) {
-  if (state_ > JobState::kRunning) {
+  if (!job::MayTrain(state_)) {
     return FailedPrecondition("the job is {}", job::NameOf(state_));
   }
   EDL_RETURN_IF_ERROR(keeper_.Scale(num_workers, now_));
@@ -578,7 +578,7 @@ void Core::Tick() {
     keeper_.WithdrawPending(now_);
   }
   // Also of a job whose replicas ran only while no master did.
-  if (state_ <= JobState::kRunning && keeper_.TrainingEnded()) EndTraining();
+  if (job::MayTrain(state_) && keeper_.TrainingEnded()) EndTraining();
   DriveEnd();
   master_api_.PushMembership();
 }

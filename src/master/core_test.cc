@@ -26,7 +26,7 @@ TEST(JobStates, GoFromStartingOverRunningToSucceeded) {
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
   worker.Report(worker.Lease());
-  ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
 
   master.Exit(NameOf(Worker(0)), Succeeded());
 
@@ -237,7 +237,7 @@ TEST(Leftovers, AreLeasedOnceMoreToAFreshWorker) {
   OurClient drops(master, Worker(0));
   drops.Report(drops.Lease());
   const LeasedShard dropped = drops.Lease();
-  ASSERT_EQ(drops.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(drops.Ask()->answer, LeaseAnswer::kFinished);
 
   master.Exit(NameOf(Worker(0)), Succeeded());
 
@@ -261,14 +261,14 @@ TEST(Leftovers, CountAsNotTrainedWhenTheyAreDroppedAgain) {
   OurClient drops(master, Worker(0));
   drops.Report(drops.Lease());
   drops.Lease();
-  ASSERT_EQ(drops.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(drops.Ask()->answer, LeaseAnswer::kFinished);
   master.Exit(NameOf(Worker(0)), Succeeded());
   const std::vector<LaunchCommand> launches = master.TakeLaunches();
   ASSERT_EQ(launches.size(), 1u);
   master.Running(launches.front().name);
   OurClient fresh(master, launches.front().replica);
   fresh.Lease();
-  ASSERT_EQ(fresh.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(fresh.Ask()->answer, LeaseAnswer::kFinished);
 
   master.Exit(launches.front().name, Succeeded());
 
@@ -284,14 +284,14 @@ TEST(Leftovers, AreLeasedAgainWhenTheFreshWorkerLostThemByItsSilence) {
   master.Register(Shards(1));
   OurClient drops(master, Worker(0));
   drops.Lease();
-  ASSERT_EQ(drops.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(drops.Ask()->answer, LeaseAnswer::kFinished);
   master.Exit(NameOf(Worker(0)), Succeeded());
   const std::vector<LaunchCommand> launches = master.TakeLaunches();
   ASSERT_EQ(launches.size(), 1u);
   master.Running(launches.front().name);
   OurClient frozen(master, launches.front().replica);
   frozen.Lease();
-  ASSERT_EQ(frozen.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(frozen.Ask()->answer, LeaseAnswer::kFinished);
 
   master.FallSilent(frozen.incarnation());
   master.LetPass(MasterApi::kSilence + seconds(1));
@@ -359,7 +359,7 @@ JobState EndWithOneBadShard(int64_t max_bad_shards, std::string* reason) {
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
   for (int times = 0; times < Dataset::kMaxFailures; ++times) {
-    worker.Report(worker.Lease(), Outcome::kFailed, "bad record");
+    worker.Report(worker.Lease(), ShardOutcome::kFailed, "bad record");
   }
   worker.Ask();
   master.Exit(NameOf(Worker(0)), Succeeded());

@@ -103,7 +103,7 @@ TEST_F(SuccessRuleTest, FailsAJobThatReportedNothing) {
     ASSERT_LT(id, 5);
     OurClient silent(master, Worker(id));
     silent.LeaseMany(2);
-    ASSERT_EQ(silent.Ask()->answer, Answer::kFinished);
+    ASSERT_EQ(silent.Ask()->answer, LeaseAnswer::kFinished);
     master.Exit(NameOf(Worker(id)), Succeeded());
     for (const LaunchCommand& launch : master.TakeLaunches()) master.Running(launch.name);
   }
@@ -143,7 +143,7 @@ TEST(BadShardLimit, FailsTheJobAsSoonAsItIsPassed) {
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
   for (int times = 0; times < Dataset::kMaxFailures; ++times) {
-    worker.Report(worker.Lease(), Outcome::kFailed, "bad record 7");
+    worker.Report(worker.Lease(), ShardOutcome::kFailed, "bad record 7");
   }
 
   master.Tick();
@@ -163,7 +163,7 @@ TEST(PsAndData, GetsNoShards) {
   const ReplicaRef ps{job::Role::kPs, 0};
 
   OurClient ours(master, ps);
-  EXPECT_EQ(ours.Ask()->answer, Answer::kFinished);
+  EXPECT_EQ(ours.Ask()->answer, LeaseAnswer::kFinished);
   EXPECT_FALSE(master.Fetch(ps).answer->has_value()) << "nor at the other API";
 
   EXPECT_EQ(master.Data().leases, 0);
@@ -252,7 +252,7 @@ TEST_F(Resumed, LetsWorkersThatHadSucceededTrainWhatIsLeft) {
   OurClient bad(master, Worker(0));
   master.Exit(NameOf(Worker(1)), Succeeded());
   for (int times = 0; times < Dataset::kMaxFailures; ++times) {
-    bad.Report(bad.Lease(), Outcome::kFailed, "bad record");
+    bad.Report(bad.Lease(), ShardOutcome::kFailed, "bad record");
   }
   master.Tick();
   master.Exit(NameOf(Worker(0)), Killed());

@@ -40,10 +40,10 @@ TEST(WithoutTaskFaultTolerance, AFailedShardIsNotLeasedAgainAndDoesNotFailTheJob
   master.Register(Shards(2));
   OurClient worker(master, Worker(0));
 
-  worker.Report(worker.Lease(), Outcome::kFailed, "bad record 7");
+  worker.Report(worker.Lease(), ShardOutcome::kFailed, "bad record 7");
   worker.Report(worker.Lease());
 
-  EXPECT_EQ(worker.Ask()->answer, Answer::kFinished);
+  EXPECT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
   EXPECT_EQ(master.Data().shards_quarantined, 1);
   EXPECT_TRUE(master.Data().finished);
   master.Exit(NameOf(Worker(0)), Succeeded());
@@ -66,7 +66,7 @@ TEST(WithoutTaskFaultTolerance, AShardOfALostWorkerGoesToNobody) {
 
   master.Exit(NameOf(Worker(0)), Killed());
 
-  EXPECT_EQ(other.Ask()->answer, Answer::kFinished);
+  EXPECT_EQ(other.Ask()->answer, LeaseAnswer::kFinished);
   EXPECT_EQ(master.Data().shards_repeated, 0);
   EXPECT_EQ(master.Data().shards_quarantined, 1);
   EXPECT_EQ(master.Data().records_done, 10);
@@ -79,7 +79,7 @@ TEST(WithoutTaskFaultTolerance, AShardThatIsGivenBackUntrainedIsLeasedAgain) {
   OurClient worker(master, Worker(0));
   const LeasedShard first = worker.Lease();
 
-  worker.Report(first, Outcome::kGivenBack);
+  worker.Report(first, ShardOutcome::kGivenBack);
 
   EXPECT_EQ(worker.Lease().key, first.key);
   EXPECT_EQ(master.Data().shards_quarantined, 0);

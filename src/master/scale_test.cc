@@ -82,7 +82,7 @@ TEST_F(ThousandsOfWorkers, ComeToTheEndOfTheDataTogether) {
 
   for (const Later<ReportAndLeaseReply>& answer : last) {
     ASSERT_TRUE(answer.answered());
-    EXPECT_EQ(answer->answer, Answer::kFinished);
+    EXPECT_EQ(answer->answer, LeaseAnswer::kFinished);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,47 +11,55 @@
 
 namespace edl::master {
 
-// Rises over the whole ledger and is never used twice.
+// Rises over the whole ledger. A number is never used twice.
 using LeaseId = StrongId<struct LeaseIdTag, uint64_t>;
-// One life of a process that joined; from the ledger, never used twice.
+// Names one process that joined the job. The ledger never uses a number twice.
 using Incarnation = StrongId<struct IncarnationTag, uint64_t>;
 using DatasetId = StrongId<struct DatasetIdTag, int64_t>;
 
-// How the shards and records of an epoch follow one another.
+// The order of the shards and records of an epoch.
 enum class Order { kSequential, kShuffleShards, kShuffleRecords };
 
-// Which permutation the shards or records of a shuffled dataset have.
+// Selects the permutation of a shuffled dataset.
 struct ShardOrder {
   uint64_t seed = 0;
   uint32_t generation = 1;
 };
 
-// What the user wants of a dataset.
+// What a program does with the records of a dataset.
+enum class TaskType { kTraining, kEvaluation, kPrediction };
+// "training", "evaluation", "prediction".
+std::string_view NameOf(TaskType type);
+// nullopt: no task type has that name.
+std::optional<TaskType> TaskTypeFromName(std::string_view name);
+
+// A dataset as the program registers it. In force, no number is 0 except `epochs`.
 struct DatasetSpec {
   std::string name;
   int64_t size = 0;
   int64_t batch_size = 0;         // registered with 0: --minibatch_size
   int64_t batches_per_shard = 0;  // registered with 0: --num_minibatches_per_task
-  int64_t epochs = 1;             // registered with 0: --num_epochs. In force, 0 or less: no end
+  int64_t epochs = 1;             // registered with 0: --num_epochs. In force, 0 or less: endless
   Order order = Order::kSequential;
-  std::string task_type = "training";  // or "evaluation", "prediction"
+  TaskType task_type = TaskType::kTraining;
 };
 
-// A range of a dataset's order in one epoch, the same however often it is leased.
+// Names a shard of a dataset: a range of its order in one epoch. A shard stays the same however
+// often it is leased.
 struct ShardKey {
   int64_t epoch = 0;
   uint64_t ordinal = 0;
   auto operator<=>(const ShardKey&) const = default;
 };
 
-// A shard in the hands of a caller.
+// A leased shard as its holder receives it.
 struct LeasedShard {
   LeaseId lease;
   int32_t task = 0;  // the lease's number at the compatibility API, per dataset
   std::string dataset;
-  std::string task_type;
+  TaskType task_type = TaskType::kTraining;
   uint32_t generation = 0;
-  // With the generation and the key they name the shard at parameter servers of ours.
+  // With the generation and the key, these name the shard at our own parameter servers.
   uint64_t ledger = 0;
   DatasetId dataset_id;
   ShardKey key;
@@ -59,24 +68,32 @@ struct LeasedShard {
   std::vector<int64_t> indices;  // record shuffle only
 };
 
-enum class Outcome { kDone, kFailed, kGivenBack };
+// How the work on a leased shard ended.
+enum class ShardOutcome {
+  kDone,
+  kFailed,     // through the fault of the data or the program: counts towards quarantine
+  kGivenBack,  // not trained: counts as no failure
+};
 
 struct ShardReport {
   LeaseId lease;
-  Outcome outcome = Outcome::kDone;
+  ShardOutcome outcome = ShardOutcome::kDone;
   std::string error;
-  // The lowest that opening it at parameter servers was answered with; 0: it was not opened.
+  // The lowest ps epoch that a parameter server answered when the shard was opened; 0: the shard
+  // was not opened at any server.
   uint64_t ps_epoch = 0;
 };
 
-enum class Verdict {
+// What the master answers to the report of a shard. The numbers are those of the wire.
+enum class ReportVerdict {
   kAccepted = 0,
-  kLost = 1,
-  kReopen = 2,  // still the caller's: parameter servers may have lost what it pushed
+  kLost = 1,    // the caller does not hold the lease (any more): not counted
+  kReopen = 2,  // not counted yet: parameter servers may have lost what the caller pushed
 };
 
-enum class Answer {
-  kNothing = 0,
+// What the master answers to a request for shards. The numbers are those of the wire.
+enum class LeaseAnswer {
+  kNothing = 0,  // no shard was requested
   kShards = 1,
   kWait = 2,
   kFinished = 3,
@@ -84,7 +101,7 @@ enum class Answer {
   kRetry = 6,
 };
 
-// A replica as the master's parts speak of it.
+// Names a replica within the job.
 struct ReplicaRef {
   job::Role role = job::Role::kWorker;
   int64_t id = 0;

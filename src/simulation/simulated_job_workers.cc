@@ -232,7 +232,7 @@ void SimulatedJob::OnReportAndLease(const WorkerPtr& worker, uint64_t number,
     }
     return;
   }
-  if (reply->answer == Answer::kRetry) return;  // the same call waits elsewhere, or is sent again
+  if (reply->answer == LeaseAnswer::kRetry) return;  // the same call waits elsewhere, or is sent again
   const bool told_end = worker->ended;
   time_.Note("{} call {}: answer {} with {} shards", worker->name, number,
              static_cast<int>(reply->answer), reply->shards.size());
@@ -240,8 +240,8 @@ void SimulatedJob::OnReportAndLease(const WorkerPtr& worker, uint64_t number,
   worker->open_call.reset();
   worker->received = number;
   worker->ps_epoch = std::max(worker->ps_epoch, reply->ps_epoch);
-  if (reply->answer == Answer::kFinished) worker->ended = true;
-  if (reply->answer == Answer::kUnknownDataset) Register(worker);
+  if (reply->answer == LeaseAnswer::kFinished) worker->ended = true;
+  if (reply->answer == LeaseAnswer::kUnknownDataset) Register(worker);
   if (told_end) {
     worker->leaving = true;
     AtWorker(worker, Between(1, 200),
@@ -249,7 +249,7 @@ void SimulatedJob::OnReportAndLease(const WorkerPtr& worker, uint64_t number,
     return;
   }
   for (size_t i = 0; i < worker->reported.size(); ++i) {
-    if (reply->verdicts[i] != Verdict::kReopen) continue;
+    if (reply->verdicts[i] != ReportVerdict::kReopen) continue;
     ++result_.told_to_reopen;
     worker->in_hand.push_back(worker->reported[i]);
   }

@@ -17,14 +17,14 @@ ReplicaRef CompatApi::ReplicaOf(int64_t worker_id, const std::string& worker_typ
 }
 
 Result<Session*> CompatApi::SessionOf(ReplicaRef replica) {
-  Session* session = context_.sessions.FindCompatApi(replica);
+  Session* session = context_.sessions.FindCompat(replica);
   if (session == nullptr) {
     if (context_.keeper.Find(replica) == nullptr && ++unknown_ > kMostUnknown) {
       return ResourceExhausted(
           "{} {} is not a replica of this job, and {} such callers came before",
           job::NameOf(replica.role), replica.id, kMostUnknown);
     }
-    session = &context_.sessions.Open(replica, true, "", context_.now);
+    session = &context_.sessions.OpenCompat(replica, context_.now);
   }
   session->heard_at = context_.now;
   context_.keeper.troubled().Clear(replica);
@@ -56,14 +56,14 @@ void CompatApi::Fetch(uint64_t call, ReplicaRef replica, const std::string& data
              .session = session.incarnation,
              .dataset = dataset,
              .reply =
-                 [this, reply, incarnation = session.incarnation](Answer answer,
+                 [this, reply, incarnation = session.incarnation](LeaseAnswer answer,
                                                                   std::vector<LeasedShard> shards) {
                    if (Session* session = context_.sessions.Find(incarnation)) {
                      session->fetch_answered = true;
                    }
                    std::optional<LeasedShard> shard;
                    if (!shards.empty()) shard = std::move(shards.front());
-                   if (answer == Answer::kShards || answer == Answer::kFinished) {
+                   if (answer == LeaseAnswer::kShards || answer == LeaseAnswer::kFinished) {
                      context_.outbox.Send<std::optional<LeasedShard>>(reply, std::move(shard));
                    } else {
                      context_.outbox.Send<std::optional<LeasedShard>>(
@@ -75,7 +75,7 @@ void CompatApi::Fetch(uint64_t call, ReplicaRef replica, const std::string& data
 
 bool CompatApi::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted) {
   const bool waited = context_.dispatcher.DropWaiter(call, context_.now);
-  if (Session* session = context_.sessions.FindCompatApi(replica); session != nullptr) {
+  if (Session* session = context_.sessions.FindCompat(replica); session != nullptr) {
     if (waited || granted) session->fetch_cut = context_.now;
   }
   if (granted) context_.dispatcher.GiveBack(*granted, context_.now);
@@ -83,7 +83,7 @@ bool CompatApi::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseI
 }
 
 void CompatApi::ReportTask(const std::string& dataset, int32_t task, const std::string& error) {
-  context_.dispatcher.ReportTask(dataset, task, error.empty() ? Outcome::kDone : Outcome::kFailed,
+  context_.dispatcher.ReportTask(dataset, task, error.empty() ? ShardOutcome::kDone : ShardOutcome::kFailed,
                                  error, context_.now);
 }
 
@@ -123,7 +123,7 @@ bool CompatApi::LeftUnanswered(ReplicaRef ref) const {
   if (!trains || replica == nullptr || replica->row.joined || !context_.dispatcher.AnythingLeft()) {
     return false;
   }
-  const Session* session = context_.sessions.FindCompatApi(ref);
+  const Session* session = context_.sessions.FindCompat(ref);
   // Its fetch ended with the master's last life (the first one without a trace in the ledger), and
   // it never came back to ask again.
   if (session == nullptr) return replica->from_ledger;

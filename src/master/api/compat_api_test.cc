@@ -368,7 +368,7 @@ TEST(CompatApi, TakesNoReportOfALeaseOfOurOwnClients) {
   master.ReportTask(shard);  // anybody can guess its number
 
   EXPECT_EQ(master.Data().records_done, 0);
-  EXPECT_EQ(ours.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(ours.Report(shard), ReportVerdict::kAccepted);
 }
 
 TEST(CompatApi, OpensSessionsForSoManyUnknownCallersOnly) {

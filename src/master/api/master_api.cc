@@ -58,7 +58,7 @@ void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) 
                                     replica == nullptr ? "long ago" : replica->row.reason));
       return;
     }
-    session = &context_.sessions.Open(request.replica, false, request.process, context_.now);
+    session = &context_.sessions.Open(request.replica, request.process, context_.now);
     context_.keeper.OnJoined(request.replica);
     silence_checks_.Set(session->incarnation, context_.now + kSilence);
   } else {
@@ -95,7 +95,7 @@ void MasterApi::AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLea
     if (auto shard = context_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
   }
   // All of it was taken back meanwhile (a reset dataset): the caller asks again.
-  if (stored.answer == Answer::kShards && again.shards.empty()) again.answer = Answer::kWait;
+  if (stored.answer == LeaseAnswer::kShards && again.shards.empty()) again.answer = LeaseAnswer::kWait;
   context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(again));
 }
 
@@ -115,7 +115,7 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
                                request.number, request.incarnation));
     return;
   }
-  std::vector<Verdict> verdicts;
+  std::vector<ReportVerdict> verdicts;
   auto stored = session->answers.find(request.number);
   if (stored != session->answers.end()) {
     if (stored->second.complete) {
@@ -128,13 +128,13 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
       verdicts.push_back(context_.dispatcher.Report(*session, report, context_.now));
     }
     // Who has to open a shard again does that first, and is not held up here.
-    const bool reopens = std::ranges::find(verdicts, Verdict::kReopen) != verdicts.end();
+    const bool reopens = std::ranges::find(verdicts, ReportVerdict::kReopen) != verdicts.end();
     const bool complete = request.lease_at_most == 0 || reopens;
-    const Answer answer = request.lease_at_most == 0 ? Answer::kNothing : Answer::kWait;
+    const LeaseAnswer answer = request.lease_at_most == 0 ? LeaseAnswer::kNothing : LeaseAnswer::kWait;
     if (complete || !verdicts.empty()) {
       context_.sessions.StoreAnswer(*session, request.number,
                                     {.complete = complete,
-                                     .answer = complete ? answer : Answer::kNothing,
+                                     .answer = complete ? answer : LeaseAnswer::kNothing,
                                      .verdicts = verdicts});
     }
     if (complete) {
@@ -149,13 +149,13 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     // It runs the workers' program. What it trains would be no part of the model.
     context_.keeper.NotePsAskedForData(session->replica);
     context_.outbox.Send<ReportAndLeaseReply>(
-        reply, ReportAndLeaseReply{.answer = Answer::kFinished, .verdicts = std::move(verdicts)});
+        reply, ReportAndLeaseReply{.answer = LeaseAnswer::kFinished, .verdicts = std::move(verdicts)});
     return;
   }
   AskForShards(request, std::move(verdicts), std::move(reply));
 }
 
-void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<Verdict> verdicts,
+void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
                              Reply<ReportAndLeaseReply> reply) {
   if (Status leases = CheckLeasesShards(context_.spec); !leases.ok()) {
     context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(leases));
@@ -163,11 +163,11 @@ void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<V
   }
   auto answer = [this, incarnation = request.incarnation, number = request.number,
                  verdicts = std::move(verdicts),
-                 reply = std::move(reply)](Answer answer, std::vector<LeasedShard> shards) {
+                 reply = std::move(reply)](LeaseAnswer answer, std::vector<LeasedShard> shards) {
     Session* session = context_.sessions.Find(incarnation);
     // Wait too is kept: a copy of the call that comes late must not lease for a caller that has
     // gone on. Retry is not an answer.
-    if (session != nullptr && answer != Answer::kRetry) {
+    if (session != nullptr && answer != LeaseAnswer::kRetry) {
       StoredAnswer stored{.complete = true, .answer = answer, .verdicts = verdicts};
       for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
       context_.sessions.StoreAnswer(*session, number, std::move(stored));

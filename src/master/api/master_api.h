@@ -37,9 +37,9 @@ struct ReportAndLeaseRequest {
   std::chrono::milliseconds wait{0};
 };
 struct ReportAndLeaseReply {
-  Answer answer = Answer::kNothing;
+  LeaseAnswer answer = LeaseAnswer::kNothing;
   std::vector<LeasedShard> shards;
-  std::vector<Verdict> verdicts;
+  std::vector<ReportVerdict> verdicts;
   uint64_t ps_epoch = 0;  // current epoch of the parameter servers; 0: they are not ours
 };
 
@@ -140,7 +140,7 @@ class MasterApi {
   Session* Hear(Incarnation incarnation);
   Status Unknown(Incarnation incarnation) const;
   void AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLeaseReply>& reply);
-  void AskForShards(const ReportAndLeaseRequest& request, std::vector<Verdict> verdicts,
+  void AskForShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
                     Reply<ReportAndLeaseReply> reply);
 
   const Context context_;

@@ -28,7 +28,7 @@ TEST(MasterApiCalls, AnswerTheSameNumberTheSame) {
 
   ASSERT_TRUE(again.answered());
   EXPECT_EQ(LeasesIn(*again), LeasesIn(*first));
-  EXPECT_EQ(again->verdicts, (std::vector<Verdict>{Verdict::kAccepted}));
+  EXPECT_EQ(again->verdicts, (std::vector<ReportVerdict>{ReportVerdict::kAccepted}));
   EXPECT_EQ(master.Data().records_done, 10);
   EXPECT_EQ(master.Data().leases, 2);
 }
@@ -55,11 +55,11 @@ TEST(MasterApiCalls, RepeatFinishedAfterACrash) {
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
   worker.Report(worker.Lease());
-  ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
 
   master.CrashAndReload();
 
-  EXPECT_EQ(worker.Repeat()->answer, Answer::kFinished);
+  EXPECT_EQ(worker.Repeat()->answer, LeaseAnswer::kFinished);
 }
 
 TEST(MasterApiCalls, HandAHeldCallOverToItsRepetition) {
@@ -73,10 +73,10 @@ TEST(MasterApiCalls, HandAHeldCallOverToItsRepetition) {
   const Later<ReportAndLeaseReply> second = waiting.Repeat();
 
   ASSERT_TRUE(first.answered());
-  EXPECT_EQ(first->answer, Answer::kRetry);
+  EXPECT_EQ(first->answer, LeaseAnswer::kRetry);
   EXPECT_FALSE(second.answered());
   EXPECT_EQ(master.core().dispatcher().waiting(), 1u);
-  holder.Report(shard, Outcome::kGivenBack);
+  holder.Report(shard, ShardOutcome::kGivenBack);
   ASSERT_TRUE(second.answered());
   EXPECT_EQ(second->shards.front().key, shard.key);
 }
@@ -99,8 +99,8 @@ TEST(MasterApiCalls, KeepTheReportsOfACallWhoseLeasePartWasHeld) {
   holder.Rejoin({});
 
   ASSERT_TRUE(again.answered());
-  EXPECT_EQ(again->answer, Answer::kShards);
-  EXPECT_EQ(again->verdicts, (std::vector<Verdict>{Verdict::kAccepted}));
+  EXPECT_EQ(again->answer, LeaseAnswer::kShards);
+  EXPECT_EQ(again->verdicts, (std::vector<ReportVerdict>{ReportVerdict::kAccepted}));
   EXPECT_EQ(master.Data().records_done, 10);
 }
 
@@ -117,7 +117,7 @@ TEST(MasterApiCalls, AnswerWaitAtTheirDeadlineAndTheNextOneAnew) {
   master.LetPass(seconds(1));
 
   ASSERT_TRUE(held.answered());
-  EXPECT_EQ(held->answer, Answer::kWait);
+  EXPECT_EQ(held->answer, LeaseAnswer::kWait);
   EXPECT_FALSE(waiting.Ask().answered());
 }
 
@@ -125,7 +125,7 @@ TEST(MasterApiCalls, SayThatADatasetIsUnknown) {
   CoreFixture master;
   OurClient worker(master, Worker(0));
 
-  EXPECT_EQ(worker.Ask()->answer, Answer::kUnknownDataset);
+  EXPECT_EQ(worker.Ask()->answer, LeaseAnswer::kUnknownDataset);
 }
 
 TEST(MasterApiCalls, RefuseANumberWhoseAnswerArrived) {
@@ -149,7 +149,7 @@ TEST(MasterApiCalls, TurnIntoWaitWhenARepeatedGrantWasVoidedByAReset) {
   worker.Lease();
   ASSERT_TRUE(master.core().Reset(kData).ok());
 
-  EXPECT_EQ(worker.Repeat()->answer, Answer::kWait);
+  EXPECT_EQ(worker.Repeat()->answer, LeaseAnswer::kWait);
 }
 
 TEST(MasterApiCalls, GrantNothingToACallThatWasAbandoned) {
@@ -162,7 +162,7 @@ TEST(MasterApiCalls, GrantNothingToACallThatWasAbandoned) {
   const uint64_t call_of_it = master.NextCall() - 1;
 
   master.core().master_api().Abandon(call_of_it);
-  holder.Report(shard, Outcome::kGivenBack);
+  holder.Report(shard, ShardOutcome::kGivenBack);
 
   EXPECT_FALSE(held.answered());
   EXPECT_EQ(master.Data().leases, 0);
@@ -204,8 +204,8 @@ TEST(MasterApiMembers, KeepTheLeasesThatARejoinListsAndLoseTheOthers) {
 
   EXPECT_EQ(worker.incarnation(), before);
   EXPECT_EQ(kept, (std::vector<LeaseId>{held[1].lease}));
-  EXPECT_EQ(worker.Report(held[1]), Verdict::kAccepted);
-  EXPECT_EQ(worker.Report(held[0]), Verdict::kLost);
+  EXPECT_EQ(worker.Report(held[1]), ReportVerdict::kAccepted);
+  EXPECT_EQ(worker.Report(held[0]), ReportVerdict::kLost);
   EXPECT_EQ(other.LeaseMany(3).size(), 2u);
 }
 
@@ -219,7 +219,7 @@ TEST(MasterApiMembers, KeepTheLeasesOfAnAnswerThatIsStillOnItsWay) {
   const Later<ReportAndLeaseReply> again = worker.Repeat();
 
   EXPECT_EQ(LeasesIn(*again), (std::vector<LeaseId>{unseen.lease}));
-  EXPECT_EQ(worker.Report(unseen), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(unseen), ReportVerdict::kAccepted);
 }
 
 TEST(MasterApiMembers, AreRefusedOnceTheyWereGivenUp) {
@@ -265,7 +265,7 @@ TEST(MasterApiMembers, LoseTheirLeasesAfterThirtySilentSeconds) {
   master.LetPass(milliseconds(500));
 
   ASSERT_TRUE(held.answered());
-  EXPECT_EQ(held->answer, Answer::kShards);
+  EXPECT_EQ(held->answer, LeaseAnswer::kShards);
   EXPECT_EQ(master.Heartbeat(silent.incarnation()).code(), Code::kAborted);
 }
 
@@ -349,7 +349,7 @@ TEST(MasterApiMembers, KeepTheirLeasesWhenTheyReconnectInTime) {
   api.Unwatch(worker.incarnation(), 1);  // the old stream's end comes late
   master.LetPass(seconds(60));
 
-  EXPECT_EQ(worker.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(shard), ReportVerdict::kAccepted);
 }
 
 TEST(MasterApiMembers, HaveTimeToComeBackToARestartedMaster) {
@@ -375,7 +375,7 @@ TEST(MasterApiMembers, AreNotBlamedForAStallOfTheMaster) {
 
   master.Stall(seconds(15));
 
-  EXPECT_EQ(worker.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(shard), ReportVerdict::kAccepted);
 }
 
 TEST(MasterApiMembers, SeeEachChangeOfTheMembership) {

@@ -191,7 +191,7 @@ void Ledger::Run(const std::function<Status(Ledger&)>& write) {
 void Ledger::Put(const DatasetRow& row) {
   Write(&Ledger::put_dataset_, row.id.value(), row.spec.name, row.spec.size, row.spec.batch_size,
         row.spec.batches_per_shard, row.spec.epochs, static_cast<int>(row.spec.order),
-        row.spec.task_type, row.seed, row.generation, row.epoch, row.next, row.told_finished,
+        NameOf(row.spec.task_type), row.seed, row.generation, row.epoch, row.next, row.told_finished,
         row.leftover_at, row.records_done, row.shards_done, row.shards_repeated,
         row.records_not_trained, row.records_again, row.order_generation);
 }
@@ -280,7 +280,8 @@ Result<std::vector<DatasetRow>> Ledger::Datasets() {
                                .batches_per_shard = query.Int(4),
                                .epochs = query.Int(5),
                                .order = static_cast<Order>(query.Int(6)),
-                               .task_type = query.Text(7)},
+                               .task_type = TaskTypeFromName(query.Text(7)).value_or(
+                                   TaskType::kTraining)},
                       .seed = query.Number(8),
                       .generation = static_cast<uint32_t>(query.Int(9)),
                       .epoch = query.Int(10),

@@ -23,7 +23,7 @@ json Describe(const DatasetRow& row) {
           {"records_per_shard", per_shard},
           {"shards_per_epoch", (row.spec.size + per_shard - 1) / per_shard},
           {"epochs", row.spec.epochs},
-          {"task_type", row.spec.task_type},
+          {"task_type", NameOf(row.spec.task_type)},
           {"leasing_epoch", row.epoch},
           {"records_done", row.records_done},
           {"shards_done", row.shards_done},
@@ -152,7 +152,7 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
     const bool endless = row.spec.epochs <= 0;
     view.datasets.push_back(
         {.name = row.spec.name,
-         .task_type = row.spec.task_type,
+         .task_type = std::string(NameOf(row.spec.task_type)),
          .size = row.spec.size,
          .epochs = std::max<int64_t>(0, row.spec.epochs),
          .epoch = endless ? row.epoch : std::min(row.epoch, row.spec.epochs - 1),

@@ -62,7 +62,7 @@ TEST_F(LedgerFile, KeepsEveryFieldOfItsRows) {
                                     .batches_per_shard = 2,
                                     .epochs = 7,
                                     .order = Order::kShuffleRecords,
-                                    .task_type = "evaluation"},
+                                    .task_type = TaskType::kEvaluation},
                            .seed = 18446744073709551615u,
                            .generation = 4,
                            .epoch = 6,

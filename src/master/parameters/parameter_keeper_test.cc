@@ -104,7 +104,7 @@ class Servers : public testing::Test {
     master_.LetPass(milliseconds(100));
     master_.Running(NameOf(Server(next_id)));
   }
-  Verdict Report(OurClient& worker, const LeasedShard& shard, uint64_t ps_epoch) {
+  ReportVerdict Report(OurClient& worker, const LeasedShard& shard, uint64_t ps_epoch) {
     return worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = ps_epoch}}, 0)
         ->verdicts.front();
   }
@@ -164,11 +164,11 @@ TEST_F(Servers, HaveWhatACheckpointLacksTrainedAgainAndCountedOnce) {
   master_.Register(Shards(4));
   OurClient worker(master_, Worker(0));
   const LeasedShard first = worker.Lease();
-  EXPECT_EQ(Report(worker, first, 1), Verdict::kAccepted);
+  EXPECT_EQ(Report(worker, first, 1), ReportVerdict::kAccepted);
   master_.LetPass(seconds(31));
   Saved(TakeSave());
   const LeasedShard second = worker.Lease();
-  EXPECT_EQ(Report(worker, second, 1), Verdict::kAccepted);
+  EXPECT_EQ(Report(worker, second, 1), ReportVerdict::kAccepted);
   ASSERT_EQ(master_.core().dispatcher().counters().version, 4);
 
   Lose(1, 1, 2);
@@ -182,7 +182,7 @@ TEST_F(Servers, HaveWhatACheckpointLacksTrainedAgainAndCountedOnce) {
   const LeasedShard again = worker.Lease();
   EXPECT_EQ(again.key, second.key) << "the first is in the checkpoint";
   EXPECT_GT(again.lease, second.lease);
-  EXPECT_EQ(Report(worker, again, 2), Verdict::kAccepted);
+  EXPECT_EQ(Report(worker, again, 2), ReportVerdict::kAccepted);
   EXPECT_EQ(master_.core().dispatcher().counters().version, 4) << "it never counts twice";
   EXPECT_EQ(master_.Data().records_done, 20);
 }
@@ -195,9 +195,9 @@ TEST_F(Servers, AnswerAReportOfAnOlderEpochWithReopen) {
   Lose(0, 0, 2);
   Bring();
 
-  EXPECT_EQ(Report(worker, shard, 1), Verdict::kReopen);
+  EXPECT_EQ(Report(worker, shard, 1), ReportVerdict::kReopen);
   EXPECT_EQ(master_.Data().records_done, 0);
-  EXPECT_EQ(Report(worker, shard, 2), Verdict::kAccepted) << "the lease was still its own";
+  EXPECT_EQ(Report(worker, shard, 2), ReportVerdict::kAccepted) << "the lease was still its own";
 }
 
 // A worker that is connected to a server that was given up learns that there is a newer epoch.
@@ -214,7 +214,7 @@ TEST_F(Servers, TellTheirEpochWithEveryAnswer) {
   const auto reopened =
       worker.ReportAndLease({{.lease = leased->shards[0].lease, .ps_epoch = 1}}, 0);
 
-  EXPECT_THAT(reopened->verdicts, ElementsAre(Verdict::kReopen));
+  EXPECT_THAT(reopened->verdicts, ElementsAre(ReportVerdict::kReopen));
   EXPECT_EQ(reopened->ps_epoch, 2U);
   EXPECT_EQ(worker.Repeat()->ps_epoch, 2U);
 }
@@ -224,7 +224,7 @@ TEST_F(Servers, TakeTheWordOfAProgramThatPushesNothingUnderItsLeases) {
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
 
-  EXPECT_EQ(Report(worker, worker.Lease(), 0), Verdict::kAccepted);
+  EXPECT_EQ(Report(worker, worker.Lease(), 0), ReportVerdict::kAccepted);
 }
 
 TEST_F(Servers, DoNotHoldUpWhoHasToOpenAgain) {
@@ -238,8 +238,8 @@ TEST_F(Servers, DoNotHoldUpWhoHasToOpenAgain) {
   const auto answer = worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = 1}});
 
   ASSERT_TRUE(answer.answered()) << "nothing else is there to lease";
-  EXPECT_EQ(answer->answer, Answer::kWait);
-  EXPECT_THAT(answer->verdicts, ElementsAre(Verdict::kReopen));
+  EXPECT_EQ(answer->answer, LeaseAnswer::kWait);
+  EXPECT_THAT(answer->verdicts, ElementsAre(ReportVerdict::kReopen));
 }
 
 TEST_F(Servers, VoidASaveDuringWhichOneWasRestored) {
@@ -300,7 +300,7 @@ TEST_F(Servers, TellTheEndOnlyWhenAllIsDurable) {
   Saved(TakeSave());
 
   ASSERT_TRUE(asked.answered());
-  EXPECT_EQ(asked->answer, Answer::kFinished);
+  EXPECT_EQ(asked->answer, LeaseAnswer::kFinished);
 }
 
 TEST_F(Servers, GoOnAfterAMasterThatDied) {

@@ -122,7 +122,7 @@ TEST_F(ParameterLosses, AreNotDeclaredWhileAServerIsAwayAtTheEnd) {
   EXPECT_EQ(master_.state(), JobState::kRunning);
 
   Saved();
-  EXPECT_EQ(worker.Ask()->answer, Answer::kFinished);
+  EXPECT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
 }
 
 TEST_F(ParameterLosses, AreDeclaredWhenTheDiskStaysFullAtTheEnd) {
@@ -145,7 +145,7 @@ TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
   OurClient worker(master_, Worker(0));
   TrainAll(worker);
   Saved();
-  ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
   Lose(0);
   Probed(101);
   Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
@@ -159,7 +159,7 @@ TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
   OurClient next(master_, Worker(1));
   TrainAll(next);
   Saved();
-  ASSERT_EQ(next.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(next.Ask()->answer, LeaseAnswer::kFinished);
   master_.Exit(NameOf(Worker(1)), Succeeded());
   master_.Exit(NameOf(Server(1)), Killed());
   EXPECT_EQ(master_.state(), JobState::kSucceeded);
@@ -216,7 +216,7 @@ TEST_F(ParameterLosses, GiveTheLeftoversARoundEachTime) {
     OurClient worker(master_, Worker(round));
     TrainAll(worker);
     Saved();
-    ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+    ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
     Lose(round);
     Probed(101 + static_cast<uint64_t>(round));
     Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));

@@ -238,7 +238,7 @@ TEST(ReplicaKeeper, GoesOnWithoutASlotThatNeverWorksWhileOthersTrain) {
 
   EXPECT_EQ(master.state(), job::JobState::kRunning);
   EXPECT_TRUE(master.TakeLaunches().empty());
-  EXPECT_EQ(works.Report(works.Lease()), Verdict::kAccepted);
+  EXPECT_EQ(works.Report(works.Lease()), ReportVerdict::kAccepted);
 }
 
 TEST(ReplicaKeeper, RefusesMoreWorkersThanThereCanBe) {

@@ -48,7 +48,7 @@ SuccessRule RuleOfSuccess(const std::map<std::string, std::unique_ptr<Dataset>>&
     rule.remarks.push_back(fmt::format("dataset '{}': {} of {} records were not trained", name,
                                        not_trained, dataset->spec().size * dataset->spec().epochs));
     // Nobody has to evaluate on all of the data.
-    if (dataset->spec().task_type == "evaluation" || !rule.failure.empty()) continue;
+    if (dataset->spec().task_type == TaskType::kEvaluation || !rule.failure.empty()) continue;
     if (declared_end.empty()) rule.failure = FailureOf(name, *dataset);
   }
   if (!rule.failure.empty()) return rule;

@@ -47,22 +47,22 @@ TEST_F(HungWorker, LosesItsShardAndIsNamed) {
   master_.LetPass(seconds(62));
 
   ASSERT_TRUE(waiting.answered());
-  EXPECT_EQ(waiting->answer, Answer::kShards);
+  EXPECT_EQ(waiting->answer, LeaseAnswer::kShards);
   EXPECT_EQ(waiting->shards.front().key, shard_.key);
   EXPECT_NE(ReasonOf(master_, Worker(0)).find("without a report"), std::string::npos);
-  EXPECT_EQ(hung_->Report(shard_), Verdict::kLost);
+  EXPECT_EQ(hung_->Report(shard_), ReportVerdict::kLost);
   EXPECT_EQ(ReasonOf(master_, Worker(0)), "");
 }
 
 TEST_F(HungWorker, GetsMoreTimeOnceItTurnedOutToBeSlow) {
   Start(10);
   master_.LetPass(seconds(370));
-  ASSERT_EQ(hung_->Report(shard_), Verdict::kLost);
+  ASSERT_EQ(hung_->Report(shard_), ReportVerdict::kLost);
 
   const LeasedShard again = hung_->Lease();
   master_.LetPass(seconds(600));
 
-  EXPECT_EQ(hung_->Report(again), Verdict::kAccepted);
+  EXPECT_EQ(hung_->Report(again), ReportVerdict::kAccepted);
 }
 
 TEST_F(HungWorker, KeepsShardsThatItGotTogetherWhileItReports) {
@@ -73,7 +73,7 @@ TEST_F(HungWorker, KeepsShardsThatItGotTogetherWhileItReports) {
 
   for (const LeasedShard& shard : shards) {
     master_.LetPass(seconds(200));
-    EXPECT_EQ(hung_->Report(shard), Verdict::kAccepted);
+    EXPECT_EQ(hung_->Report(shard), ReportVerdict::kAccepted);
   }
 }
 
@@ -81,14 +81,14 @@ TEST_F(HungWorker, GetsNoMoreTimeBecauseOneShardWasSlow) {
   Start(200);
   const LeasedShard slow = works_->Lease();
   master_.LetPass(seconds(290));
-  ASSERT_EQ(works_->Report(slow), Verdict::kAccepted);
-  ASSERT_EQ(hung_->Report(shard_), Verdict::kAccepted);
+  ASSERT_EQ(works_->Report(slow), ReportVerdict::kAccepted);
+  ASSERT_EQ(hung_->Report(shard_), ReportVerdict::kAccepted);
   WorkQuickly(100);
 
   const LeasedShard shard = hung_->Lease();
   master_.LetPass(HangDetector::kHangAtLeast + seconds(61));
 
-  EXPECT_EQ(hung_->Report(shard), Verdict::kLost);
+  EXPECT_EQ(hung_->Report(shard), ReportVerdict::kLost);
 }
 
 TEST_F(HungWorker, IsReplacedIfTheUserWantsThat) {
@@ -115,7 +115,7 @@ TEST(FirstShard, MayTakeLongerThanTheLaterOnes) {
 
   master.LetPass(std::chrono::minutes(55));
 
-  EXPECT_EQ(worker.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(shard), ReportVerdict::kAccepted);
 }
 
 TEST(FrozenWorker, DoesNotKeepAFinishedJob) {
@@ -126,7 +126,7 @@ TEST(FrozenWorker, DoesNotKeepAFinishedJob) {
   OurClient works(master, Worker(1));
   frozen.Report(frozen.Lease());
   works.Report(works.Lease());
-  ASSERT_EQ(works.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(works.Ask()->answer, LeaseAnswer::kFinished);
   master.Exit(NameOf(Worker(1)), Succeeded());
 
   master.FallSilent(frozen.incarnation());
@@ -177,7 +177,7 @@ TEST(LateHeartbeats, OfNearlyAllMakeSilenceMeanLess) {
   }
   master.LetPass(seconds(45));  // longer than MasterApi::kSilence
 
-  EXPECT_EQ(starved.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(starved.Report(shard), ReportVerdict::kAccepted);
 }
 
 }  // namespace

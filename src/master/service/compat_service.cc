@@ -23,16 +23,23 @@ using google::protobuf::Empty;
 
 namespace pb = ::proto;
 
-pb::TaskType TaskTypeOf(const std::string& name) {
-  if (name == "evaluation") return pb::EVALUATION;
-  if (name == "prediction") return pb::PREDICTION;
+pb::TaskType ToProto(TaskType type) {
+  switch (type) {
+    case TaskType::kEvaluation:
+      return pb::EVALUATION;
+    case TaskType::kPrediction:
+      return pb::PREDICTION;
+    case TaskType::kTraining:
+      break;
+  }
   return pb::TRAINING;
 }
 
-std::string NameOf(pb::TaskType type) {
-  if (type == pb::EVALUATION) return "evaluation";
-  if (type == pb::PREDICTION) return "prediction";
-  return "training";
+// The published wire has more types; all of them are treated as training.
+TaskType FromProto(pb::TaskType type) {
+  if (type == pb::EVALUATION) return TaskType::kEvaluation;
+  if (type == pb::PREDICTION) return TaskType::kPrediction;
+  return TaskType::kTraining;
 }
 
 std::string DatasetOr(const std::string& name, pb::TaskType type) {
@@ -47,7 +54,7 @@ int32_t Clip(int64_t version) {
 
 void ToProto(const LeasedShard& shard, int64_t version, pb::Task* out) {
   out->set_task_id(shard.task);
-  out->set_type(TaskTypeOf(shard.task_type));
+  out->set_type(ToProto(shard.task_type));
   out->set_model_version(Clip(version));
   pb::Shard* range = out->mutable_shard();
   range->set_name(shard.dataset);
@@ -128,7 +135,7 @@ void ReportTaskResult(Core& core, Call& call, const pb::ReportTaskResultRequest&
 void ReportDatasetShardParams(Core& core, Call& call, const pb::ReportDatasetShardParamsRequest& in,
                               Empty*) {
   DatasetSpec spec = SpecOf(in, DatasetOr(in.dataset_name(), in.task_type()));
-  spec.task_type = NameOf(in.task_type());
+  spec.task_type = FromProto(in.task_type());
   AnswerLater(core, call, core.Register(std::move(spec)).status());
 }
 

@@ -27,11 +27,11 @@ pb::DatasetSpec ToProto(const DatasetSpec& spec) {
   out.set_epochs(spec.epochs);
   out.set_shuffle_records(spec.order == Order::kShuffleRecords);
   out.set_shuffle_shards(spec.order == Order::kShuffleShards);
-  out.set_task_type(spec.task_type);
+  out.set_task_type(std::string(NameOf(spec.task_type)));
   return out;
 }
 
-DatasetSpec FromProto(const pb::DatasetSpec& in) {
+Result<DatasetSpec> FromProto(const pb::DatasetSpec& in) {
   DatasetSpec spec{.name = in.name(),
                    .size = in.size(),
                    .batch_size = in.batch_size(),
@@ -39,7 +39,15 @@ DatasetSpec FromProto(const pb::DatasetSpec& in) {
                    .epochs = in.epochs()};
   if (in.shuffle_shards()) spec.order = Order::kShuffleShards;
   if (in.shuffle_records()) spec.order = Order::kShuffleRecords;
-  if (!in.task_type().empty()) spec.task_type = in.task_type();
+  if (!in.task_type().empty()) {
+    const std::optional<TaskType> type = TaskTypeFromName(in.task_type());
+    if (!type) {
+      return InvalidArgument(
+          "dataset '{}' has task type '{}'; expected training, evaluation or prediction", in.name(),
+          in.task_type());
+    }
+    spec.task_type = *type;
+  }
   return spec;
 }
 
@@ -56,14 +64,14 @@ void ToProto(const LeasedShard& shard, pb::Shard* out) {
   out->mutable_indices()->Add(shard.indices.begin(), shard.indices.end());
 }
 
-Outcome FromProto(pb::ShardReport::Outcome outcome) {
+ShardOutcome FromProto(pb::ShardReport::Outcome outcome) {
   switch (outcome) {
     case pb::ShardReport::FAILED:
-      return Outcome::kFailed;
+      return ShardOutcome::kFailed;
     case pb::ShardReport::GIVEN_BACK:
-      return Outcome::kGivenBack;
+      return ShardOutcome::kGivenBack;
     default:
-      return Outcome::kDone;
+      return ShardOutcome::kDone;
   }
 }
 
@@ -86,7 +94,7 @@ ReportAndLeaseRequest FromProto(const pb::ReportAndLeaseRequest& in, uint64_t ca
 void ToProto(const ReportAndLeaseReply& reply, pb::ReportAndLeaseResponse* out) {
   out->set_answer(static_cast<pb::ReportAndLeaseResponse::Answer>(reply.answer));
   for (const LeasedShard& shard : reply.shards) ToProto(shard, out->add_shards());
-  for (const Verdict verdict : reply.verdicts) {
+  for (const ReportVerdict verdict : reply.verdicts) {
     out->add_verdicts(static_cast<pb::ReportAndLeaseResponse::Verdict>(verdict));
   }
   out->set_ps_epoch(reply.ps_epoch);
@@ -187,7 +195,12 @@ void ReportAndLease(Core& core, Call& call, const pb::ReportAndLeaseRequest& in,
 
 void RegisterDataset(Core& core, Call& call, const pb::RegisterDatasetRequest& in,
                      pb::RegisterDatasetResponse* out) {
-  const auto dataset = core.Register(FromProto(in.spec()));
+  Result<DatasetSpec> spec = FromProto(in.spec());
+  if (!spec.ok()) {
+    call.Answer(spec.status());
+    return;
+  }
+  const auto dataset = core.Register(std::move(*spec));
   if (dataset.ok()) {
     *out->mutable_spec() = ToProto((*dataset)->spec());
     out->set_generation((*dataset)->row().generation);

@@ -29,7 +29,7 @@ std::string EncodeAnswers(const Session& session) {
                    static_cast<int>(stored.answer), stored.leases.size());
     for (const LeaseId lease : stored.leases) fmt::format_to(out, "{},", lease.value());
     fmt::format_to(out, "{},", stored.verdicts.size());
-    for (const Verdict verdict : stored.verdicts) {
+    for (const ReportVerdict verdict : stored.verdicts) {
       fmt::format_to(out, "{},", static_cast<int>(verdict));
     }
   }
@@ -54,10 +54,10 @@ Status DecodeAnswers(const std::string& text, Session& session) {
     uint64_t count = 0;
     if (!TakeNumber(rest, number, separator) || !TakeNumber(rest, complete, separator) ||
         !TakeNumber(rest, answer, separator) || !TakeNumber(rest, count, separator) ||
-        answer > static_cast<uint64_t>(Answer::kRetry)) {
+        answer > static_cast<uint64_t>(LeaseAnswer::kRetry)) {
       return bad();
     }
-    StoredAnswer stored{.complete = complete != 0, .answer = static_cast<Answer>(answer)};
+    StoredAnswer stored{.complete = complete != 0, .answer = static_cast<LeaseAnswer>(answer)};
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t lease = 0;
       if (!TakeNumber(rest, lease, separator)) return bad();
@@ -67,8 +67,8 @@ Status DecodeAnswers(const std::string& text, Session& session) {
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t verdict = 0;
       if (!TakeNumber(rest, verdict, separator)) return bad();
-      if (verdict > static_cast<uint64_t>(Verdict::kReopen)) return bad();
-      stored.verdicts.push_back(static_cast<Verdict>(verdict));
+      if (verdict > static_cast<uint64_t>(ReportVerdict::kReopen)) return bad();
+      stored.verdicts.push_back(static_cast<ReportVerdict>(verdict));
     }
     session.answers[number] = std::move(stored);
   }
@@ -95,19 +95,24 @@ Status Sessions::Load(uint64_t next_incarnation, Time now) {
   return Ok();
 }
 
-Session& Sessions::Open(ReplicaRef replica, bool compat_api, std::string process, Time now) {
+Session& Sessions::Open(ReplicaRef replica, std::string process, Time now) {
   const Incarnation incarnation(next_incarnation_++);
   Session& session = sessions_[incarnation];
   session.incarnation = incarnation;
   session.replica = replica;
-  session.compat_api = compat_api;
   session.process = std::move(process);
   session.heard_at = now;
   session.disconnected_at = now;
   session.reported_at = now;
-  if (compat_api) compat_api_[replica] = incarnation;
   by_replica_[replica].insert(incarnation);
   dirty_.insert(incarnation);
+  return session;
+}
+
+Session& Sessions::OpenCompat(ReplicaRef replica, Time now) {
+  Session& session = Open(replica, "", now);
+  session.compat_api = true;
+  compat_api_[replica] = session.incarnation;
   return session;
 }
 
@@ -121,7 +126,7 @@ const Session* Sessions::Find(Incarnation incarnation) const {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-Session* Sessions::FindCompatApi(ReplicaRef replica) {
+Session* Sessions::FindCompat(ReplicaRef replica) {
   auto found = compat_api_.find(replica);
   return found == compat_api_.end() ? nullptr : Find(found->second);
 }

@@ -18,9 +18,9 @@ namespace edl::master {
 // What a numbered call was answered, kept until the caller says that it arrived.
 struct StoredAnswer {
   bool complete = false;  // false: the reports were taken, the lease part is still open
-  Answer answer = Answer::kNothing;
+  LeaseAnswer answer = LeaseAnswer::kNothing;
   std::vector<LeaseId> leases;
-  std::vector<Verdict> verdicts;
+  std::vector<ReportVerdict> verdicts;
 };
 
 // One incarnation: a process of a replica that joined at our API, or that called at the old one.
@@ -56,12 +56,15 @@ class Sessions {
 
   Status Load(uint64_t next_incarnation, Time now);
 
-  Session& Open(ReplicaRef replica, bool compat_api, std::string process, Time now);
+  // Opens a session for a process that joins at our API. `process` is shown to users.
+  Session& Open(ReplicaRef replica, std::string process, Time now);
+  // Opens the session of a replica that calls at the compatibility API.
+  Session& OpenCompat(ReplicaRef replica, Time now);
   // Null: never there, or given up.
   Session* Find(Incarnation incarnation);
   const Session* Find(Incarnation incarnation) const;
   // The compatibility API's session of a replica; null if it has none.
-  Session* FindCompatApi(ReplicaRef replica);
+  Session* FindCompat(ReplicaRef replica);
   std::vector<Incarnation> Of(ReplicaRef replica) const;
   void Close(Incarnation incarnation);
 

@@ -14,11 +14,11 @@ Session WithAnswers() {
   session.received = 7;
   session.ended = true;
   session.answers[8] = {.complete = true,
-                        .answer = Answer::kShards,
+                        .answer = LeaseAnswer::kShards,
                         .leases = {LeaseId(40), LeaseId(18446744073709551615u)},
-                        .verdicts = {Verdict::kAccepted, Verdict::kLost}};
-  session.answers[9] = {.complete = false, .verdicts = {Verdict::kLost}};
-  session.answers[10] = {.complete = true, .answer = Answer::kFinished};
+                        .verdicts = {ReportVerdict::kAccepted, ReportVerdict::kLost}};
+  session.answers[9] = {.complete = false, .verdicts = {ReportVerdict::kLost}};
+  session.answers[10] = {.complete = true, .answer = LeaseAnswer::kFinished};
   return session;
 }
 
@@ -35,7 +35,7 @@ TEST(StoredAnswers, SurviveTheLedger) {
   EXPECT_EQ(read.answers[8].leases, WithAnswers().answers[8].leases);
   EXPECT_EQ(read.answers[8].verdicts, WithAnswers().answers[8].verdicts);
   EXPECT_FALSE(read.answers[9].complete);
-  EXPECT_EQ(read.answers[10].answer, Answer::kFinished);
+  EXPECT_EQ(read.answers[10].answer, LeaseAnswer::kFinished);
 }
 
 TEST(StoredAnswers, AreRefusedWhenDamagedAnywhere) {
@@ -54,7 +54,7 @@ TEST(StoredAnswers, AreRefusedWhenDamagedAnywhere) {
 TEST(Sessions, ForgetAnswersThatArrived) {
   Ledger ledger = *Ledger::Open(":memory:");
   Sessions sessions(ledger);
-  Session& session = sessions.Open(Worker(0), false, "host:1", Time());
+  Session& session = sessions.Open(Worker(0), "host:1", Time());
   for (const uint64_t number : {1, 2, 3}) sessions.StoreAnswer(session, number, {});
 
   sessions.Received(session, 2);
@@ -67,9 +67,9 @@ TEST(Sessions, ForgetAnswersThatArrived) {
 TEST(Sessions, AreReadBackWithTheirDoorAndReplica) {
   Ledger ledger = *Ledger::Open(":memory:");
   Sessions sessions(ledger);
-  const Incarnation ours = sessions.Open(Worker(3), false, "host:1", Time()).incarnation;
-  const Incarnation old = sessions.Open(Chief(), true, "", Time()).incarnation;
-  const Incarnation closed = sessions.Open(Worker(4), false, "host:2", Time()).incarnation;
+  const Incarnation ours = sessions.Open(Worker(3), "host:1", Time()).incarnation;
+  const Incarnation old = sessions.OpenCompat(Chief(), Time()).incarnation;
+  const Incarnation closed = sessions.Open(Worker(4), "host:2", Time()).incarnation;
   sessions.Close(closed);
   sessions.Flush();
 
@@ -79,9 +79,9 @@ TEST(Sessions, AreReadBackWithTheirDoorAndReplica) {
   EXPECT_EQ(loaded.all().size(), 2u);
   EXPECT_EQ(loaded.Find(ours)->process, "host:1");
   EXPECT_EQ(loaded.Find(closed), nullptr);
-  ASSERT_NE(loaded.FindCompatApi(Chief()), nullptr);
-  EXPECT_EQ(loaded.FindCompatApi(Chief())->incarnation, old);
-  EXPECT_EQ(loaded.FindCompatApi(Worker(3)), nullptr);
+  ASSERT_NE(loaded.FindCompat(Chief()), nullptr);
+  EXPECT_EQ(loaded.FindCompat(Chief())->incarnation, old);
+  EXPECT_EQ(loaded.FindCompat(Worker(3)), nullptr);
   EXPECT_EQ(loaded.Of(Worker(3)), (std::vector<Incarnation>{ours}));
 }
 

@@ -90,19 +90,31 @@ void Dataset::SkipDone() {
   }
 }
 
-std::optional<Dataset::Taken> Dataset::Take(ReplicaRef caller, bool may_retry_own) {
-  for (auto place = returned_.begin(); place != returned_.end(); ++place) {
-    auto failed = failed_by_.find(place->first);
-    if (!may_retry_own && failed != failed_by_.end() && failed->second.contains(caller)) continue;
-    const Taken taken = place->second;
-    ledger_.DeleteReturned(id(), taken.key);
-    returned_.erase(place);
-    ++row_.shards_repeated;
-    dirty_ = true;
-    return taken;
-  }
+std::optional<Dataset::TakenShard> Dataset::Take(ReplicaRef caller) {
+  const auto may_take = [&](const auto& entry) {
+    const auto failed = failed_by_.find(entry.first);
+    return failed == failed_by_.end() || !failed->second.contains(caller);
+  };
+  const auto returned = std::ranges::find_if(returned_, may_take);
+  return returned != returned_.end() ? TakeReturned(returned) : TakeNew();
+}
+
+std::optional<Dataset::TakenShard> Dataset::TakeAny() {
+  return returned_.empty() ? TakeNew() : TakeReturned(returned_.begin());
+}
+
+Dataset::TakenShard Dataset::TakeReturned(std::map<ShardKey, TakenShard>::iterator place) {
+  const TakenShard taken = place->second;
+  ledger_.DeleteReturned(id(), taken.key);
+  returned_.erase(place);
+  ++row_.shards_repeated;
+  dirty_ = true;
+  return taken;
+}
+
+std::optional<Dataset::TakenShard> Dataset::TakeNew() {
   if (!CursorHasMore()) return std::nullopt;
-  const Taken taken{.key = {row_.epoch, row_.next}};
+  const TakenShard taken{.key = {row_.epoch, row_.next}};
   ++row_.next;
   SkipDone();
   dirty_ = true;
@@ -132,7 +144,7 @@ void Dataset::CompleteEpochIfCovered(int64_t epoch) {
   for (const uint64_t first : touched) dirty_ranges_.emplace(DoneRow::kEpochs, first);
 }
 
-int64_t Dataset::Done(const Taken& shard) {
+int64_t Dataset::Done(const TakenShard& shard) {
   const ShardKey key = shard.key;
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} done twice", spec().name, key.epoch, key.ordinal);
   const int64_t records = records_in(key.ordinal);
@@ -147,7 +159,7 @@ int64_t Dataset::Done(const Taken& shard) {
   return static_cast<int64_t>(CeilDiv(records, spec().batch_size));
 }
 
-void Dataset::Return(const Taken& shard) {
+void Dataset::Return(const TakenShard& shard) {
   const ShardKey key = shard.key;
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} comes back after it was done", spec().name,
         key.epoch, key.ordinal);
@@ -155,7 +167,7 @@ void Dataset::Return(const Taken& shard) {
   ledger_.Put(ReturnedRow{id(), key, shard.failures, FailedBy(key), shard.counted});
 }
 
-void Dataset::Quarantine(const Taken& shard, const std::string& error) {
+void Dataset::Quarantine(const TakenShard& shard, const std::string& error) {
   const ShardKey key = shard.key;
   const int64_t records = records_in(key.ordinal);
   if (shard.counted) {
@@ -171,7 +183,7 @@ void Dataset::Quarantine(const Taken& shard, const std::string& error) {
   MarkDone(key);
 }
 
-void Dataset::Fail(Taken shard, ReplicaRef by, const std::string& error) {
+void Dataset::Fail(TakenShard shard, ReplicaRef by, const std::string& error) {
   if (++shard.failures >= kMaxFailures) {
     Quarantine(shard, error);
     return;
@@ -389,7 +401,7 @@ int64_t Dataset::records_in(uint64_t ordinal) const {
 
 void Dataset::Fill(LeasedShard& shard) const {
   shard.dataset = spec().name;
-  shard.task_type = spec().task_type;
+  shard.task_type = std::string(NameOf(spec().task_type));
   shard.dataset_id = row_.id;
   shard.generation = row_.generation;
   const int64_t records = records_in(shard.key.ordinal);
@@ -451,7 +463,7 @@ const RangeSet* Dataset::done(int64_t epoch) const {
 
 job::DatasetView Dataset::View() const {
   return {.name = spec().name,
-          .task_type = spec().task_type,
+          .task_type = std::string(NameOf(spec().task_type)),
           .size = spec().size,
           .epochs = std::max<int64_t>(0, spec().epochs),
           .epoch = endless() ? row_.epoch : std::min(row_.epoch, spec().epochs - 1),

@@ -29,7 +29,7 @@ class Dataset {
   // Longer errors are cut: programs give whole tracebacks, and each is kept for people.
   static constexpr size_t kLongestError = 4096;
 
-  struct Taken {
+  struct TakenShard {
     ShardKey key;
     int failures = 0;
     bool counted = false;  // was done before: it is not counted again
@@ -46,20 +46,21 @@ class Dataset {
   void LoadQuarantined(const QuarantinedRow& row);
   void LoadRestored(const DoneRow& row);
 
-  // Gives out a shard: one that came back before one that is new. `may_retry_own`: also one that
-  // `caller` itself failed.
-  std::optional<Taken> Take(ReplicaRef caller, bool may_retry_own);
+  // Hands out a shard, returned shards before new ones. Take skips shards that `caller` itself has
+  // failed; TakeAny does not. nullopt: there is none (for this caller).
+  std::optional<TakenShard> Take(ReplicaRef caller);
+  std::optional<TakenShard> TakeAny();
   // Something is left to hand out to somebody.
   bool HasMore() const;
 
   // A leased shard is done. Returns its batches, to be counted once.
-  int64_t Done(const Taken& shard);
+  int64_t Done(const TakenShard& shard);
   // A leased shard comes back: nobody's fault.
-  void Return(const Taken& shard);
+  void Return(const TakenShard& shard);
   // A leased shard is not leased again, for `error`, until the job is resumed.
-  void Quarantine(const Taken& shard, const std::string& error);
+  void Quarantine(const TakenShard& shard, const std::string& error);
   // A leased shard comes back as failed by `by`; quarantined when that is once too often.
-  void Fail(Taken shard, ReplicaRef by, const std::string& error);
+  void Fail(TakenShard shard, ReplicaRef by, const std::string& error);
 
   // The done shards.
   checkpoint::ShardSet::Dataset DoneShards() const;
@@ -112,11 +113,12 @@ class Dataset {
   bool IsDone(ShardKey key) const;
   const std::map<ShardKey, std::string>& quarantined() const { return quarantined_; }
   size_t returned_count() const { return returned_.size(); }
-  const std::map<ShardKey, Taken>& returned() const { return returned_; }
+  const std::map<ShardKey, TakenShard>& returned() const { return returned_; }
   job::DatasetView View() const;
 
  private:
-  // Moves the cursor over what is done already; false at the end of the last epoch.
+  TakenShard TakeReturned(std::map<ShardKey, TakenShard>::iterator place);
+  std::optional<TakenShard> TakeNew();
   bool CursorHasMore() const;
   void SkipDone();
   void MarkDone(ShardKey key);
@@ -136,7 +138,7 @@ class Dataset {
   uint64_t shards_per_epoch_;
   std::map<int64_t, RangeSet> done_;  // of incomplete epochs; quarantined shards are in it too
   RangeSet epochs_done_;
-  std::map<ShardKey, Taken> returned_;
+  std::map<ShardKey, TakenShard> returned_;
   std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
   std::map<ShardKey, std::string> quarantined_;
   int64_t records_quarantined_ = 0;

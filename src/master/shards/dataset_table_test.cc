@@ -16,7 +16,7 @@ class DatasetTableTest : public ::testing::Test {
     spec.name = name;
     return table_.Add(DatasetId(id), std::move(spec));
   }
-  static void CompleteOne(Dataset& dataset) { dataset.Done(*dataset.Take(Worker(0), false)); }
+  static void CompleteOne(Dataset& dataset) { dataset.Done(*dataset.Take(Worker(0))); }
   static void CompleteAll(Dataset& dataset) {
     while (dataset.HasMore()) CompleteOne(dataset);
   }
@@ -93,7 +93,7 @@ TEST_F(DatasetTableTest, BeginsNoLeftoverRoundAfterOneThatCompletedNothing) {
 TEST_F(DatasetTableTest, LoadsWhatItFlushed) {
   Dataset& dataset = Add(1, "a");
   CompleteOne(dataset);
-  dataset.Quarantine(*dataset.Take(Worker(0), false), "bad record");
+  dataset.Quarantine(*dataset.Take(Worker(0)), "bad record");
   table_.Flush();
 
   DatasetTable loaded(ledger_, /*seed=*/1);

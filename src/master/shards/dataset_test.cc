@@ -43,7 +43,7 @@ class DatasetTest : public ::testing::Test {
 };
 
 ShardKey TakeKey(Dataset& dataset, ReplicaRef caller = Worker(0)) {
-  const auto taken = dataset.Take(caller, false);
+  const auto taken = dataset.Take(caller);
   CHECK(taken.has_value(), "nothing to take");
   return taken->key;
 }
@@ -203,8 +203,8 @@ TEST_F(DatasetTest, OffersAFailedShardToAnotherReplicaFirst) {
 
   dataset.Fail({.key = key}, Worker(0), "bad record");
 
-  EXPECT_FALSE(dataset.Take(Worker(0), false).has_value());
-  const auto taken = dataset.Take(Worker(1), false);
+  EXPECT_FALSE(dataset.Take(Worker(0)).has_value());
+  const auto taken = dataset.Take(Worker(1));
   ASSERT_TRUE(taken.has_value());
   EXPECT_EQ(taken->key, key);
   EXPECT_EQ(taken->failures, 1);
@@ -215,11 +215,11 @@ TEST_F(DatasetTest, TriesAFailedShardOnADifferentReplicaEachTime) {
   const ShardKey key = TakeKey(dataset, Worker(0));
 
   dataset.Fail({.key = key}, Worker(0), "bad record");
-  dataset.Fail(*dataset.Take(Worker(1), false), Worker(1), "bad record");
+  dataset.Fail(*dataset.Take(Worker(1)), Worker(1), "bad record");
 
-  EXPECT_FALSE(dataset.Take(Worker(0), false).has_value());
-  EXPECT_FALSE(dataset.Take(Worker(1), false).has_value());
-  EXPECT_TRUE(dataset.Take(Worker(2), false).has_value());
+  EXPECT_FALSE(dataset.Take(Worker(0)).has_value());
+  EXPECT_FALSE(dataset.Take(Worker(1)).has_value());
+  EXPECT_TRUE(dataset.Take(Worker(2)).has_value());
 }
 
 TEST_F(DatasetTest, ForgivesARoundForLeftoversThatWasLostByForceButNotForEver) {
@@ -243,8 +243,8 @@ TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
   const ShardKey good = TakeKey(dataset);
 
   dataset.Fail({.key = bad}, Worker(0), "bad record");
-  dataset.Fail(*dataset.Take(Worker(1), false), Worker(1), "bad record");
-  dataset.Fail(*dataset.Take(Worker(2), false), Worker(2), "bad record 7");
+  dataset.Fail(*dataset.Take(Worker(1)), Worker(1), "bad record");
+  dataset.Fail(*dataset.Take(Worker(2)), Worker(2), "bad record 7");
 
   EXPECT_FALSE(dataset.HasMore());
   EXPECT_EQ(dataset.quarantined(), (std::map<ShardKey, std::string>{{bad, "bad record 7"}}));
@@ -270,7 +270,7 @@ TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndQuarantined) {
   EXPECT_FALSE(loaded.IsDone({0, 0}));
   EXPECT_EQ(loaded.quarantined().count({0, 4}), 1u);
   EXPECT_EQ(loaded.row().records_done, 30);
-  const auto taken = loaded.Take(Worker(0), false);
+  const auto taken = loaded.Take(Worker(0));
   EXPECT_EQ(taken->key, (ShardKey{0, 3}));
   EXPECT_EQ(taken->failures, 2);
   EXPECT_EQ(TakeKey(loaded), (ShardKey{1, 1}));
@@ -332,11 +332,11 @@ TEST_F(DatasetTest, HandsOutAgainWhatWasDoneAndIsNotCovered) {
 
   EXPECT_FALSE(dataset.Complete());
   EXPECT_EQ(dataset.row().records_done, 60) << "what was counted stays counted";
-  const auto first = dataset.Take(Worker(0), false);
+  const auto first = dataset.Take(Worker(0));
   EXPECT_EQ(first->key, (ShardKey{1, 0}));
   EXPECT_TRUE(first->counted);
   EXPECT_EQ(dataset.Done(*first), 0) << "its batches were counted before";
-  EXPECT_EQ(dataset.Done(*dataset.Take(Worker(0), false)), 0);
+  EXPECT_EQ(dataset.Done(*dataset.Take(Worker(0))), 0);
   EXPECT_TRUE(dataset.Complete());
   EXPECT_TRUE(dataset.EpochComplete(1));
   EXPECT_EQ(dataset.row().records_done, 60);
@@ -364,7 +364,7 @@ TEST_F(DatasetTest, ReloadsWhatIsToBeDoneAgain) {
   EXPECT_TRUE(loaded.IsDone({1, 0}));
   EXPECT_FALSE(loaded.IsDone({1, 1}));
   EXPECT_FALSE(loaded.EpochComplete(1));
-  EXPECT_TRUE(loaded.Take(Worker(0), false)->counted);
+  EXPECT_TRUE(loaded.Take(Worker(0))->counted);
   EXPECT_EQ(loaded.row().records_again, 20);
 }
 
@@ -412,7 +412,7 @@ TEST_F(DatasetTest, TakesARestoresWordWhenParametersAreLost) {
   dataset.Flush();
 
   Dataset loaded = Reload(dataset);
-  loaded.Done(*loaded.Take(Worker(0), false));
+  loaded.Done(*loaded.Take(Worker(0)));
   EXPECT_EQ(loaded.Reopen({}), 1) << "the ledger keeps it";
 }
 
@@ -432,7 +432,7 @@ TEST_F(DatasetTest, TriesAgainWhatWasQuarantinedWhenItsJobIsResumed) {
   EXPECT_TRUE(loaded.quarantined().empty());
   EXPECT_FALSE(loaded.Complete());
   Dataset again = Reload(loaded);
-  const auto taken = again.Take(Worker(0), false);
+  const auto taken = again.Take(Worker(0));
   ASSERT_TRUE(taken.has_value());
   EXPECT_EQ(taken->key, bad);
   EXPECT_EQ(taken->failures, 0);

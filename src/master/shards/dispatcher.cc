@@ -123,7 +123,7 @@ Result<const Dataset*> Dispatcher::Restore(const std::string& content, Time now)
 void Dispatcher::RequestShards(Waiter waiter, IfUnknown if_unknown, Time now) {
   Dataset* dataset = datasets_.Find(waiter.dataset);
   if (dataset == nullptr && if_unknown == IfUnknown::kAnswer) {
-    waiter.reply(Answer::kUnknownDataset, {});
+    waiter.reply(LeaseAnswer::kUnknownDataset, {});
     return;
   }
   waiter.since = now;
@@ -132,10 +132,10 @@ void Dispatcher::RequestShards(Waiter waiter, IfUnknown if_unknown, Time now) {
 }
 
 bool Dispatcher::ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call,
-                               std::function<void(Answer, std::vector<LeasedShard>)> reply) {
+                               LeaseReply reply) {
   const auto replaced = waiters_.Replace(session, number, call, std::move(reply));
   if (replaced == nullptr) return false;
-  replaced(Answer::kRetry, {});
+  replaced(LeaseAnswer::kRetry, {});
   return true;
 }
 
@@ -145,13 +145,13 @@ bool Dispatcher::DropWaiter(uint64_t call, Time now) {
   return true;
 }
 
-std::optional<Dataset::Taken> Dispatcher::TakeSuspect(Dataset& dataset) {
+std::optional<Dataset::TakenShard> Dispatcher::TakeSuspect(Dataset& dataset) {
   const std::set<LeaseId>& suspects = leases_.SuspectsOf(dataset.id());
   if (suspects.empty() || !fault_tolerant_) return std::nullopt;
   const LeaseRow row = RemoveLease(*suspects.begin()).row;
   ledger_.Delete(row.lease);
   dataset.Return({row.key, row.failures, row.counted});
-  return dataset.Take({}, true);
+  return dataset.TakeAny();
 }
 
 int32_t Dispatcher::NextTask() {
@@ -160,11 +160,11 @@ int32_t Dispatcher::NextTask() {
   return task;
 }
 
-std::optional<Dataset::Taken> Dispatcher::TakeShard(Dataset& dataset, const Session& session) {
-  std::optional<Dataset::Taken> taken = dataset.Take(session.replica, false);
+std::optional<Dataset::TakenShard> Dispatcher::TakeShard(Dataset& dataset, const Session& session) {
+  std::optional<Dataset::TakenShard> taken = dataset.Take(session.replica);
   // A replica gets a shard that it failed itself only if there is no other replica to try it.
   if (!taken && dataset.HasMore() && !end_rules_[dataset.id()].AnyOtherThan(session.replica)) {
-    taken = dataset.Take(session.replica, true);
+    taken = dataset.TakeAny();
   }
   return taken;
 }
@@ -176,7 +176,7 @@ bool Dispatcher::GrantTo(Dataset& dataset, const Waiter& waiter, Time now) {
   std::vector<LeasedShard> granted;
   size_t indices = 0;
   while (granted.size() < waiter.at_most && indices < kMostIndicesPerAnswer) {
-    std::optional<Dataset::Taken> taken = TakeShard(dataset, *session);
+    std::optional<Dataset::TakenShard> taken = TakeShard(dataset, *session);
     if (!taken && !dataset.HasMore() && granted.empty()) taken = TakeSuspect(dataset);
     if (!taken) break;
     const LeaseRow row{.lease = LeaseId(counters_.next_lease++),
@@ -193,7 +193,7 @@ bool Dispatcher::GrantTo(Dataset& dataset, const Waiter& waiter, Time now) {
     indices += granted.back().indices.size();
   }
   if (granted.empty()) return false;
-  waiter.reply(Answer::kShards, std::move(granted));
+  waiter.reply(LeaseAnswer::kShards, std::move(granted));
   return true;
 }
 
@@ -234,17 +234,17 @@ void Dispatcher::Finish(uint64_t call, Dataset& dataset, Time now) {
     }
   }
   dataset.set_told_finished();
-  RemoveWaiter(call, now).reply(Answer::kFinished, {});
+  RemoveWaiter(call, now).reply(LeaseAnswer::kFinished, {});
 }
 
-void Dispatcher::Complete(LeaseId id, Outcome outcome, const std::string& error, Time now) {
+void Dispatcher::Complete(LeaseId id, ShardOutcome outcome, const std::string& error, Time now) {
   const Lease lease = RemoveLease(id);
   Dataset& dataset = datasets_.Get(lease.row.dataset);
   Session* session = sessions_.Find(lease.row.holder);
-  const Dataset::Taken shard{lease.row.key, lease.row.failures, lease.row.counted};
+  const Dataset::TakenShard shard{lease.row.key, lease.row.failures, lease.row.counted};
   ledger_.Delete(lease.row.lease);
   switch (outcome) {
-    case Outcome::kDone:
+    case ShardOutcome::kDone:
       counters_.version += dataset.Done(shard);
       hangs_.OnDone(lease, session, now);
       if (session != nullptr) {
@@ -252,10 +252,10 @@ void Dispatcher::Complete(LeaseId id, Outcome outcome, const std::string& error,
         progressed_.insert(session->replica);
       }
       break;
-    case Outcome::kGivenBack:
+    case ShardOutcome::kGivenBack:
       dataset.Return(shard);
       break;
-    case Outcome::kFailed: {
+    case ShardOutcome::kFailed: {
       const ReplicaRef by = session != nullptr ? session->replica : ReplicaRef{};
       LOG_WARNING("dataset '{}': {} {} failed shard {} of epoch {}: {}", dataset.spec().name,
                   job::NameOf(by.role), by.id, lease.row.key.ordinal, lease.row.key.epoch, error);
@@ -270,27 +270,27 @@ void Dispatcher::Complete(LeaseId id, Outcome outcome, const std::string& error,
   Settle(dataset, now);
 }
 
-Verdict Dispatcher::Report(const Session& session, const ShardReport& report, Time now) {
+ReportVerdict Dispatcher::Report(const Session& session, const ShardReport& report, Time now) {
   const Lease* lease = leases_.Find(report.lease);
   if (lease == nullptr || lease->row.holder != session.incarnation) {
-    if (report.outcome == Outcome::kDone) hangs_.OnLateReport(report.lease, now);
-    return Verdict::kLost;
+    if (report.outcome == ShardOutcome::kDone) hangs_.OnLateReport(report.lease, now);
+    return ReportVerdict::kLost;
   }
   if (parameter_rule_.MustReopen(datasets_.Get(lease->row.dataset), report)) {
-    return Verdict::kReopen;
+    return ReportVerdict::kReopen;
   }
   Complete(report.lease, report.outcome, report.error, now);
-  return Verdict::kAccepted;
+  return ReportVerdict::kAccepted;
 }
 
-void Dispatcher::ReportTask(const std::string& name, int32_t task, Outcome outcome,
+void Dispatcher::ReportTask(const std::string& name, int32_t task, ShardOutcome outcome,
                             const std::string& error, Time now) {
   const Dataset* dataset = datasets_.Find(name);
   if (dataset == nullptr) return;
   const Lease* lease = leases_.FindTask(dataset->id(), task);
   if (lease == nullptr) return;
   Session* session = sessions_.Find(lease->row.holder);
-  if (outcome == Outcome::kDone && session != nullptr) {
+  if (outcome == ShardOutcome::kDone && session != nullptr) {
     if (lease->suspect) session->out_of_order = true;
     if (session->out_of_order) {
       leases_.ClearSuspects(*lease);
@@ -302,12 +302,12 @@ void Dispatcher::ReportTask(const std::string& name, int32_t task, Outcome outco
 }
 
 void Dispatcher::GiveBack(LeaseId id, Time now) {
-  if (leases_.Find(id) != nullptr) Complete(id, Outcome::kGivenBack, "", now);
+  if (leases_.Find(id) != nullptr) Complete(id, ShardOutcome::kGivenBack, "", now);
 }
 
 void Dispatcher::LoseLease(LeaseId id, const std::string& why, Time now) {
   if (leases_.Find(id) == nullptr) return;  // it was taken from its holder before
-  Complete(id, fault_tolerant_ ? Outcome::kGivenBack : Outcome::kFailed, why, now);
+  Complete(id, fault_tolerant_ ? ShardOutcome::kGivenBack : ShardOutcome::kFailed, why, now);
 }
 
 void Dispatcher::ForgiveRoundsOf(Incarnation session) {
@@ -318,7 +318,7 @@ void Dispatcher::ForgiveRoundsOf(Incarnation session) {
 
 void Dispatcher::Reclaim(Incarnation session, Time now) {
   const std::set<uint64_t> calls = waiters_.CallsOf(session);
-  for (const uint64_t call : calls) RemoveWaiter(call, now).reply(Answer::kRetry, {});
+  for (const uint64_t call : calls) RemoveWaiter(call, now).reply(LeaseAnswer::kRetry, {});
   const std::set<LeaseId> held = leases_.HeldBy(session);
   for (const LeaseId lease : held) {
     LoseLease(lease, "its worker ended or was lost without a report", now);
@@ -358,7 +358,7 @@ void Dispatcher::Tick(Time now) {
   for (size_t ended = 0; ended < kMostChecksATick; ++ended) {
     const std::optional<uint64_t> call = waiters_.TakeDue(now);
     if (!call) break;
-    RemoveWaiter(*call, now).reply(Answer::kWait, {});
+    RemoveWaiter(*call, now).reply(LeaseAnswer::kWait, {});
   }
   for (size_t checked = 0; checked < kMostChecksATick; ++checked) {
     const auto hung = hangs_.CheckNext(now);

@@ -68,14 +68,14 @@ class Dispatcher {
   // The call `number` of `session` came again as `call`: answers the earlier one with Retry and
   // keeps its place. False: no such call waits.
   bool ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call,
-                     std::function<void(Answer, std::vector<LeasedShard>)> reply);
+                     LeaseReply reply);
   // The connection of a waiting call was closed. False: that call does not wait (any more).
   bool DropWaiter(uint64_t call, Time now);
 
-  Verdict Report(const Session& session, const ShardReport& report, Time now);
+  ReportVerdict Report(const Session& session, const ShardReport& report, Time now);
   // A report of the compatibility API, which names a lease by dataset and task number. Ignores
   // unknown tasks: their shards were returned before.
-  void ReportTask(const std::string& dataset, int32_t task, Outcome outcome,
+  void ReportTask(const std::string& dataset, int32_t task, ShardOutcome outcome,
                   const std::string& error, Time now);
   // Returns a shard whose lease did not reach its holder. Ignores leases that are not open.
   void GiveBack(LeaseId lease, Time now);
@@ -153,14 +153,14 @@ class Dispatcher {
   void Settle(Dataset& dataset, Time now);
   // Leases shards to a waiting call and answers it. False: there is no shard for it.
   bool GrantTo(Dataset& dataset, const Waiter& waiter, Time now);
-  std::optional<Dataset::Taken> TakeShard(Dataset& dataset, const Session& session);
+  std::optional<Dataset::TakenShard> TakeShard(Dataset& dataset, const Session& session);
   // Takes back the oldest lease that its holder may never have received. See LeaseTable.
-  std::optional<Dataset::Taken> TakeSuspect(Dataset& dataset);
+  std::optional<Dataset::TakenShard> TakeSuspect(Dataset& dataset);
   LeasedShard Describe(const LeaseRow& row, const Dataset& dataset) const;
   void Finish(uint64_t call, Dataset& dataset, Time now);
 
   // Ends a lease with an outcome.
-  void Complete(LeaseId id, Outcome outcome, const std::string& error, Time now);
+  void Complete(LeaseId id, ShardOutcome outcome, const std::string& error, Time now);
   // Ends the lease of a holder that is lost or hangs: the shard is leased again if faults are
   // tolerated.
   void LoseLease(LeaseId id, const std::string& why, Time now);

@@ -63,8 +63,8 @@ TEST(Dispatcher, CountsDistinctBatchesAsTheJobsVersion) {
   OurClient worker(master, Worker(0));
   const LeasedShard shard = worker.Lease();
 
-  EXPECT_EQ(worker.Report(shard), Verdict::kAccepted);
-  EXPECT_EQ(worker.Report(shard), Verdict::kLost);
+  EXPECT_EQ(worker.Report(shard), ReportVerdict::kAccepted);
+  EXPECT_EQ(worker.Report(shard), ReportVerdict::kLost);
 
   EXPECT_EQ(master.core().dispatcher().counters().version, 2);
   EXPECT_EQ(master.Data().records_done, 10);
@@ -97,9 +97,9 @@ TEST(Dispatcher, DoesNotCountTheLateReportOfAReclaimedLease) {
   const LeasedShard again = next.Lease();
   ASSERT_EQ(again.key, lost.key);
 
-  EXPECT_EQ(slow.Report(lost), Verdict::kLost);
+  EXPECT_EQ(slow.Report(lost), ReportVerdict::kLost);
   EXPECT_EQ(master.Data().records_done, 0);
-  EXPECT_EQ(next.Report(again), Verdict::kAccepted);
+  EXPECT_EQ(next.Report(again), ReportVerdict::kAccepted);
   EXPECT_EQ(master.Data().records_done, 10);
 }
 
@@ -110,8 +110,8 @@ TEST(Dispatcher, LosesAReportByAnotherThanTheHolder) {
   OurClient other(master, Worker(1));
   const LeasedShard shard = holder.Lease();
 
-  EXPECT_EQ(other.Report(shard), Verdict::kLost);
-  EXPECT_EQ(holder.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(other.Report(shard), ReportVerdict::kLost);
+  EXPECT_EQ(holder.Report(shard), ReportVerdict::kAccepted);
 }
 
 TEST(Dispatcher, LeasesAgainWhatIsGivenBackWithoutCountingAFailure) {
@@ -119,11 +119,11 @@ TEST(Dispatcher, LeasesAgainWhatIsGivenBackWithoutCountingAFailure) {
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
   for (int times = 0; times < 2 * Dataset::kMaxFailures; ++times) {
-    EXPECT_EQ(worker.Report(worker.Lease(), Outcome::kGivenBack), Verdict::kAccepted);
+    EXPECT_EQ(worker.Report(worker.Lease(), ShardOutcome::kGivenBack), ReportVerdict::kAccepted);
   }
 
   EXPECT_EQ(master.Data().shards_quarantined, 0);
-  EXPECT_EQ(worker.Report(worker.Lease()), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(worker.Lease()), ReportVerdict::kAccepted);
   EXPECT_TRUE(master.Data().finished);
 }
 
@@ -138,7 +138,7 @@ TEST(Dispatcher, ResumesLeasesCountersAndProgressAfterACrash) {
 
   EXPECT_EQ(master.Data().records_done, 10);
   EXPECT_EQ(master.core().dispatcher().counters().version, 2);
-  EXPECT_EQ(worker.Report(open), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(open), ReportVerdict::kAccepted);
   const LeasedShard next = worker.Lease();
   EXPECT_EQ(next.key, (ShardKey{0, 2}));
   EXPECT_GT(next.lease, open.lease);
@@ -161,7 +161,7 @@ TEST(Dispatcher, ForgetsWhatWasNotCommitted) {
 
   EXPECT_FALSE(answer.answered());
   EXPECT_EQ(master.Data().records_done, 0);
-  EXPECT_EQ(worker.Report(shard), Verdict::kAccepted);
+  EXPECT_EQ(worker.Report(shard), ReportVerdict::kAccepted);
 }
 
 TEST(Dispatcher, KeepsTheFirstRegistrationOfAName) {
@@ -192,7 +192,7 @@ TEST(Dispatcher, VoidsOpenLeasesWhenADatasetIsReset) {
   ASSERT_TRUE(master.core().Reset(kData).ok());
   master.Commit();
 
-  EXPECT_EQ(worker.Report(old), Verdict::kLost);
+  EXPECT_EQ(worker.Report(old), ReportVerdict::kLost);
   EXPECT_EQ(master.Data().records_done, 0);
   const LeasedShard first = worker.Lease();
   EXPECT_EQ(first.key, (ShardKey{0, 0}));
@@ -211,7 +211,7 @@ TEST(Dispatcher, AResetHoldsOverACrash) {
 
   master.CrashAndReload();
 
-  EXPECT_EQ(worker.Report(old), Verdict::kLost);
+  EXPECT_EQ(worker.Report(old), ReportVerdict::kLost);
   EXPECT_EQ(worker.LeaseMany(5).size(), 2u);
 }
 
@@ -227,7 +227,7 @@ TEST(DispatcherFailures, SendsAFailedShardToAnotherWorkerThatWaits) {
   const Later<ReportAndLeaseReply> waiting = other.Ask();
   ASSERT_FALSE(waiting.answered());
 
-  one.Report(bad, Outcome::kFailed, "bad record");
+  one.Report(bad, ShardOutcome::kFailed, "bad record");
 
   ASSERT_TRUE(waiting.answered());
   EXPECT_EQ(waiting->shards.front().key, bad.key);
@@ -239,7 +239,7 @@ TEST(DispatcherFailures, LetsTheOnlyWorkerRetryItsOwnFailure) {
   OurClient only(master, Worker(0));
   const LeasedShard bad = only.Lease();
 
-  only.Report(bad, Outcome::kFailed, "bad record");
+  only.Report(bad, ShardOutcome::kFailed, "bad record");
 
   EXPECT_EQ(only.Lease().key, bad.key);
 }
@@ -251,8 +251,8 @@ TEST(DispatcherFailures, DoesNotLetTwoWorkersThatFailedAShardWaitForEachOther) {
   OurClient other(master, Worker(1));
   const LeasedShard bad = one.Lease();
   const LeasedShard good = other.Lease();
-  one.Report(bad, Outcome::kFailed, "bad record");
-  other.Report(other.Lease(), Outcome::kFailed, "bad record");
+  one.Report(bad, ShardOutcome::kFailed, "bad record");
+  other.Report(other.Lease(), ShardOutcome::kFailed, "bad record");
 
   const Later<ReportAndLeaseReply> first = one.Ask();
   const Later<ReportAndLeaseReply> second = other.ReportAndLease({{.lease = good.lease}});
@@ -260,7 +260,7 @@ TEST(DispatcherFailures, DoesNotLetTwoWorkersThatFailedAShardWaitForEachOther) {
   ASSERT_TRUE(first.answered() || second.answered()) << "both wait for each other";
   OurClient& third = first.answered() ? one : other;
   const LeasedShard again = (first.answered() ? first : second)->shards.front();
-  third.Report(again, Outcome::kFailed, "bad record");
+  third.Report(again, ShardOutcome::kFailed, "bad record");
   EXPECT_EQ(master.Data().shards_quarantined, 1);
   EXPECT_TRUE(master.Data().finished);
 }
@@ -270,7 +270,7 @@ TEST(DispatcherFailures, CountsFailuresOverACrash) {
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
   for (int times = 0; times < Dataset::kMaxFailures; ++times) {
-    worker.Report(worker.Lease(), Outcome::kFailed, "bad record");
+    worker.Report(worker.Lease(), ShardOutcome::kFailed, "bad record");
     master.CrashAndReload();
   }
 
@@ -322,14 +322,14 @@ TEST(DispatcherEnd, TellsAllButTheOldestFirstWhenThereIsNoChief) {
 
   ASSERT_TRUE(told_second.answered());
   ASSERT_TRUE(told_third.answered());
-  EXPECT_EQ(told_second->answer, Answer::kFinished);
-  EXPECT_EQ(told_third->answer, Answer::kFinished);
+  EXPECT_EQ(told_second->answer, LeaseAnswer::kFinished);
+  EXPECT_EQ(told_third->answer, LeaseAnswer::kFinished);
   EXPECT_FALSE(last.answered());
   second.Report(of_second);
   EXPECT_FALSE(last.answered());
   third.Report(of_third);
   ASSERT_TRUE(last.answered());
-  EXPECT_EQ(last->answer, Answer::kFinished);
+  EXPECT_EQ(last->answer, LeaseAnswer::kFinished);
 }
 
 TEST(DispatcherEnd, TellsTheChiefLastHoweverYoungItIs) {
@@ -345,11 +345,11 @@ TEST(DispatcherEnd, TellsTheChiefLastHoweverYoungItIs) {
   const Later<ReportAndLeaseReply> told_chief = chief.Ask();
 
   ASSERT_TRUE(told_worker.answered());
-  EXPECT_EQ(told_worker->answer, Answer::kFinished);
+  EXPECT_EQ(told_worker->answer, LeaseAnswer::kFinished);
   EXPECT_FALSE(told_chief.answered());
   worker.Report(of_worker);
   ASSERT_TRUE(told_chief.answered());
-  EXPECT_EQ(told_chief->answer, Answer::kFinished);
+  EXPECT_EQ(told_chief->answer, LeaseAnswer::kFinished);
 }
 
 TEST(DispatcherEnd, LetsTheChiefTakeWhatTheOthersLose) {
@@ -361,12 +361,12 @@ TEST(DispatcherEnd, LetsTheChiefTakeWhatTheOthersLose) {
   const LeasedShard dropped = worker.Lease();
   chief.Lease();
   const Later<ReportAndLeaseReply> chief_waits = chief.Ask();
-  ASSERT_EQ(worker.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
 
   master.Exit(NameOf(Worker(0)), Succeeded());
 
   ASSERT_TRUE(chief_waits.answered());
-  ASSERT_EQ(chief_waits->answer, Answer::kShards);
+  ASSERT_EQ(chief_waits->answer, LeaseAnswer::kShards);
   EXPECT_EQ(chief_waits->shards.front().key, dropped.key);
 }
 
@@ -381,7 +381,7 @@ TEST(DispatcherEnd, DoesNotWaitForAChiefThatReadsOtherData) {
   const Later<ReportAndLeaseReply> told = worker.Ask();
 
   ASSERT_TRUE(told.answered());
-  EXPECT_EQ(told->answer, Answer::kFinished);
+  EXPECT_EQ(told->answer, LeaseAnswer::kFinished);
 }
 
 TEST(DispatcherEnd, TellsALoneHolderAtOnce) {
@@ -390,8 +390,8 @@ TEST(DispatcherEnd, TellsALoneHolderAtOnce) {
   OurClient only(master, Worker(0));
   const LeasedShard last = only.Lease();
 
-  EXPECT_EQ(only.Ask()->answer, Answer::kFinished);
-  EXPECT_EQ(only.Report(last), Verdict::kAccepted);
+  EXPECT_EQ(only.Ask()->answer, LeaseAnswer::kFinished);
+  EXPECT_EQ(only.Report(last), ReportVerdict::kAccepted);
   EXPECT_TRUE(master.Data().finished);
 }
 
@@ -403,12 +403,12 @@ TEST(DispatcherEnd, TellsACallerAgainThatWasToldBefore) {
   oldest.Lease();
   told.Lease();
   const Later<ReportAndLeaseReply> held = oldest.Ask();
-  ASSERT_EQ(told.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(told.Ask()->answer, LeaseAnswer::kFinished);
 
   const Later<ReportAndLeaseReply> again = told.Ask();
 
   ASSERT_TRUE(again.answered());
-  EXPECT_EQ(again->answer, Answer::kFinished);
+  EXPECT_EQ(again->answer, LeaseAnswer::kFinished);
   EXPECT_FALSE(held.answered());
 }
 
@@ -420,13 +420,13 @@ TEST(DispatcherEnd, GivesALateLossToWhoeverStillWaits) {
   oldest.Lease();
   const LeasedShard lost = told.Lease();
   const Later<ReportAndLeaseReply> held = oldest.Ask();
-  ASSERT_EQ(told.Ask()->answer, Answer::kFinished);
+  ASSERT_EQ(told.Ask()->answer, LeaseAnswer::kFinished);
 
   master.FallSilent(told.incarnation());
   master.LetPass(MasterApi::kSilence + seconds(1));
 
   ASSERT_TRUE(held.answered());
-  ASSERT_EQ(held->answer, Answer::kShards);
+  ASSERT_EQ(held->answer, LeaseAnswer::kShards);
   EXPECT_EQ(held->shards.front().key, lost.key);
 }
 
@@ -449,7 +449,7 @@ TEST(DispatcherEnd, FreesTheOldestWhenTheChiefIsGoneForGood) {
   EXPECT_FALSE(told_one.answered());
   other.Report(of_other);
   ASSERT_TRUE(told_one.answered());
-  EXPECT_EQ(told_one->answer, Answer::kFinished);
+  EXPECT_EQ(told_one->answer, LeaseAnswer::kFinished);
 }
 
 }  // namespace

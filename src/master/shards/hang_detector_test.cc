@@ -41,8 +41,8 @@ class HangDetectorTest : public ::testing::Test {
 
   Ledger ledger_ = *Ledger::Open(":memory:");
   Sessions sessions_{ledger_};
-  Session& ours_ = sessions_.Open(Worker(0), false, "", kStart);
-  Session& published_ = sessions_.Open(Worker(1), true, "", kStart);
+  Session& ours_ = sessions_.Open(Worker(0), "host:1", kStart);
+  Session& published_ = sessions_.OpenCompat(Worker(1), kStart);
   LeaseTable leases_;
   WaiterQueue waiters_;
   HangDetector detector_{leases_, waiters_, sessions_};

@@ -3,11 +3,11 @@
 namespace edl::master {
 
 bool ParameterRule::AppliesTo(const Dataset& dataset) const {
-  return state_.has_value() && dataset.spec().task_type == "training";
+  return state_.has_value() && dataset.spec().task_type == TaskType::kTraining;
 }
 
 bool ParameterRule::MustReopen(const Dataset& dataset, const ShardReport& report) const {
-  return report.outcome == Outcome::kDone && report.ps_epoch != 0 && AppliesTo(dataset) &&
+  return report.outcome == ShardOutcome::kDone && report.ps_epoch != 0 && AppliesTo(dataset) &&
          report.ps_epoch < state_->ps_epoch;
 }
 

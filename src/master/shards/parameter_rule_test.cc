@@ -12,20 +12,20 @@ namespace {
 
 class ParameterRuleTest : public ::testing::Test {
  protected:
-  Dataset& Add(int64_t id, const std::string& task_type) {
+  Dataset& Add(int64_t id, TaskType task_type) {
     DatasetSpec spec = Shards(2);
-    spec.name = task_type;
+    spec.name = NameOf(task_type);
     spec.task_type = task_type;
     return table_.Add(DatasetId(id), std::move(spec));
   }
   static void CompleteAll(Dataset& dataset) {
-    while (dataset.HasMore()) dataset.Done(*dataset.Take(Worker(0), false));
+    while (dataset.HasMore()) dataset.Done(*dataset.Take(Worker(0)));
   }
 
   Ledger ledger_ = *Ledger::Open(":memory:");
   DatasetTable table_{ledger_, /*seed=*/1};
-  Dataset& training_ = Add(1, "training");
-  Dataset& evaluation_ = Add(2, "evaluation");
+  Dataset& training_ = Add(1, TaskType::kTraining);
+  Dataset& evaluation_ = Add(2, TaskType::kEvaluation);
   ParameterRule rule_;
 };
 
@@ -52,7 +52,7 @@ TEST_F(ParameterRuleTest, ReopensAShardThatWasPushedInAnOlderEpoch) {
   EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = 2}));
   EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = 0})) << "it was not opened at servers";
   EXPECT_FALSE(rule_.MustReopen(evaluation_, {.ps_epoch = 1}));
-  EXPECT_FALSE(rule_.MustReopen(training_, {.outcome = Outcome::kFailed, .ps_epoch = 1}));
+  EXPECT_FALSE(rule_.MustReopen(training_, {.outcome = ShardOutcome::kFailed, .ps_epoch = 1}));
 }
 
 TEST_F(ParameterRuleTest, DelaysTheEndUntilAllIsDoneAndDurable) {
@@ -78,7 +78,7 @@ TEST_F(ParameterRuleTest, CompletesTrainingWithoutTheEvaluationData) {
 
 TEST_F(ParameterRuleTest, ReopensDoneShardsThatACheckpointDoesNotCover) {
   rule_.Set({.ps_epoch = 1});
-  training_.Done(*training_.Take(Worker(0), false));
+  training_.Done(*training_.Take(Worker(0)));
   const checkpoint::ShardSet covered = rule_.DoneShards(table_);
   CompleteAll(training_);
   CompleteAll(evaluation_);

@@ -26,7 +26,7 @@ std::string SavedInTheSecondEpoch() {
   OurClient worker(master, Worker(0));
   const std::vector<LeasedShard> shards = worker.LeaseMany(10);
   for (const size_t done : {0, 1, 2, 3, 4, 5, 7, 9}) worker.Report(shards[done]);
-  worker.Report(shards[6], Outcome::kGivenBack);
+  worker.Report(shards[6], ShardOutcome::kGivenBack);
   return *master.core().dispatcher().Save(kData);
 }
 
@@ -121,7 +121,7 @@ TEST(ShardCheckpoint, VoidsLeasesFromBeforeTheRestore) {
   ASSERT_TRUE(master.core().Restore(saved).ok());
   master.Commit();
 
-  EXPECT_EQ(worker.Report(old), Verdict::kLost);
+  EXPECT_EQ(worker.Report(old), ReportVerdict::kLost);
   EXPECT_EQ(worker.LeaseMany(5).size(), 2u);
 }
 
@@ -200,7 +200,7 @@ TEST(ShardCheckpoint, IsRefusedByADatasetThatIsCutDifferently) {
 
   EXPECT_EQ(restored.status().code(), Code::kFailedPrecondition);
   EXPECT_NE(restored.status().message().find("train"), std::string::npos) << restored.status();
-  EXPECT_EQ(worker.Report(open), Verdict::kAccepted) << "a refused restore changes nothing";
+  EXPECT_EQ(worker.Report(open), ReportVerdict::kAccepted) << "a refused restore changes nothing";
 }
 
 TEST(ShardCheckpoint, IsRefusedWhenARangeIsNoRunOfWholeShards) {

@@ -35,9 +35,9 @@ const Waiter* WaiterQueue::Find(uint64_t call) const {
   return found == by_call_.end() ? nullptr : &*found->second.waiter;
 }
 
-std::function<void(Answer, std::vector<LeasedShard>)> WaiterQueue::Replace(
+LeaseReply WaiterQueue::Replace(
     Incarnation session, uint64_t number, uint64_t call,
-    std::function<void(Answer, std::vector<LeasedShard>)> reply) {
+    LeaseReply reply) {
   const auto calls = by_session_.find(session);
   if (calls == by_session_.end()) return nullptr;
   for (const uint64_t old_call : calls->second) {

@@ -15,6 +15,8 @@
 
 namespace edl::master {
 
+using LeaseReply = std::function<void(LeaseAnswer, std::vector<LeasedShard>)>;
+
 // A call that waits for shards of a dataset.
 struct Waiter {
   uint64_t call = 0;  // unique in this process of the master: the connection that waits
@@ -24,7 +26,7 @@ struct Waiter {
   uint32_t at_most = 1;
   std::optional<Time> deadline;  // nullopt: held until there is an answer (compatibility API)
   // Called once, when the answer is decided. The answer may be sent only after the next commit.
-  std::function<void(Answer, std::vector<LeasedShard>)> reply;
+  LeaseReply reply;
 
   // Set by the dispatcher.
   ReplicaRef replica;
@@ -47,9 +49,9 @@ class WaiterQueue {
   const Waiter* Find(uint64_t call) const;
   // The call `number` of `session` came again on another connection: it keeps its place under the
   // id `call` and is answered by `reply`. Returns the replaced reply; nullptr: no such call waits.
-  std::function<void(Answer, std::vector<LeasedShard>)> Replace(
+  LeaseReply Replace(
       Incarnation session, uint64_t number, uint64_t call,
-      std::function<void(Answer, std::vector<LeasedShard>)> reply);
+      LeaseReply reply);
   // Frees what the queue keeps for the name of a dataset, if no call waits for it.
   void ForgetDataset(const std::string& dataset);
 

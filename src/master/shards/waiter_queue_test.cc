@@ -78,19 +78,19 @@ TEST(WaiterQueue, ReplacesACallInItsPlace) {
   int second = 0;
   Waiter call = Call(1, "a", /*number=*/4);
   call.deadline = kStart;
-  call.reply = [&](Answer, const std::vector<LeasedShard>&) { ++first; };
+  call.reply = [&](LeaseAnswer, const std::vector<LeasedShard>&) { ++first; };
   queue.Add(std::move(call));
   queue.Add(Call(2, "a", /*number=*/5));
 
-  const auto replaced = queue.Replace(kSession, 4, 9, [&](Answer, const auto&) { ++second; });
+  const auto replaced = queue.Replace(kSession, 4, 9, [&](LeaseAnswer, const auto&) { ++second; });
 
   ASSERT_NE(replaced, nullptr);
-  replaced(Answer::kRetry, {});
+  replaced(LeaseAnswer::kRetry, {});
   EXPECT_EQ(first, 1);
   EXPECT_THAT(CallsFor(queue, "a"), ElementsAre(9, 2));
   EXPECT_EQ(queue.Find(1), nullptr);
   EXPECT_EQ(queue.TakeDue(kStart), 9u);
-  queue.Remove(9).reply(Answer::kWait, {});
+  queue.Remove(9).reply(LeaseAnswer::kWait, {});
   EXPECT_EQ(second, 1);
 }
 
@@ -98,8 +98,8 @@ TEST(WaiterQueue, ReplacesNothingForAnotherNumberOrSession) {
   WaiterQueue queue;
   queue.Add(Call(1, "a", /*number=*/4));
 
-  EXPECT_EQ(queue.Replace(kSession, 5, 9, [](Answer, const auto&) {}), nullptr);
-  EXPECT_EQ(queue.Replace(Incarnation(8), 4, 9, [](Answer, const auto&) {}), nullptr);
+  EXPECT_EQ(queue.Replace(kSession, 5, 9, [](LeaseAnswer, const auto&) {}), nullptr);
+  EXPECT_EQ(queue.Replace(Incarnation(8), 4, 9, [](LeaseAnswer, const auto&) {}), nullptr);
   EXPECT_NE(queue.Find(1), nullptr);
 }
 

@@ -249,12 +249,12 @@ Later<ReportAndLeaseReply> OurClient::Repeat() { return master_.ReportAndLease(l
 
 std::vector<LeasedShard> OurClient::LeaseMany(uint32_t at_most) {
   const Later<ReportAndLeaseReply> answer = Ask(at_most);
-  CHECK(answer.answered() && answer.result().ok() && answer->answer == Answer::kShards,
+  CHECK(answer.answered() && answer.result().ok() && answer->answer == LeaseAnswer::kShards,
         "{} gets no shard", NameOf(replica_));
   return answer->shards;
 }
 
-Verdict OurClient::Report(const LeasedShard& shard, Outcome outcome, const std::string& error) {
+ReportVerdict OurClient::Report(const LeasedShard& shard, ShardOutcome outcome, const std::string& error) {
   const Later<ReportAndLeaseReply> answer =
       ReportAndLease({{.lease = shard.lease, .outcome = outcome, .error = error}}, 0);
   CHECK(answer.answered() && answer.result().ok() && answer->verdicts.size() == 1,

@@ -158,7 +158,7 @@ class OurClient {
   LeasedShard Lease() { return LeaseMany(1).front(); }
   // Says that all answers so far have arrived.
   void Acknowledge() { ReportAndLease({}, 0); }
-  Verdict Report(const LeasedShard& shard, Outcome outcome = Outcome::kDone,
+  ReportVerdict Report(const LeasedShard& shard, ShardOutcome outcome = ShardOutcome::kDone,
                  const std::string& error = "");
 
   Incarnation incarnation() const { return incarnation_; }
