@@ -15,7 +15,9 @@
 
 namespace edl::master {
 
-// The parts of the core that both APIs work on. All outlive the APIs.
+// The parts of the core that both APIs use. All of them outlive the APIs.
+//
+// Confined: use it on the master's loop.
 struct Context {
   Sessions& sessions;
   Dispatcher& dispatcher;
@@ -26,13 +28,13 @@ struct Context {
   ProgressLog& progress;
   Outbox& outbox;
   const job::JobSpec& spec;
-  const Time& now;  // loop time: stands still while the master does not run
+  const Time& now;  // loop time: stands still while the loop does
 };
 
-// FailedPrecondition: the job's master leases no shards (--need_task_manager=false).
+// FailedPrecondition: the master of this job leases no shards (--need_task_manager=false).
 Status CheckLeasesShards(const job::JobSpec& spec);
 
-// Ends a session: returns its leases, its locks and its place at barriers, and removes it.
+// Ends a session: returns its shards, releases its locks, and removes it.
 void CloseSession(const Context& context, Incarnation incarnation);
 
 }  // namespace edl::master

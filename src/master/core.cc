@@ -25,15 +25,14 @@ double Seconds(WallTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// How long a replica may be silent, or its shard hang, beyond the limits for that: before it is
-// replaced, and before it is ended because all data is done. A program may hold Python's lock while
-// it writes its model at the end.
+// How long after it was found silent or hung a replica is replaced, or, when all data is done, ended.
+// The latter is longer, because a program may hold Python's lock while it writes its model.
 constexpr std::chrono::seconds kReplacedAfter{30};
 constexpr std::chrono::seconds kEndedAfter{300};
-// How long the end waits for a last checkpoint that nobody relies on.
+// How long the end of the job waits for a last checkpoint that is not needed for correctness.
 constexpr std::chrono::seconds kSaveAtMost{60};
 
-// The number in the ledger, or the one that parameter servers know it by, or a new one.
+// The number of the ledger: from the ledger, or from the state of the parameter servers, or `fresh`.
 uint64_t LedgerNumber(const std::string& saved, const std::string& parameters, uint64_t fresh) {
   uint64_t number = 0;
   std::from_chars(saved.data(), saved.data() + saved.size(), number);
@@ -83,7 +82,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   uint64_t next_incarnation = 1;
   if (const std::string saved = get("counters"); !saved.empty()) {
     const json in = ReadJson(saved);
-    if (in.is_discarded()) return DataLoss("the counters in the ledger cannot be read");
+    if (in.is_discarded()) return DataLoss("cannot parse the entry 'counters' of the ledger");
     counters = {.next_lease = in.value("next_lease", uint64_t{1}),
                 .next_task = in.value("next_task", 1),
                 .next_dataset = in.value("next_dataset", int64_t{1}),
@@ -125,28 +124,29 @@ Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
   if (const std::string saved = get("job"); !saved.empty()) {
     const auto view = job::JobView::FromJson(saved);
     if (view.ok()) {
-      state_ = view->state;  // an older version keeps it nowhere else
+      state_ = view->state;  // ledgers of older versions have no other copy
       started_at_ = view->started_at;
       remarks_ = view->remarks;
       master_starts_ = view->master_starts;
       progress_.Restore(view->checkpoint_step, view->evaluated_step, view->evaluation);
     } else {
-      LOG_WARNING("what the ledger shows of the job is left out: {}", view.status().message());
+      LOG_WARNING("ignoring the entry 'job' of the ledger, which is only shown: {}",
+                  view.status().message());
     }
   }
   if (const std::string saved = get("state"); !saved.empty()) {
     const std::optional<JobState> state = job::JobStateFromName(saved);
-    if (!state) return DataLoss("the ledger has no such state of a job: '{}'", saved);
+    if (!state) return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state", saved);
     state_ = *state;
   }
   declared_end_ = get("declared_end");
-  finishing_since_ = now_;  // the evaluator gets its time anew
+  finishing_since_ = now_;  // the evaluator gets its whole time again
   const std::string taken = get("resume_taken");
   std::from_chars(taken.data(), taken.data() + taken.size(), resume_taken_);
   if (spec_.resume_number > resume_taken_) {
     Resume();
   } else if (job::IsFinal(state_)) {
-    LoadOutcome(get("outcome"));  // final it stays, and nothing is written
+    LoadOutcome(get("outcome"));  // stays final; nothing is written
     return Ok();
   } else if (const std::string ending = get("ending"); !ending.empty()) {
     LoadOutcome(ending);
@@ -171,7 +171,7 @@ void Core::Resume() {
 }
 
 void Core::Advance(Time now, WallTime wall_now) {
-  // Loop time: a stall of ours (a slow disk, a stopped process) is not the others' silence.
+  // A stall of this process (a slow disk, SIGSTOP) must not count as silence of others.
   const Duration passed = now - real_now_;
   if (!paused()) now_ += std::clamp<Duration>(passed, Duration::zero(), kStall);
   real_now_ = now;
@@ -238,7 +238,7 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       break;
     case job::ReplicaEvent::Kind::kSynced:
       keeper_.OnSynced(now_);
-      // Sessions of replicas that are gone by now.
+      // Close the sessions of replicas that have ended meanwhile.
       for (const auto& [name, replica] : keeper_.replicas()) {
         if (job::HasEnded(replica.row.state)) CloseReplica(replica.row.replica);
       }
@@ -275,7 +275,7 @@ void Core::OnServerState(const job::ServerView& view) {
 }
 
 void Core::LoseReplicasOfLostNodes() {
-  // Sessions of the compatibility API have no heartbeat and say nothing.
+  // Sessions of the compatibility API have no heartbeat, so they prove nothing.
   const auto has_session = [this](ReplicaRef replica) {
     const std::vector<Incarnation> open = sessions_.Of(replica);
     return std::ranges::any_of(
@@ -286,9 +286,9 @@ void Core::LoseReplicasOfLostNodes() {
               .kind = job::ReplicaEvent::Kind::kExited,
               .cause = {.kind = job::ExitCause::Kind::kKilled,
                         .signal = SIGKILL,
-                        .message = "its node is lost, and it is silent"}},
+                        .message = "its node is lost and it sends no heartbeat"}},
              {});
-    // Its node may come back, and what runs there is not the replica any more.
+    // If the node returns, the process there is not the replica any more.
     keeper_.StopUnwanted(name, now_);
     ++view_number_;
   }
@@ -304,7 +304,7 @@ void Core::OnExited(const job::ReplicaEvent& event, std::vector<std::string> las
                          : dispatcher_.MadeProgress(ref);
     end.fetch_unanswered = compat_api_.LeftUnanswered(ref);
     dispatcher_.ForgetProgress(ref);
-    // A published client has no call for it: an Estimator's chief ends where training does.
+    // A published client cannot call finish(), but the chief of an Estimator exits when training ends.
     if (ref.role == job::Role::kChief && event.cause.kind == job::ExitCause::Kind::kSucceeded &&
         !end.fetch_unanswered && declared_end_.empty() && sessions_.FindCompat(ref) != nullptr) {
       declared_end_ = "the chief, which runs a published client, exited with 0";
@@ -331,7 +331,7 @@ std::vector<int64_t> Core::RunningServers() const {
 void Core::OnLog(const std::string& replica, std::string_view text) {
   const int64_t waits = progress_.evaluator_waits();
   if (progress_.Feed(replica, text)) ++view_number_;
-  // A restarted master reads old lines anew and does not know how long ago they were written.
+  // A restarted master reads old lines again and does not know when they were written.
   if (progress_.evaluator_waits() > waits && master_starts_ == 1) {
     evaluator_waits_until_ =
         now_ + std::chrono::duration_cast<Duration>(
@@ -348,7 +348,7 @@ void Core::OnFinish(ReplicaRef replica) {
   if (!declared_end_.empty()) return;
   declared_end_ = fmt::format("{} {} called finish()", job::NameOf(replica.role), replica.id);
   ledger_.PutMeta("declared_end", declared_end_);
-  LOG_INFO("{}: the program ends here", declared_end_);
+  LOG_INFO("{}: the training ends, whatever data is left", declared_end_);
 }
 
 void Core::set_paused(std::string why) {
@@ -364,7 +364,7 @@ void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics)
 
 Status Core::Scale(int num_workers) {
   if (!job::MayTrain(state_)) {
-    return FailedPrecondition("the job is {}", job::NameOf(state_));
+    return FailedPrecondition("cannot scale the job: it is {}", job::NameOf(state_));
   }
   EDL_RETURN_IF_ERROR(keeper_.Scale(num_workers, now_));
   ++view_number_;
@@ -440,8 +440,8 @@ void Core::EndTraining() {
   if (dispatcher_.AnythingLeft()) {
     if (dispatcher_.BeginLeftoverRounds()) {
       LOG_WARNING(
-          "all replicas have left and some shards were never reported: one more worker "
-          "takes them");
+          "all replicas have ended and some shards were never reported: launching one more worker "
+          "for them");
       keeper_.LaunchForLeftover(now_);
       return;
     }
@@ -450,11 +450,11 @@ void Core::EndTraining() {
   SuccessRule rule = RuleOfSuccess(dispatcher_.datasets(), DeclaredEnd());
   if (keeper_.ps_asked_for_data()) {
     rule.remarks.emplace_back(
-        "a ps ran the workers' program and asked for data; it got none. Give --need_tf_config=true "
-        "for TensorFlow's ps, --ps_program=elasticdl for ours, or leave --num_ps_pods away");
+        "a ps ran the workers' program and requested data; it got none. Use --need_tf_config=true "
+        "for TensorFlow's ps, --ps_program=elasticdl for ours, or omit --num_ps_pods");
   }
   for (std::string& remark : rule.remarks) {
-    // A job that loses a ps at its end ends again.
+    // A job that loses a ps at its end comes here again.
     if (std::ranges::find(remarks_, remark) == remarks_.end()) {
       remarks_.push_back(std::move(remark));
     }
@@ -463,16 +463,16 @@ void Core::EndTraining() {
     End(JobState::kFailed, std::move(rule.failure), {});
     return;
   }
-  // What workers did before they left by their own will is not lost either.
+  // Also save what workers trained before they exited without being told to.
   if (parameters_.enabled() && !parameters_.IsDurable()) RequestSave();
   finishing_since_ = now_;
   SetState(JobState::kFinishing);
 }
 
-// A server may be lost even now, and what it had lie in no checkpoint.
+// A server may be lost even now, with parameters that are in no checkpoint.
 bool Core::ParametersAreSettled() {
   if (dispatcher_.AnythingLeft()) {
-    SetState(JobState::kRunning);  // until a worker has trained it again
+    SetState(JobState::kRunning);  // until workers have trained the lost shards again
     return false;
   }
   if (dispatcher_.TrainingComplete() && !parameters_.IsDurable()) return false;
@@ -480,7 +480,7 @@ bool Core::ParametersAreSettled() {
 }
 
 void Core::CheckBadShards() {
-  if (!spec_.task_fault_tolerance) return;  // the remarks at the end count them
+  if (!spec_.task_fault_tolerance) return;  // a remark at the end reports them
   int64_t bad = 0;
   const Dataset* first = nullptr;
   for (const auto& [name, dataset] : dispatcher_.datasets()) {
@@ -510,7 +510,7 @@ void Core::DriveEnd() {
     if (parameters_.enabled() && !ParametersAreSettled()) return;
     if (keeper_.AnyRunning(job::Role::kEvaluator) && !EvaluatorIsThrough()) {
       remarks_.push_back(
-          fmt::format("the evaluator did not judge the last checkpoint (step {}) within {} s{}",
+          fmt::format("the evaluator did not evaluate the last checkpoint (step {}) within {} s{}",
                       progress_.checkpoint_step(), spec_.evaluator_grace_secs,
                       EvaluatorComesTooLate() ? ": it waits longer than that before its next "
                                                 "evaluation (start_delay_secs or throttle_secs of "
@@ -520,7 +520,7 @@ void Core::DriveEnd() {
     success_rule_ = RuleOfSuccess(dispatcher_.datasets(), DeclaredEnd()).why;
     End(JobState::kSucceeded, "", {});
   }
-  // Before the backend told all it has, something may run that nobody has heard of.
+  // Before the backend is synced, replicas may run that the master does not know yet.
   if (ending_ && !job::IsFinal(state_) && keeper_.synced() && !keeper_.AnyRunning()) {
     SetState(outcome_);
   }
@@ -535,8 +535,8 @@ void Core::EndTroubled() {
     ++view_number_;
   }
   if (ending_) return;
-  // All data is done, or the user wants it: a replica that runs and does not work is ended. A chief
-  // is replaced even then, for it has more to do than shards.
+  // A replica that runs but does no work is ended when all data is done, and replaced before that if
+  // the user wants it. A chief is always replaced, because it has more to do than train shards.
   const bool done = dispatcher_.AllFinished();
   const auto troubles = keeper_.troubled().all();
   for (const auto& [replica, trouble] : troubles) {
@@ -577,7 +577,7 @@ void Core::Tick() {
   if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || dispatcher_.AllFinished())) {
     keeper_.WithdrawPending(now_);
   }
-  // Also of a job whose replicas ran only while no master did.
+  // Also for a job whose replicas started and ended while no master ran.
   if (job::MayTrain(state_) && keeper_.TrainingEnded()) EndTraining();
   DriveEnd();
   master_api_.PushMembership();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -158,7 +159,7 @@ TEST(JobStates, RefuseToScaleAJobThatEnds) {
   master.StartReplicas();
   master.core().Stop("elasticdl stop");
 
-  EXPECT_EQ(master.core().Scale(2).code(), Code::kFailedPrecondition);
+  EXPECT_THAT(master.core().Scale(2), StatusIs(Code::kFailedPrecondition));
 }
 
 // The evaluator's time.

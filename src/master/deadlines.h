@@ -9,8 +9,8 @@
 
 namespace edl::master {
 
-// At most one deadline for each of many ids. Setting and removing one costs O(log n), and asking
-// for those that are due costs nothing for the others.
+// At most one deadline for each of many ids. Set and Remove cost O(log n); TakeDue costs nothing for
+// ids that are not due.
 //
 // Confined: call it on the master's loop.
 template <typename Id>
@@ -21,7 +21,7 @@ class Deadlines {
     times_.emplace(id, at);
     order_.emplace(at, id);
   }
-  // Keeps an earlier deadline that is set already.
+  // Sets the deadline unless an earlier one is set.
   void SetAtLatest(Id id, Time at) {
     const auto found = times_.find(id);
     if (found == times_.end() || at < found->second) Set(id, at);
@@ -32,7 +32,7 @@ class Deadlines {
     order_.erase({found->second, id});
     times_.erase(found);
   }
-  // Takes out the earliest id whose deadline is `now` or before.
+  // Removes and returns the id with the earliest deadline, if that is not after `now`.
   std::optional<Id> TakeDue(Time now) {
     if (order_.empty() || order_.begin()->first > now) return std::nullopt;
     const Id id = order_.begin()->second;

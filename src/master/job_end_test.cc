@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/status_matchers.h"
 #include "master/core.h"
 #include "master/ledger/ledger_report.h"
 #include "master/testing/core_fixture.h"
@@ -306,7 +307,7 @@ TEST(ShownView, OfALedgerHasItsNumbersAndItsEnd) {
 
   const auto view = LedgerView(master.ledger());
 
-  ASSERT_TRUE(view.ok()) << view.status();
+  ASSERT_OK(view);
   EXPECT_EQ(view->state, JobState::kStopped);
   EXPECT_EQ(view->version, 2);
   EXPECT_EQ(view->datasets.front().records_done, 10);
@@ -335,11 +336,11 @@ TEST(RepeatedCalls, RestoreADatasetOnce) {
   CoreFixture master;
   master.Register(Shards(2));
   const std::string saved = *master.core().dispatcher().Save(kData);
-  ASSERT_TRUE(master.core().Restore(saved, 77).ok());
+  ASSERT_OK(master.core().Restore(saved, 77));
   OurClient worker(master, Worker(0));
   worker.Report(worker.Lease());
 
-  ASSERT_TRUE(master.core().Restore(saved, 77).ok());
+  ASSERT_OK(master.core().Restore(saved, 77));
 
   EXPECT_EQ(master.Data().records_done, 10);
 }
@@ -374,7 +375,7 @@ TEST(Rejoin, OfAnotherReplicaIsRefused) {
 
   const auto joined = master.TryJoin({.replica = Worker(1), .incarnation = worker.incarnation()});
 
-  EXPECT_EQ(joined.status().code(), Code::kAborted);
+  EXPECT_THAT(joined, StatusIs(Code::kAborted));
 }
 
 }  // namespace

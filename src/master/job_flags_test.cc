@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/core.h"
 #include "master/testing/core_fixture.h"
 
@@ -109,14 +110,14 @@ TEST(WithoutTaskManager, DatasetsAndLeasesAreRefusedWithTheReason) {
   master.StartReplicas();
 
   const Status registered = master.core().Register(Shards(1)).status();
-  EXPECT_EQ(registered.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(registered, StatusIs(Code::kFailedPrecondition));
   EXPECT_THAT(registered.message(), HasSubstr("--need_task_manager=false"));
   OurClient worker(master, Worker(0));
   EXPECT_THAT(worker.Ask().result().status().message(), HasSubstr("--need_task_manager=false"));
   const CoreFixture::HeldFetch fetch = master.Fetch(Worker(0));
   ASSERT_TRUE(fetch.answer.answered()) << "nobody will ever register a dataset";
-  EXPECT_EQ(fetch.answer.result().status().code(), Code::kFailedPrecondition);
-  EXPECT_EQ(master.core().Restore("{}", 1).status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(fetch.answer.result(), StatusIs(Code::kFailedPrecondition));
+  EXPECT_THAT(master.core().Restore("{}", 1), StatusIs(Code::kFailedPrecondition));
 }
 
 TEST(WithoutTaskManager, TheJobSucceedsWithItsWorkers) {

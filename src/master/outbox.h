@@ -12,14 +12,16 @@ namespace edl::master {
 template <typename T>
 using Reply = std::function<void(Result<T>)>;
 
-// What a call without an answer of its own is answered.
+// The answer of a call that returns nothing.
 struct Done {};
 
-// Answers that are decided. They may leave once the ledger has what they rest on, in order.
+// Answers that are decided and not sent yet. An answer is sent, in order, only after the commit of
+// the changes that it depends on.
 //
 // Confined: call it on the master's loop.
 class Outbox {
  public:
+  // Calls `send` after the next commit.
   void Add(std::function<void()> send) { undurable_.push_back(std::move(send)); }
 
   template <typename T>
@@ -27,16 +29,17 @@ class Outbox {
     Add([reply, answer = std::move(answer)]() mutable { reply(std::move(answer)); });
   }
 
+  // Drops all answers, as a crash would.
   void Clear() {
     undurable_.clear();
     durable_.clear();
   }
-  // Call it after a commit: what was added before may leave.
+  // Call it after each commit: everything that was added before may be sent.
   void OnCommitted() {
     for (auto& send : undurable_) durable_.push_back(std::move(send));
     undurable_.clear();
   }
-  // Lets at most so many leave. Sending costs a system call each.
+  // Sends at most so many committed answers, because each costs a system call.
   void Release(size_t at_most) {
     for (; at_most > 0 && !durable_.empty(); --at_most) {
       const std::function<void()> send = std::move(durable_.front());
@@ -44,7 +47,7 @@ class Outbox {
       send();
     }
   }
-  // How many may leave and have not.
+  // How many answers may be sent and were not.
   size_t releasable() const { return durable_.size(); }
 
  private:

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kLongestLine = 16384;
 
-// The whole number right behind `mark`.
-std::optional<int64_t> NumberBehind(std::string_view line, std::string_view mark) {
+// The whole number directly after `mark`.
+std::optional<int64_t> NumberAfter(std::string_view line, std::string_view mark) {
   const size_t at = line.find(mark);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view digits = line.substr(at + mark.size());
@@ -23,7 +23,7 @@ std::optional<int64_t> NumberBehind(std::string_view line, std::string_view mark
   return number;
 }
 
-std::optional<double> RealBehind(std::string_view line, std::string_view mark) {
+std::optional<double> RealAfter(std::string_view line, std::string_view mark) {
   const size_t at = line.find(mark);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string text(line.substr(at + mark.size(), 40));
@@ -38,26 +38,26 @@ std::optional<double> RealBehind(std::string_view line, std::string_view mark) {
 bool ProgressLog::Feed(const std::string& source, std::string_view text) {
   std::string& rest = rest_[source];
   rest.append(text);
-  bool known = false;
+  bool changed = false;
   size_t start = 0;
   for (size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', start)) {
-    known = FeedLine(std::string_view(rest).substr(start, end - start)) || known;
+    changed = FeedLine(std::string_view(rest).substr(start, end - start)) || changed;
     start = end + 1;
   }
   rest.erase(0, start);
   if (rest.size() > kLongestLine) rest.clear();
-  return known;
+  return changed;
 }
 
 bool ProgressLog::FeedLine(std::string_view line) {
-  if (const auto step = NumberBehind(line, "Saving checkpoints for ")) {
+  if (const auto step = NumberAfter(line, "Saving checkpoints for ")) {
     checkpoint_step_ = std::max(checkpoint_step_, *step);
     return true;
   }
-  constexpr std::string_view kJudged = "Saving dict for global step ";
-  if (const auto step = NumberBehind(line, kJudged)) {
+  constexpr std::string_view kEvaluated = "Saving dict for global step ";
+  if (const auto step = NumberAfter(line, kEvaluated)) {
     evaluated_step_ = std::max(evaluated_step_, *step);
-    const size_t at = line.find(": ", line.find(kJudged));
+    const size_t at = line.find(": ", line.find(kEvaluated));
     if (at != std::string_view::npos) {
       evaluation_ = fmt::format("{} (global step {})", line.substr(at + 2), *step);
     }
@@ -65,7 +65,7 @@ bool ProgressLog::FeedLine(std::string_view line) {
   }
   if (line.find("INFO:tensorflow:") == std::string_view::npos) return false;
   if (line.find(" secs before starting ") != std::string_view::npos) {
-    if (const auto wait = RealBehind(line, "Waiting "); wait && std::isfinite(*wait)) {
+    if (const auto wait = RealAfter(line, "Waiting "); wait && std::isfinite(*wait)) {
       ++evaluator_waits_;
       evaluator_wait_secs_ = std::max(*wait, 0.0);
     }
@@ -75,11 +75,11 @@ bool ProgressLog::FeedLine(std::string_view line) {
     training_ended_ = true;
     return true;
   }
-  const auto loss = RealBehind(line, "loss = ");
-  const auto step = NumberBehind(line, "step = ");
+  const auto loss = RealAfter(line, "loss = ");
+  const auto step = NumberAfter(line, "step = ");
   if (loss) metrics_["loss"] = *loss;
   if (step) metrics_["step"] = static_cast<double>(*step);
-  if (const auto rate = RealBehind(line, "global_step/sec: ")) metrics_["steps_per_s"] = *rate;
+  if (const auto rate = RealAfter(line, "global_step/sec: ")) metrics_["steps_per_s"] = *rate;
   return loss.has_value() || step.has_value();
 }
 

@@ -7,32 +7,35 @@
 
 namespace edl::master {
 
-// What the output of TensorFlow's chief and evaluator tells about a job: steps, loss, checkpoints
-// saved and judged. Fed with pieces of text as they come; lines may be split anywhere.
+// Reads the progress of a job from the output of TensorFlow's chief and evaluator: steps, loss,
+// saved and evaluated checkpoints.
 //
 // Confined: call it on the master's loop.
 class ProgressLog {
  public:
-  // `source` keeps the pieces of different replicas apart. True: something became known.
+  // Takes the next piece of output of a replica; lines may be split anywhere. `source` names the
+  // replica. True: some value of this object changed.
   bool Feed(const std::string& source, std::string_view text);
 
-  // Nothing more comes from `source`.
+  // Call it when `source` has ended.
   void Forget(const std::string& source) { rest_.erase(source); }
 
+  // The steps of the last saved and of the last evaluated checkpoint. -1: none yet.
   int64_t checkpoint_step() const { return checkpoint_step_; }
   int64_t evaluated_step() const { return evaluated_step_; }
   // "accuracy = 0.96, loss = 0.1 (global step 470)"; empty: none yet.
   const std::string& evaluation() const { return evaluation_; }
   const std::map<std::string, double>& metrics() const { return metrics_; }
-  // How often the evaluator said that it waits before an evaluation, and how many seconds the last
-  // time: start_delay_secs or throttle_secs of EvalSpec.
+  // How often the evaluator has announced that it waits before an evaluation, and for how many
+  // seconds the last time: start_delay_secs or throttle_secs of EvalSpec.
   int64_t evaluator_waits() const { return evaluator_waits_; }
   double evaluator_wait_secs() const { return evaluator_wait_secs_; }
   void SetMetric(const std::string& name, double value) { metrics_[name] = value; }
 
-  // An Estimator said that its training is over.
+  // An Estimator has logged that its training is over.
   bool training_ended() const { return training_ended_; }
 
+  // Sets what an earlier process of the master had read.
   void Restore(int64_t checkpoint_step, int64_t evaluated_step, std::string evaluation);
 
  private:

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -241,7 +242,7 @@ class Workers : public ThousandsOfWorkers {
   }
   void Watch() {
     for (const Incarnation session : sessions_) {
-      EXPECT_EQ(master_.core().master_api().Watch(session, 1, [](const Membership&) {}), Ok());
+      EXPECT_OK(master_.core().master_api().Watch(session, 1, [](const Membership&) {}));
     }
   }
   void MeetAtABarrier() {

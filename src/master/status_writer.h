@@ -9,22 +9,22 @@
 
 namespace edl::master {
 
-// Writes views of the job on a thread of its own: the text of 10,000 replicas and a disk's fsync
-// would hold up the loop. A view that was not written yet when the next one comes is skipped.
+// Writes views of the job on its own thread, because the text of 10,000 replicas and an fsync would
+// block the loop. A view that is not written when the next one arrives is skipped.
 //
 // Thread-safe.
 class StatusWriter {
  public:
-  // `write` is called on the writer's thread, for one view at a time. `durable`: one of the views
-  // since the last call is to be kept, not only shown.
+  // Called on the writer's thread, for one view at a time. `durable`: one of the views since the
+  // last call must survive a crash of the machine.
   using Write = std::function<void(const job::JobView&, bool durable)>;
 
   explicit StatusWriter(Write write);
-  // Writes what is left.
+  // Writes the last view first.
   ~StatusWriter();
 
   void Show(job::JobView view, bool durable);
-  // Returns when all that was shown before is written.
+  // Returns when the views of all earlier calls of Show are written or skipped.
   void Flush();
 
  private:

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
+
 namespace edl::master {
 namespace {
 
@@ -14,7 +17,7 @@ job::JobView ViewOf(int64_t version) {
   return view;
 }
 
-TEST(StatusWriter, DoesNotHoldUpItsCallerAndSkipsToTheNewest) {
+TEST(StatusWriter, DoesNotBlockItsCallerAndSkipsToTheNewest) {
   std::promise<void> began;
   std::promise<void> go_on;
   std::vector<std::pair<int64_t, bool>> written;
@@ -22,12 +25,12 @@ TEST(StatusWriter, DoesNotHoldUpItsCallerAndSkipsToTheNewest) {
     StatusWriter writer([&](const job::JobView& view, bool durable) {
       if (view.version == 1) {
         began.set_value();
-        go_on.get_future().wait();
+        EXPECT_OK(AwaitReady(go_on.get_future(), "the test lets the first write end"));
       }
       written.emplace_back(view.version, durable);
     });
     writer.Show(ViewOf(1), false);
-    began.get_future().wait();
+    EXPECT_OK(AwaitReady(began.get_future(), "the writer writes the first view"));
     writer.Show(ViewOf(2), true);
     writer.Show(ViewOf(3), false);  // while the first is still being written
     go_on.set_value();

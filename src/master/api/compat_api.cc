@@ -8,7 +8,7 @@ namespace edl::master {
 ReplicaRef CompatApi::ReplicaOf(int64_t worker_id, const std::string& worker_type) {
   const auto decoded = job::FromWorkerId(worker_id);
   if (!decoded) return {job::Role::kWorker, worker_id};
-  // A client that was started by hand may send small ids and its type.
+  // A client that a user started by hand may send a small id and its type.
   if (decoded->role == job::Role::kWorker) {
     const auto role = job::RoleFromName(worker_type);
     if (role && *role != job::Role::kMaster) return {*role, decoded->id};
@@ -21,7 +21,7 @@ Result<Session*> CompatApi::SessionOf(ReplicaRef replica) {
   if (session == nullptr) {
     if (context_.keeper.Find(replica) == nullptr && ++unknown_ > kMostUnknown) {
       return ResourceExhausted(
-          "{} {} is not a replica of this job, and {} such callers came before",
+          "{} {} is not a replica of this job, and the limit of {} such callers is reached",
           job::NameOf(replica.role), replica.id, kMostUnknown);
     }
     session = &context_.sessions.OpenCompat(replica, context_.now);
@@ -67,7 +67,7 @@ void CompatApi::Fetch(uint64_t call, ReplicaRef replica, const std::string& data
                      context_.outbox.Send<std::optional<LeasedShard>>(reply, std::move(shard));
                    } else {
                      context_.outbox.Send<std::optional<LeasedShard>>(
-                         reply, Unavailable("the master no longer counts the caller as running"));
+                         reply, Unavailable("the master has closed the session of the caller"));
                    }
                  }},
       IfUnknown::kHold, context_.now);
@@ -88,7 +88,7 @@ void CompatApi::ReportTask(const std::string& dataset, int32_t task, const std::
 }
 
 void CompatApi::WorkerSync(const std::string& name, ReplicaRef replica, const Reply<bool>& reply) {
-  // These clients poll once a second, so nothing is held.
+  // These clients poll once a second, so the call is not held.
   context_.sync.Arrive(name, replica,
                        context_.sync.HasBarrier(name) ? std::vector<ReplicaRef>()
                                                       : context_.keeper.Running(replica.role),
@@ -124,12 +124,12 @@ bool CompatApi::LeftUnanswered(ReplicaRef ref) const {
     return false;
   }
   const Session* session = context_.sessions.FindCompat(ref);
-  // Its fetch ended with the master's last life (the first one without a trace in the ledger), and
-  // it never came back to ask again.
+  // Its fetch was lost with the last process of the master (a first fetch leaves no trace in the
+  // ledger), and the replica did not fetch again.
   if (session == nullptr) return replica->from_ledger;
   if (session->ended) return false;
   if (session->from_ledger && !session->fetch_answered) return true;
-  // Cut off while it lived on: a process that ends by its own will hangs up at its very end.
+  // The replica ran on after its fetch was cut. A process that exits normally disconnects at its end.
   constexpr std::chrono::seconds kLivedOn{2};
   return session->fetch_cut && context_.now - *session->fetch_cut >= kLivedOn;
 }

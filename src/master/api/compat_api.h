@@ -9,13 +9,14 @@
 
 namespace edl::master {
 
-// The logic behind the published wire. Its clients read every answer that is not a shard as the end
-// of data and set no deadline, so a fetch is held until there is a shard or the data has ended.
+// The logic of the compatibility API, for clients of the published packages. They interpret every
+// answer without a shard as the end of the data and set no deadline, so a fetch is held until there
+// is a shard or the data has ended.
 //
 // Confined: call it on the master's loop.
 class CompatApi {
  public:
-  // Limit of stored cluster versions. A new key beyond it removes all others.
+  // The limit of stored cluster versions. A new key beyond it removes all others.
   static constexpr size_t kMostVersions = 65536;
 
   static constexpr const char* kTrainingData = "_EDL_DEFAULT_TRAINING_DATA";
@@ -23,13 +24,13 @@ class CompatApi {
 
   explicit CompatApi(const Context& context) : context_(context) {}
 
-  // The shard, or nullopt for the end of data.
+  // Replies with a shard, or with nullopt at the end of the data.
   void Fetch(uint64_t call, ReplicaRef replica, const std::string& dataset,
              const Reply<std::optional<LeasedShard>>& reply);
-  // The connection of a fetch is gone: while it waited (true: that call is still to be ended), or
-  // with `granted` on its way.
+  // The connection of a fetch was closed before it was answered, or, with `granted`, before the
+  // answer arrived. True: the call waited, and the caller of this method has to end it.
   bool FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseId> granted);
-  // Never fails: a task that the master does not know was reconciled already.
+  // Ignores unknown tasks: their shards were returned before.
   void ReportTask(const std::string& dataset, int32_t task, const std::string& error);
 
   void WorkerSync(const std::string& name, ReplicaRef replica, const Reply<bool>& reply);
@@ -38,32 +39,31 @@ class CompatApi {
   void AcquireLock(const std::string& name, ReplicaRef replica, int32_t seconds,
                    const Reply<bool>& reply);
 
-  // Whoever frees a lock there may not be its holder: the published wire does not say who calls.
+  // Releases a lock whoever holds it, because the published request does not name the caller.
   void ReleaseLock(const std::string& name) { context_.sync.Release(name, std::nullopt); }
   void Notify(const std::string& name) { context_.sync.Notify(name); }
-  // Groups of processes that average gradients among themselves.
   Rendezvous& rendezvous() { return context_.rendezvous; }
 
-  // A replica that exits now left because the master did not answer it, not by its own will.
+  // If the replica exits now, it does so because the master did not answer its last fetch.
   bool LeftUnanswered(ReplicaRef replica) const;
 
-  // Which replica a published client is, by what it sends.
+  // The replica that a published client belongs to, from the fields that it sends.
   static ReplicaRef ReplicaOf(int64_t worker_id, const std::string& worker_type);
 
   int32_t ClusterVersion(const std::string& key) const;
   void SetClusterVersion(const std::string& key, int32_t version);
 
  private:
-  // Callers that claim to be replicas which the master did not launch: somebody started them by
-  // hand, and they are few.
+  // The limit of sessions for replicas that the master did not launch. Users start such clients by
+  // hand, so there are few.
   static constexpr size_t kMostUnknown = 1024;
 
-  // ResourceExhausted: too many unknown ones.
+  // The replica's session, opened if necessary. ResourceExhausted: too many unknown replicas.
   Result<Session*> SessionOf(ReplicaRef replica);
 
   const Context context_;
   std::map<std::string, int32_t> versions_;
-  size_t unknown_ = 0;  // sessions opened for unknown replicas in this master life
+  size_t unknown_ = 0;  // sessions that this process opened for unknown replicas
 };
 
 }  // namespace edl::master

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -379,7 +380,7 @@ TEST(CompatApi, OpensSessionsForSoManyUnknownCallersOnly) {
   const HeldFetch refused = master.Fetch(Worker(99'999));
 
   ASSERT_TRUE(refused.answer.answered());
-  EXPECT_EQ(refused.answer.result().status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(refused.answer.result(), StatusIs(Code::kResourceExhausted));
   master.FetchShard(Worker(1000));
 }
 

@@ -9,7 +9,7 @@
 
 namespace edl::master {
 
-Session* MasterApi::Hear(Incarnation incarnation) {
+Session* MasterApi::OnCallOf(Incarnation incarnation) {
   Session* session = context_.sessions.Find(incarnation);
   if (session == nullptr) return nullptr;
   gaps_.Add(context_.now - session->heard_at, context_.now);
@@ -31,16 +31,16 @@ std::chrono::milliseconds MasterApi::HeartbeatInterval() const {
 
 Result<ReplicaRef> MasterApi::ReplicaOf(Incarnation incarnation) const {
   const Session* session = context_.sessions.Find(incarnation);
-  if (session == nullptr) return Unknown(incarnation);
+  if (session == nullptr) return UnknownIncarnation(incarnation);
   return session->replica;
 }
 
-Status MasterApi::Unknown(Incarnation incarnation) const {
-  return Aborted("incarnation {} is not part of the job (any more): join again", incarnation);
+Status MasterApi::UnknownIncarnation(Incarnation incarnation) {
+  return Aborted("incarnation {} has no session at the master (any more): join again", incarnation);
 }
 
 void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) {
-  Session* session = request.incarnation.value() == 0 ? nullptr : Hear(request.incarnation);
+  Session* session = request.incarnation.value() == 0 ? nullptr : OnCallOf(request.incarnation);
   if (session != nullptr && session->replica != request.replica) {
     context_.outbox.Send<JoinReply>(
         reply, Aborted("incarnation {} is not a process of {} {}: join again", request.incarnation,
@@ -52,7 +52,7 @@ void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) 
     const ReplicaKeeper::Replica* replica = context_.keeper.Find(request.replica);
     if (context_.keeper.HasEnded(request.replica)) {
       context_.outbox.Send<JoinReply>(
-          reply, FailedPrecondition("{} has ended for the master: {}",
+          reply, FailedPrecondition("{} cannot join, because the master has recorded its end: {}",
                                     job::ReplicaName(context_.spec.job_name, request.replica.role,
                                                      request.replica.id),
                                     replica == nullptr ? "long ago" : replica->row.reason));
@@ -63,7 +63,7 @@ void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) 
     silence_checks_.Set(session->incarnation, context_.now + kSilence);
   } else {
     std::set<LeaseId> listed(request.held.begin(), request.held.end());
-    // Leases of answers that are still on their way: the caller asks for those again by number.
+    // Also the leases of answers that the caller has not received: it repeats those calls.
     for (const auto& [number, stored] : session->answers) {
       listed.insert(stored.leases.begin(), stored.leases.end());
     }
@@ -80,8 +80,8 @@ void MasterApi::Leave(Incarnation incarnation, const Reply<Done>& reply) {
 }
 
 void MasterApi::Heartbeat(Incarnation incarnation, const Reply<Done>& reply) {
-  if (Hear(incarnation) == nullptr) {
-    context_.outbox.Send<Done>(reply, Unknown(incarnation));
+  if (OnCallOf(incarnation) == nullptr) {
+    context_.outbox.Send<Done>(reply, UnknownIncarnation(incarnation));
     return;
   }
   context_.outbox.Send<Done>(reply, Done{});
@@ -94,24 +94,24 @@ void MasterApi::AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLea
   for (const LeaseId lease : stored.leases) {
     if (auto shard = context_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
   }
-  // All of it was taken back meanwhile (a reset dataset): the caller asks again.
+  // All leases have been taken back since, for example by a reset of the dataset.
   if (stored.answer == LeaseAnswer::kShards && again.shards.empty()) again.answer = LeaseAnswer::kWait;
   context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(again));
 }
 
 void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
                                Reply<ReportAndLeaseReply> reply) {
-  Session* session = Hear(request.incarnation);
+  Session* session = OnCallOf(request.incarnation);
   if (session == nullptr) {
-    context_.outbox.Send<ReportAndLeaseReply>(reply, Unknown(request.incarnation));
+    context_.outbox.Send<ReportAndLeaseReply>(reply, UnknownIncarnation(request.incarnation));
     return;
   }
   context_.keeper.troubled().Clear(session->replica);
   context_.sessions.Received(*session, request.received);
   if (request.number <= session->received) {
     context_.outbox.Send<ReportAndLeaseReply>(
-        reply, InvalidArgument("call {} of incarnation {} comes after the caller said that its "
-                               "answer had arrived",
+        reply, InvalidArgument("call {} of incarnation {} was sent after the caller confirmed "
+                               "its answer",
                                request.number, request.incarnation));
     return;
   }
@@ -127,7 +127,7 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     for (const ShardReport& report : request.reports) {
       verdicts.push_back(context_.dispatcher.Report(*session, report, context_.now));
     }
-    // Who has to open a shard again does that first, and is not held up here.
+    // A caller that has to open a shard again does that first, so this call does not wait.
     const bool reopens = std::ranges::find(verdicts, ReportVerdict::kReopen) != verdicts.end();
     const bool complete = request.lease_at_most == 0 || reopens;
     const LeaseAnswer answer = request.lease_at_most == 0 ? LeaseAnswer::kNothing : LeaseAnswer::kWait;
@@ -146,16 +146,16 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     }
   }
   if (session->replica.role == job::Role::kPs) {
-    // It runs the workers' program. What it trains would be no part of the model.
+    // The ps runs the workers' program. What it trains would not be part of the model.
     context_.keeper.NotePsAskedForData(session->replica);
     context_.outbox.Send<ReportAndLeaseReply>(
         reply, ReportAndLeaseReply{.answer = LeaseAnswer::kFinished, .verdicts = std::move(verdicts)});
     return;
   }
-  AskForShards(request, std::move(verdicts), std::move(reply));
+  RequestShards(request, std::move(verdicts), std::move(reply));
 }
 
-void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
+void MasterApi::RequestShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
                              Reply<ReportAndLeaseReply> reply) {
   if (Status leases = CheckLeasesShards(context_.spec); !leases.ok()) {
     context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(leases));
@@ -165,8 +165,8 @@ void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<R
                  verdicts = std::move(verdicts),
                  reply = std::move(reply)](LeaseAnswer answer, std::vector<LeasedShard> shards) {
     Session* session = context_.sessions.Find(incarnation);
-    // Wait too is kept: a copy of the call that comes late must not lease for a caller that has
-    // gone on. Retry is not an answer.
+    // Wait is stored too: a late copy of the call must not lease shards for a caller that has moved
+    // on. Retry is not stored, because the caller repeats the call.
     if (session != nullptr && answer != LeaseAnswer::kRetry) {
       StoredAnswer stored{.complete = true, .answer = answer, .verdicts = verdicts};
       for (const LeasedShard& shard : shards) stored.leases.push_back(shard.lease);
@@ -195,8 +195,8 @@ void MasterApi::AskForShards(const ReportAndLeaseRequest& request, std::vector<R
 
 Status MasterApi::Watch(Incarnation incarnation, uint64_t stream,
                         std::function<void(const Membership&)> push) {
-  Session* session = Hear(incarnation);
-  if (session == nullptr) return Unknown(incarnation);
+  Session* session = OnCallOf(incarnation);
+  if (session == nullptr) return UnknownIncarnation(incarnation);
   session->connected = true;
   session->stream_was_open = true;
   push(*ForWatchers());
@@ -219,9 +219,9 @@ void MasterApi::Unwatch(Incarnation incarnation, uint64_t stream) {
 
 void MasterApi::Arrive(Incarnation incarnation, const std::string& name,
                        std::chrono::milliseconds wait, const Reply<bool>& reply) {
-  Session* session = Hear(incarnation);
+  Session* session = OnCallOf(incarnation);
   if (session == nullptr) {
-    context_.outbox.Send<bool>(reply, Unknown(incarnation));
+    context_.outbox.Send<bool>(reply, UnknownIncarnation(incarnation));
     return;
   }
   context_.sync.Arrive(
@@ -234,8 +234,8 @@ void MasterApi::Arrive(Incarnation incarnation, const std::string& name,
 void MasterApi::ReportProgress(Incarnation incarnation, std::optional<uint64_t> batches,
                                uint64_t ahead, std::chrono::milliseconds wait,
                                const Reply<bool>& reply) {
-  if (Hear(incarnation) == nullptr) {
-    context_.outbox.Send<bool>(reply, Unknown(incarnation));
+  if (OnCallOf(incarnation) == nullptr) {
+    context_.outbox.Send<bool>(reply, UnknownIncarnation(incarnation));
     return;
   }
   if (!batches.has_value()) {
@@ -255,8 +255,8 @@ void MasterApi::AwaitEvent(const std::string& name, std::chrono::milliseconds wa
 
 void MasterApi::AcquireLock(Incarnation incarnation, const std::string& name,
                             std::chrono::milliseconds wait, const Reply<bool>& reply) {
-  if (Hear(incarnation) == nullptr) {
-    context_.outbox.Send<bool>(reply, Unknown(incarnation));
+  if (OnCallOf(incarnation) == nullptr) {
+    context_.outbox.Send<bool>(reply, UnknownIncarnation(incarnation));
     return;
   }
   context_.sync.Acquire(name, incarnation, context_.now + wait, [this, reply](bool acquired) {
@@ -266,8 +266,8 @@ void MasterApi::AcquireLock(Incarnation incarnation, const std::string& name,
 
 void MasterApi::ReleaseLock(Incarnation incarnation, const std::string& name,
                             const Reply<bool>& reply) {
-  if (Hear(incarnation) == nullptr) {
-    context_.outbox.Send<bool>(reply, Unknown(incarnation));
+  if (OnCallOf(incarnation) == nullptr) {
+    context_.outbox.Send<bool>(reply, UnknownIncarnation(incarnation));
     return;
   }
   context_.outbox.Send<bool>(reply, context_.sync.Release(name, incarnation));
@@ -281,8 +281,8 @@ std::optional<std::string> MasterApi::WhyLost(const Session& session, Time& next
                        std::chrono::duration_cast<std::chrono::seconds>(limit).count());
   }
   if (session.connected || !session.stream_was_open) return std::nullopt;
-  // A call after the stream's end means that the process is there and makes it anew.
-  // If it was silent before its connection broke, its machine is gone: there is nobody to wait for.
+  // A call after the end of the stream means that the process runs and reconnects. If the session was
+  // silent before its connection broke, its machine is lost, so there is little to wait for.
   constexpr std::chrono::milliseconds kSilentBefore{2000};
   constexpr std::chrono::milliseconds kRejoinAfterSilence{250};
   const bool vanished = session.disconnected_at - session.heard_at >= kSilentBefore;
@@ -303,7 +303,7 @@ void MasterApi::Lose(const Session& session, const std::string& why) {
   context_.keeper.OnSilent(replica);
   CloseSession(context_, incarnation);
   streams_.erase(incarnation);
-  // What lost its connection has ended, which the backend will tell, or joins again.
+  // A process that lost its connection has ended, which the backend reports, or joins again.
   if (silent && context_.sessions.Of(replica).empty()) {
     context_.keeper.troubled().Add(replica, why + "; its shards went to others", context_.now);
   }

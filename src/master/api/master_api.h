@@ -17,20 +17,20 @@ namespace edl::master {
 
 struct JoinRequest {
   ReplicaRef replica;
-  Incarnation incarnation;  // 0: a new process
-  std::vector<LeaseId> held;
+  Incarnation incarnation;    // 0: a new process
+  std::vector<LeaseId> held;  // leases that the process still holds
   std::string process;
 };
 struct JoinReply {
-  Incarnation incarnation;
-  std::vector<LeaseId> held;
+  Incarnation incarnation;    // differs from the request's if that session has ended
+  std::vector<LeaseId> held;  // the leases of the request that are still open
 };
 
 struct ReportAndLeaseRequest {
-  uint64_t call = 0;
+  uint64_t call = 0;  // see Waiter
   Incarnation incarnation;
-  uint64_t number = 0;
-  uint64_t received = 0;
+  uint64_t number = 0;    // the caller counts its calls from 1
+  uint64_t received = 0;  // the caller has received the answers of all calls up to this number
   std::vector<ShardReport> reports;
   std::string dataset;
   uint32_t lease_at_most = 0;
@@ -40,7 +40,7 @@ struct ReportAndLeaseReply {
   LeaseAnswer answer = LeaseAnswer::kNothing;
   std::vector<LeasedShard> shards;
   std::vector<ReportVerdict> verdicts;
-  uint64_t ps_epoch = 0;  // current epoch of the parameter servers; 0: they are not ours
+  uint64_t ps_epoch = 0;  // current ps epoch; 0: the job has no parameter servers of ours
 };
 
 struct Member {
@@ -49,39 +49,40 @@ struct Member {
   int64_t id = 0;
 };
 struct Membership {
-  // Watchers of more members than this are told how many there are, not who: the list of 10,000,
-  // sent to 10,000, would be a gigabyte for each change.
+  // Above this number, watchers get the count without the list. The list of 10,000 members, sent
+  // to 10,000 watchers, would be a gigabyte for each change.
   static constexpr size_t kMostListed = 512;
 
   uint64_t number = 0;
   int64_t count = 0;
-  std::vector<Member> members;  // all, or none if they are too many
+  std::vector<Member> members;  // all; empty if there are more than kMostListed
 };
 
-// The logic of our own service. A call of an incarnation that the master has given up is answered
-// Aborted: join again. Every ReportAndLease carries a number, and the same number gets the same
-// answer, over master restarts too.
+// The logic of our own API. A call of an incarnation whose session has ended is answered with
+// Aborted: the process has to join again. Each ReportAndLease has a number, and a repeated number
+// gets the same answer, also after a restart of the master.
 //
 // Confined: call it on the master's loop.
 class MasterApi {
  public:
-  // How often a session of a small job sends a heartbeat; those of a large one send fewer.
+  // The heartbeat interval of small jobs. The interval grows with the number of sessions, so that
+  // the master gets at most kHeartbeatsPerSecond, up to kLongestHeartbeat.
   static constexpr std::chrono::milliseconds kHeartbeat{1000};
   static constexpr size_t kHeartbeatsPerSecond = 2000;
   static constexpr std::chrono::milliseconds kLongestHeartbeat{5000};
-  // A machine that vanished is noticed by its connection: its kernel answers no more. Silence on a
-  // connection that lives means a process that is stopped, or starved, or holds Python's lock, so
-  // it may take a while; where most are late, longer.
+  // A lost machine is noticed by its connection, because its kernel does not answer. Silence on an
+  // intact connection means that the process is stopped, starved of CPU or holds Python's lock, so
+  // it is allowed more time; if most sessions are late, longer.
   // docs/adr/0019-lost-machines-and-silent-processes.md
   static constexpr std::chrono::milliseconds kSilence{30000};
   static constexpr std::chrono::milliseconds kLongestSilence{300000};
-  // A lost connection is made anew in this time, or the session is lost.
+  // A session is lost if its process does not reconnect within this time.
   static constexpr std::chrono::milliseconds kRejoin{1200};
   static constexpr uint32_t kMostShardsPerCall = 1024;
 
   explicit MasterApi(const Context& context) : context_(context) {}
 
-  // The sessions have been read from the ledger.
+  // Call it after the sessions were read from the ledger.
   void OnLoaded();
 
   void Join(const JoinRequest& request, const Reply<JoinReply>& reply);
@@ -89,12 +90,12 @@ class MasterApi {
   void Heartbeat(Incarnation incarnation, const Reply<Done>& reply);
   std::chrono::milliseconds HeartbeatInterval() const;
   void ReportAndLease(const ReportAndLeaseRequest& request, Reply<ReportAndLeaseReply> reply);
-  // The connection of a ReportAndLease is gone. False: the call does not wait; it has its answer.
+  // The connection of a ReportAndLease was closed. False: the call does not wait; it was answered.
   bool Abandon(uint64_t call) { return context_.dispatcher.DropWaiter(call, context_.now); }
-  // Which replica a session belongs to. Aborted: join first.
+  // The replica that a session belongs to. Aborted: join first.
   Result<ReplicaRef> ReplicaOf(Incarnation incarnation) const;
 
-  // Membership goes to `push` now and after each change, until Unwatch of the same stream.
+  // Calls `push` with the membership now and after each change, until Unwatch of the same stream.
   // Aborted: join first.
   Status Watch(Incarnation incarnation, uint64_t stream,
                std::function<void(const Membership&)> push);
@@ -102,11 +103,11 @@ class MasterApi {
 
   void Arrive(Incarnation incarnation, const std::string& name, std::chrono::milliseconds wait,
               const Reply<bool>& reply);
-  // The process has trained `batches`, and may train one more once it is at most `ahead` before the
-  // slowest; none: it has nothing to train.
+  // Bounded staleness: the process has trained `batches`. Replies true when it is at most `ahead`
+  // batches ahead of the slowest process, false after `wait`. nullopt: it has nothing to train.
   void ReportProgress(Incarnation incarnation, std::optional<uint64_t> batches, uint64_t ahead,
                       std::chrono::milliseconds wait, const Reply<bool>& reply);
-  // Whoever waits for the event, or will, goes on.
+  // Sets an event: present and future calls of AwaitEvent are answered with true.
   void Notify(const std::string& name) { context_.sync.Notify(name); }
   void AwaitEvent(const std::string& name, std::chrono::milliseconds wait,
                   const Reply<bool>& reply);
@@ -114,17 +115,18 @@ class MasterApi {
                    const Reply<bool>& reply);
   void ReleaseLock(Incarnation incarnation, const std::string& name, const Reply<bool>& reply);
 
-  // Gives up sessions that fell silent or lost their connection.
+  // Closes sessions that are silent or have lost their connection.
   void Tick();
-  // Tells the watchers if the membership changed: a few at a time, so that no round of the loop is
-  // long.
+  // Pushes a changed membership to watchers, a few per call, so that each round of the loop is
+  // short.
   void PushMembership();
-  // With all members, however many.
+  // Lists all members, however many.
   Membership CurrentMembership() const;
 
  private:
   static constexpr size_t kPushesAtOnce = 256;
-  // Each loss moves all leases of a session. The next tick goes on with the others.
+  // Limits the work of one tick, because each loss moves all leases of a session. The next tick
+  // continues.
   static constexpr size_t kMostLossesATick = 256;
 
   struct Stream {
@@ -133,14 +135,15 @@ class MasterApi {
   };
 
   std::shared_ptr<const Membership> ForWatchers();
-  // Why the session is lost; nullopt while it is not, and then `next` is when to look again.
+  // Why the session is lost. nullopt: it is not lost; `next` is the time of the next check.
   std::optional<std::string> WhyLost(const Session& session, Time& next) const;
   void Lose(const Session& session, const std::string& why);
 
-  Session* Hear(Incarnation incarnation);
-  Status Unknown(Incarnation incarnation) const;
+  // Finds the session of a caller and notes the time of the call. Null: the session has ended.
+  Session* OnCallOf(Incarnation incarnation);
+  static Status UnknownIncarnation(Incarnation incarnation);
   void AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLeaseReply>& reply);
-  void AskForShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
+  void RequestShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
                     Reply<ReportAndLeaseReply> reply);
 
   const Context context_;
@@ -148,7 +151,7 @@ class MasterApi {
   Deadlines<Incarnation> silence_checks_;
   HeartbeatGaps gaps_;
   std::shared_ptr<const Membership> newest_;  // for watchers
-  uint64_t pushed_ = 0;                       // to the streams before next_push_
+  uint64_t pushed_ = 0;  // the membership that the streams before next_push_ have got
   Incarnation next_push_;
 };
 

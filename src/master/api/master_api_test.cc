@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -138,7 +139,7 @@ TEST(MasterApiCalls, RefuseANumberWhoseAnswerArrived) {
   const Later<ReportAndLeaseReply> old = master.ReportAndLease(
       {.incarnation = worker.incarnation(), .number = 1, .dataset = kData, .lease_at_most = 1});
 
-  EXPECT_EQ(old.result().status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(old.result(), StatusIs(Code::kInvalidArgument));
   EXPECT_EQ(master.Data().leases, 2);
 }
 
@@ -147,7 +148,7 @@ TEST(MasterApiCalls, TurnIntoWaitWhenARepeatedGrantWasVoidedByAReset) {
   master.Register(Shards(2));
   OurClient worker(master, Worker(0));
   worker.Lease();
-  ASSERT_TRUE(master.core().Reset(kData).ok());
+  ASSERT_OK(master.core().Reset(kData));
 
   EXPECT_EQ(worker.Repeat()->answer, LeaseAnswer::kWait);
 }
@@ -230,8 +231,8 @@ TEST(MasterApiMembers, AreRefusedOnceTheyWereGivenUp) {
   master.core().master_api().Leave(worker.incarnation(), Later<Done>().reply());
   master.Commit();
 
-  EXPECT_EQ(master.Heartbeat(worker.incarnation()).code(), Code::kAborted);
-  EXPECT_EQ(worker.Ask().result().status().code(), Code::kAborted);
+  EXPECT_THAT(master.Heartbeat(worker.incarnation()), StatusIs(Code::kAborted));
+  EXPECT_THAT(worker.Ask().result(), StatusIs(Code::kAborted));
   EXPECT_EQ(
       master.core().master_api().Watch(worker.incarnation(), 1, [](const Membership&) {}).code(),
       Code::kAborted);
@@ -247,7 +248,7 @@ TEST(MasterApiMembers, CannotJoinAsAReplicaThatHasEnded) {
 
   const auto joined = master.TryJoin({.replica = Worker(0)});
 
-  EXPECT_EQ(joined.status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(joined, StatusIs(Code::kFailedPrecondition));
   EXPECT_NE(joined.status().message().find(NameOf(Worker(0))), std::string::npos);
 }
 
@@ -266,7 +267,7 @@ TEST(MasterApiMembers, LoseTheirLeasesAfterThirtySilentSeconds) {
 
   ASSERT_TRUE(held.answered());
   EXPECT_EQ(held->answer, LeaseAnswer::kShards);
-  EXPECT_EQ(master.Heartbeat(silent.incarnation()).code(), Code::kAborted);
+  EXPECT_THAT(master.Heartbeat(silent.incarnation()), StatusIs(Code::kAborted));
 }
 
 TEST(MasterApiMembers, LiveAsLongAsTheySendHeartbeats) {
@@ -275,7 +276,7 @@ TEST(MasterApiMembers, LiveAsLongAsTheySendHeartbeats) {
 
   master.LetPass(std::chrono::minutes(10));
 
-  EXPECT_EQ(master.Heartbeat(worker.incarnation()), Ok());
+  EXPECT_OK(master.Heartbeat(worker.incarnation()));
 }
 
 TEST(MasterApiMembers, LoseTheirLeasesSoonAfterTheirConnection) {
@@ -451,9 +452,9 @@ TEST(MasterApiSync, RefusesStrangers) {
   master.core().master_api().ReleaseLock(stranger, "save", release.reply());
   master.Commit();
 
-  EXPECT_EQ(arrive.result().status().code(), Code::kAborted);
-  EXPECT_EQ(acquire.result().status().code(), Code::kAborted);
-  EXPECT_EQ(release.result().status().code(), Code::kAborted);
+  EXPECT_THAT(arrive.result(), StatusIs(Code::kAborted));
+  EXPECT_THAT(acquire.result(), StatusIs(Code::kAborted));
+  EXPECT_THAT(release.result(), StatusIs(Code::kAborted));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ CREATE TABLE slots (
   memory_bytes INTEGER, PRIMARY KEY (role, idx)) WITHOUT ROWID;
 )";
 
-// A value that lives as long as its write.
+// A copy of a value that owns its text.
 template <typename Value>
 auto Kept(const Value& value) {
   if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
@@ -58,7 +58,7 @@ job::Role RoleOf(const std::string& name) {
   return job::RoleFromName(name).value_or(job::Role::kWorker);
 }
 
-// All rows of a query. `make` reads one from the statement that stands on it.
+// All rows of a query. `make` reads the current row of the statement.
 template <typename Make>
 auto ReadAll(Database& database, const std::string& sql, const Make& make)
     -> Result<std::vector<decltype(make(std::declval<const Statement&>()))>> {
@@ -76,14 +76,14 @@ auto ReadAll(Database& database, const std::string& sql, const Make& make)
 Result<Ledger> Ledger::Open(const std::string& path) {
   EDL_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kReadWrite));
   Ledger ledger(std::move(database));
-  // Exclusive locking needs no shared memory, so the ledger may lie where mmap does not work, and
-  // two masters can never write one ledger.
+  // Exclusive locking needs no shared memory, so the ledger may be on a file system without mmap,
+  // and two masters can never write to one ledger.
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA locking_mode=EXCLUSIVE"));
-  // A commit touches a few rows in each of a few tables: small pages make a small log.
+  // A commit changes a few rows in a few tables, so small pages make a small log.
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA page_size=1024"));
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA journal_mode=WAL"));
-  // Taking the log into the database costs milliseconds in which nobody is answered: seldom, then,
-  // and up to 8 MB of log, which a restarted master reads in a few hundredths of a second.
+  // A checkpoint of the log costs milliseconds in which no call is answered, so it is rare: after 8 MB
+  // of log, which a restarted master reads in a few hundredths of a second.
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA wal_autocheckpoint=8000"));
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA synchronous=FULL"));
   EDL_RETURN_IF_ERROR(ledger.CreateOrCheckSchema());
@@ -99,7 +99,7 @@ Result<Ledger> Ledger::ReadCopy(const std::string& path) {
   EDL_ASSIGN_OR_RETURN(Database copy, Database::Copy(path));
   Ledger ledger(std::move(copy));
   EDL_ASSIGN_OR_RETURN(const int64_t version, ledger.SchemaVersion());
-  if (version == 0) return DataLoss("{} has no ledger in it", path);
+  if (version == 0) return DataLoss("{} does not contain a ledger", path);
   EDL_RETURN_IF_ERROR(ledger.CreateOrCheckSchema());
   return ledger;
 }
@@ -117,7 +117,7 @@ Status Ledger::CreateOrCheckSchema() {
   if (version != 0) {
     return FailedPrecondition(
         "the ledger has schema version {}, and this program reads version {}: it was written by {} "
-        "elasticdl; use that one, or give the job another name",
+        "elasticdl; use that version, or give the job another name",
         version, kSchemaVersion, version > kSchemaVersion ? "a newer" : "an older");
   }
   EDL_RETURN_IF_ERROR(database_.Execute("BEGIN IMMEDIATE"));
@@ -127,7 +127,7 @@ Status Ledger::CreateOrCheckSchema() {
 }
 
 Status Ledger::PrepareStatements() {
-  // Not OR REPLACE, which would write the index of the names too, each time.
+  // Not OR REPLACE, which would also write the index of names each time.
   put_dataset_ = database_.Prepare(
       "INSERT INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO "
       "UPDATE "
@@ -175,7 +175,7 @@ Status Ledger::PrepareStatements() {
 
 template <typename... Args>
 void Ledger::Write(Statement Ledger::*statement, const Args&... args) {
-  // Text is copied: a write may have to be repeated long after its caller's row is gone.
+  // Text is copied, because a write may be repeated after the caller's row has been destroyed.
   uncommitted_.emplace_back([statement, ... kept = Kept(args)](Ledger& ledger) {
     return (ledger.*statement).Run(kept...);
   });
@@ -384,7 +384,7 @@ Result<std::map<std::string, std::string>> Ledger::Meta() {
 
 Status Ledger::Commit() {
   if (is_full_) {
-    // SQLite may have rolled back some of it or all of it: begin anew.
+    // SQLite may have rolled back some or all writes: repeat them in a new transaction.
     if (database_.in_transaction()) (void)database_.Execute("ROLLBACK");
     is_full_ = false;
     failed_ = Ok();
@@ -404,7 +404,7 @@ Status Ledger::Commit() {
 Status Ledger::Checkpoint() { return database_.Execute("PRAGMA wal_checkpoint(TRUNCATE)"); }
 
 void Ledger::Rollback() {
-  // Nothing to roll back is fine, and whoever rolls back does not go on with this ledger.
+  // An error does not matter: the caller drops everything that is not committed.
   if (database_.in_transaction()) (void)database_.Execute("ROLLBACK");
   uncommitted_.clear();
   is_full_ = false;

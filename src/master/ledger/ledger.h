@@ -19,16 +19,17 @@ struct DatasetRow {
   DatasetSpec spec;
   uint64_t seed = 0;
   uint32_t generation = 1;
-  int64_t epoch = 0;  // being leased
+  int64_t epoch = 0;  // the epoch that is being leased
   uint64_t next = 0;  // the first ordinal of `epoch` that was never leased
   bool told_finished = false;
-  int64_t leftover_at = -1;  // records trained when the last round for leftovers began; -1: none
+  int64_t leftover_at = -1;  // records trained when the last leftover round began; -1: none began
   int64_t records_done = 0;
   int64_t shards_done = 0;
   int64_t shards_repeated = 0;
   int64_t records_not_trained = 0;
   int64_t records_again = 0;  // counted in records_done, and to be trained once more
-  // The generation whose order its shards have: a reset draws a new order, a restore keeps one.
+  // The generation that determines the shuffled order. A reset draws a new order; a restore keeps
+  // the order of the checkpoint.
   uint32_t order_generation = 1;
 };
 
@@ -37,18 +38,18 @@ struct LeaseRow {
   DatasetId dataset;
   ShardKey key;
   Incarnation holder;
-  uint64_t number = 0;  // of the call that was answered with it
+  uint64_t number = 0;  // of the call whose answer contains the lease
   int32_t task = 0;
   int failures = 0;
-  bool counted = false;  // was done before, and its parameters were lost
+  bool counted = false;  // was done before, and servers lost its parameters: not counted again
 };
 
 struct ReturnedRow {
   DatasetId dataset;
   ShardKey key;
   int failures = 0;
-  std::string failed_by;  // replicas, for people and for the next lease
-  bool counted = false;   // as of a lease
+  std::string failed_by;  // names of replicas, shown to users
+  bool counted = false;   // as in LeaseRow
 };
 
 struct QuarantinedRow {
@@ -57,8 +58,8 @@ struct QuarantinedRow {
   std::string error;
 };
 
-// A range of done ordinals of an epoch; with epoch kEpochs, a range of whole epochs. Also a range
-// that a restored shard checkpoint declared done.
+// A range of done ordinals of one epoch, or, with epoch kEpochs, a range of complete epochs. The
+// same row describes what a restored shard checkpoint declared done.
 struct DoneRow {
   static constexpr int64_t kEpochs = -1;
   DatasetId dataset;
@@ -71,7 +72,7 @@ struct SessionRow {
   ReplicaRef replica;
   bool compat_api = false;
   std::string process;
-  std::string answers;  // session.cc knows the form
+  std::string answers;  // see EncodeAnswers in session.h
 };
 
 struct ReplicaRow {
@@ -89,37 +90,35 @@ struct SlotRow {
   int index = 0;
   bool wanted = true;
   bool succeeded = false;
-  int failures = 0;    // own-fault exits along the slot's line
-  int idle_lives = 0;  // lives in a row without progress
+  int failures = 0;    // exits of its replicas through their own fault
+  int idle_lives = 0;  // replicas in a row that ended without progress
   int64_t memory_bytes = 0;
 };
 
-// The durable record of a job. Writes go into one open transaction; nothing that depends on them
-// may leave the process before Commit returned Ok.
+// The durable record of a job. Writes go into one open transaction. Nothing that depends on them may
+// leave the process before Commit has returned Ok.
 //
 // Rows are written in two ways. Both are in the same transaction, so a crash keeps all or nothing.
-// * At once, where something is decided: leases, returned and quarantined shards, replicas, slots,
-//   and the `meta` entries of the job's state and end.
+// * Immediately, where something is decided: leases, returned and quarantined shards, replicas,
+//   slots, and the `meta` entries of the job's state and end.
 // * At Commit, once for many changes: dataset rows and their done ranges, sessions with their
-// stored
-//   answers, and the `meta` entries counters, sync, rendezvous, recent_calls and parameters. Their
-//   owners keep a dirty flag, and Core::Commit calls their Flush.
+//   stored answers, and the `meta` entries counters, sync, rendezvous, recent_calls and
+//   parameters. Their owners keep a dirty flag, and Core::Commit calls their Flush.
 //
-// The first failed write is kept and returned by Commit. After a full disk (is_full) Commit may be
-// called again and writes all of it once more; after any other failure the ledger is not to be used
-// any more.
+// Commit returns the first error of a write. If the disk was full (is_full), call Commit again: it
+// repeats all writes. After any other error the ledger must not be used any more.
 //
 // Confined: call it on the master's loop.
 class Ledger {
  public:
   static constexpr int64_t kSchemaVersion = 4;
 
-  // Opens or creates. FailedPrecondition: it has another schema version. Unavailable: another
-  // master has it open. ":memory:" lives only as long as this object.
+  // Opens or creates a ledger. FailedPrecondition: the file has another schema version. Unavailable:
+  // another master has opened it. ":memory:": the ledger exists only as long as this object.
   static Result<Ledger> Open(const std::string& path);
-  // A copy in memory, to read, of a ledger that no master has open. The file stays as it is.
-  // NotFound: there is no file. DataLoss: it is empty or damaged. FailedPrecondition: it has
-  // another schema version.
+  // Reads a ledger that no master has open into memory and does not change the file. NotFound: there
+  // is no file. DataLoss: the file is empty or damaged. FailedPrecondition: it has another schema
+  // version.
   static Result<Ledger> ReadCopy(const std::string& path);
 
   void Put(const DatasetRow& row);
@@ -131,10 +130,10 @@ class Ledger {
   void Put(const DoneRow& row);
   void DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first);
   void DeleteDoneOfEpoch(DatasetId dataset, int64_t epoch);
-  // Replaces what a restore declared done.
+  // Replaces the ranges that a restore declared done.
   void PutRestored(DatasetId dataset, const std::vector<DoneRow>& rows);
   void DeleteQuarantined(DatasetId dataset);
-  // All leases, ranges, returned and quarantined shards of a dataset.
+  // Deletes all leases, done ranges, returned and quarantined shards of a dataset.
   void Clear(DatasetId dataset);
   void Put(const SessionRow& row);
   void Delete(Incarnation incarnation);
@@ -154,14 +153,14 @@ class Ledger {
   Result<std::vector<SlotRow>> Slots();
   Result<std::map<std::string, std::string>> Meta();
 
-  // Makes everything since the last Commit durable: one fsync.
+  // Makes all writes since the last Commit durable, with one fsync.
   Status Commit();
-  // The last Commit found no room on the disk, and may be tried again.
+  // The last Commit failed because the disk was full. It may be called again.
   bool is_full() const { return is_full_; }
-  // Takes the log into the database file, so that a copy of that file alone is the whole ledger.
-  // REQUIRES: everything is committed.
+  // Moves SQLite's write-ahead log into the database file, so that this file alone is the whole
+  // ledger. REQUIRES: everything is committed.
   Status Checkpoint();
-  // Drops it, as a crash would.
+  // Drops all writes since the last Commit, as a crash would.
   void Rollback();
 
  private:
@@ -169,8 +168,8 @@ class Ledger {
   Result<int64_t> SchemaVersion();
   Status CreateOrCheckSchema();
   Status PrepareStatements();
-  // Runs one write inside the open transaction and keeps its failure, and the write itself until it
-  // is committed.
+  // Runs one write inside the open transaction. Keeps its error, and keeps the write itself until
+  // Commit, to repeat it after a full disk.
   template <typename... Args>
   void Write(Statement Ledger::*statement, const Args&... args);
   void Run(const std::function<Status(Ledger&)>& write);

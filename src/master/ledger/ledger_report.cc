@@ -115,7 +115,7 @@ Result<std::string> ReadLedgerJson(const std::string& path) {
 Result<job::JobView> LedgerView(Ledger& ledger) {
   EDL_ASSIGN_OR_RETURN(const auto meta, ledger.Meta());
   job::JobView view;
-  // Only for people: a ledger is as good without it.
+  // Shown only: a ledger without this entry is complete.
   if (const auto found = meta.find("job"); found != meta.end()) {
     if (Result<job::JobView> shown = job::JobView::FromJson(found->second); shown.ok()) {
       view = *std::move(shown);
@@ -123,12 +123,12 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
   }
   if (const auto found = meta.find("counters"); found != meta.end()) {
     const json counters = ReadJson(found->second);
-    if (!counters.is_object()) return DataLoss("the counters in the ledger cannot be read");
+    if (!counters.is_object()) return DataLoss("cannot parse the entry 'counters' of the ledger");
     view.version = counters.value("version", int64_t{0});
   }
   if (const auto found = meta.find("state"); found != meta.end()) {
     const auto state = job::JobStateFromName(found->second);
-    if (!state) return DataLoss("the ledger has no such state of a job: '{}'", found->second);
+    if (!state) return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state", found->second);
     view.state = *state;
   }
   if (const auto found = meta.find("outcome"); found != meta.end() && job::IsFinal(view.state)) {

@@ -7,15 +7,16 @@
 
 namespace edl::master {
 
-// A ledger for people and scripts: datasets with their done ranges by epoch, open leases, returned
-// and quarantined shards, sessions, replicas. docs/formats/ledger.md.
+// A ledger as JSON for users and scripts: datasets with their done ranges by epoch, open leases,
+// returned and quarantined shards, sessions, replicas. docs/formats/ledger.md.
 Result<std::string> LedgerJson(Ledger& ledger);
 
-// The same of a ledger that no master has open. NotFound: there is none at `path`.
+// The same for a ledger file that no master has open. NotFound: there is no file at `path`. For
+// other errors see Ledger::ReadCopy.
 Result<std::string> ReadLedgerJson(const std::string& path);
 
-// What a ledger knows of its job: state and end, version, datasets. Never replicas, which do not
-// run.
+// The view of a job from its ledger: state, outcome, version and datasets, without replicas, because
+// none run. ReadLedgerView has the errors of Ledger::ReadCopy.
 Result<job::JobView> LedgerView(Ledger& ledger);
 Result<job::JobView> ReadLedgerView(const std::string& path);
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/ledger/ledger_report.h"
 #include "master/ledger/sqlite.h"
 #include "master/testing/core_fixture.h"
@@ -143,7 +144,7 @@ TEST_F(LedgerFile, RejectsAnotherSchemaAndSaysWhatToDo) {
       ASSERT_EQ(database.Execute(fmt::format("PRAGMA user_version={}", version)), Ok());
     }
     for (const Status& status : {Ledger::Open(path_).status(), ReadLedgerView(path_).status()}) {
-      EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+      EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
       EXPECT_NE(status.message().find(version), std::string::npos) << status;
       EXPECT_NE(status.message().find(who), std::string::npos) << status;
     }
@@ -164,8 +165,8 @@ TEST_F(LedgerFile, CanBeOpenedByOneMasterOnly) {
 
   const auto second = Ledger::Open(path_);
 
-  EXPECT_EQ(second.status().code(), Code::kUnavailable);
-  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kUnavailable);
+  EXPECT_THAT(second, StatusIs(Code::kUnavailable));
+  EXPECT_THAT(ReadLedgerJson(path_), StatusIs(Code::kUnavailable));
 }
 
 TEST_F(LedgerFile, IsReadByPeopleOnceItsMasterIsGone) {
@@ -173,7 +174,7 @@ TEST_F(LedgerFile, IsReadByPeopleOnceItsMasterIsGone) {
 
   const auto text = ReadLedgerJson(path_);
 
-  ASSERT_TRUE(text.ok()) << text.status();
+  ASSERT_OK(text);
   const auto json = nlohmann::json::parse(*text);
   EXPECT_EQ(json.at("datasets").at(0).at("name"), kData);
   EXPECT_EQ(json.at("datasets").at(0).at("shards_per_epoch"), 3);
@@ -182,15 +183,15 @@ TEST_F(LedgerFile, IsReadByPeopleOnceItsMasterIsGone) {
 }
 
 TEST_F(LedgerFile, ThatIsMissingIsNotMadeByReadingIt) {
-  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kNotFound);
+  EXPECT_THAT(ReadLedgerJson(path_), StatusIs(Code::kNotFound));
   EXPECT_FALSE(fs::exists(path_));
 }
 
 TEST_F(LedgerFile, ThatIsSomethingElseIsRefused) {
   std::ofstream(path_) << std::string(10'000, 'x');
 
-  EXPECT_EQ(Ledger::Open(path_).status().code(), Code::kDataLoss);
-  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+  EXPECT_THAT(Ledger::Open(path_), StatusIs(Code::kDataLoss));
+  EXPECT_THAT(ReadLedgerJson(path_), StatusIs(Code::kDataLoss));
 }
 
 TEST_F(LedgerFile, InAFolderThatIsNotThereIsAnError) {
@@ -226,8 +227,8 @@ TEST_F(LedgerFile, SaysAtCommitThatTheDiskIsFullAndKeepsWhatItHad) {
     for (int i = 0; i < 100; ++i) ledger.PutMeta(std::to_string(i), std::string(10'000, 'x'));
     const Status committed = ledger.Commit();
 
-    EXPECT_EQ(committed.code(), Code::kResourceExhausted) << committed;
-    EXPECT_EQ(ledger.Commit().code(), Code::kResourceExhausted) << "there is still no room";
+    EXPECT_THAT(committed, StatusIs(Code::kResourceExhausted)) << committed;
+    EXPECT_THAT(ledger.Commit(), StatusIs(Code::kResourceExhausted)) << "there is still no room";
     EXPECT_TRUE(ledger.is_full());
   }
   Ledger again = *Ledger::Open(path_);
@@ -244,7 +245,7 @@ TEST_F(LedgerFile, WritesAllOfItOnceThereIsRoomAgain) {
     ASSERT_FALSE(ledger.Commit().ok());
   }
 
-  EXPECT_EQ(ledger.Commit(), Ok());
+  EXPECT_OK(ledger.Commit());
 
   EXPECT_FALSE(ledger.is_full());
   EXPECT_EQ(ledger.Meta()->size(), 101u);
@@ -266,7 +267,7 @@ TEST_F(LedgerFile, IsOneFileAfterACheckpoint) {
 TEST_F(LedgerFile, ThatIsEmptyIsNotFilledByReadingIt) {
   std::ofstream(path_).close();
 
-  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+  EXPECT_THAT(ReadLedgerJson(path_), StatusIs(Code::kDataLoss));
   EXPECT_EQ(fs::file_size(path_), 0U);
 }
 
@@ -281,8 +282,8 @@ TEST_F(LedgerFile, WithADamagedSchemaIsRefused) {
     }
   }
 
-  EXPECT_EQ(Ledger::Open(path_).status().code(), Code::kDataLoss);
-  EXPECT_EQ(ReadLedgerJson(path_).status().code(), Code::kDataLoss);
+  EXPECT_THAT(Ledger::Open(path_), StatusIs(Code::kDataLoss));
+  EXPECT_THAT(ReadLedgerJson(path_), StatusIs(Code::kDataLoss));
 }
 
 TEST_F(LedgerFile, WithoutATableOfItsVersionIsAnErrorAndNoAbort) {
@@ -302,7 +303,7 @@ TEST(Sqlite, CallsAFullDatabaseResourceExhausted) {
 
   const Status status = insert.Run(std::string(1'000'000, 'x'));
 
-  EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
+  EXPECT_THAT(status, StatusIs(Code::kResourceExhausted)) << status;
 }
 
 TEST(LedgerWrites, DropWhatWasNotCommittedOnRollback) {

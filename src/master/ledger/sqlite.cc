@@ -9,7 +9,7 @@
 namespace edl::master {
 namespace {
 
-// How long a lock of somebody who only reads is waited for.
+// How long to wait for the lock of a process that reads.
 constexpr int kBusyMillis = 1000;
 
 Status Failure(sqlite3* database, int code) {
@@ -23,14 +23,14 @@ Status Failure(sqlite3* database, int code) {
       return PermissionDenied("{}", what);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return Unavailable("another process uses it ({})", what);
+      return Unavailable("another process has locked it ({})", what);
     case SQLITE_CANTOPEN:
       return NotFound("{}", what);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return DataLoss("{}", what);
     case SQLITE_IOERR:
-      return ResourceExhausted("the disk cannot be written or read ({})", what);
+      return ResourceExhausted("the disk cannot be read or written ({})", what);
     default:
       return Internal("{}", what);
   }
@@ -52,7 +52,7 @@ Statement& Statement::operator=(Statement&& other) noexcept {
   return *this;
 }
 
-// Binding to a statement that could not be prepared does nothing: SQLite takes null.
+// Binding to a statement that was not prepared does nothing: SQLite accepts null.
 void Statement::Bind(int place, int64_t value) { sqlite3_bind_int64(statement_, place, value); }
 void Statement::Bind(int place, double value) { sqlite3_bind_double(statement_, place, value); }
 void Statement::Bind(int place, std::string_view value) {
@@ -140,8 +140,8 @@ Statement Database::Prepare(std::string_view sql) {
 
 bool Database::disk_was_full() const {
   const int code = sqlite3_extended_errcode(database_);
-  // A quota and a limit of the process fail as IOERR_WRITE. Writing the same pages again is safe;
-  // after a failed fsync nobody knows what was lost.
+  // An exceeded quota or limit of the process is IOERR_WRITE. It is safe to write the same pages
+  // again, but not after a failed fsync, when the state of the file is unknown.
   return (code & 0xff) == SQLITE_FULL || code == SQLITE_IOERR_WRITE;
 }
 

@@ -11,7 +11,9 @@ struct sqlite3_stmt;
 
 namespace edl::master {
 
-// A prepared statement, bound, run and read by position. Confined to its database's thread.
+// A prepared statement. Parameters and columns are numbered by position.
+//
+// Confined to the thread of its database.
 class Statement {
  public:
   Statement() = default;
@@ -19,8 +21,8 @@ class Statement {
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&& other) noexcept;
 
-  // Why it could not be prepared: DataLoss where the database is damaged. Run and Next then return
-  // this too.
+  // Ok, or why SQLite could not prepare the statement. DataLoss: the database is damaged. Run and
+  // Next then return the same error.
   const Status& prepared() const { return prepared_; }
 
   // Runs a statement that returns no rows.
@@ -31,14 +33,16 @@ class Statement {
     return Finish();
   }
 
-  // Starts a query; then `while (*Next())` and the columns from 0. A query that was read to its
-  // end is ready for the next Start.
+  // Starts a query. Then call Next for each row; after it returned false, Start may be called
+  // again.
   template <typename... Args>
   void Start(const Args&... args) {
     int place = 0;
     (Bind(++place, args), ...);
   }
+  // False: there are no more rows.
   Result<bool> Next();
+  // A column of the current row, counted from 0.
   int64_t Int(int column) const;
   uint64_t Number(int column) const { return static_cast<uint64_t>(Int(column)); }
   double Real(int column) const;
@@ -62,27 +66,29 @@ class Statement {
   Status prepared_;
 };
 
-// One SQLite database. Confined: call it on the thread that opened it.
+// One SQLite database.
+//
+// Confined: call it on the thread that opened it.
 class Database {
  public:
   enum class Mode { kReadWrite, kReadOnly };
 
-  // ":memory:" for one that lives only as long as this object.
+  // ":memory:": a database that exists only as long as this object.
   static Result<Database> Open(const std::string& path, Mode mode);
   ~Database();
   Database(Database&& other) noexcept;
   Database& operator=(Database&& other) noexcept;
 
-  // A copy in memory of the database at `path`, which stays as it is. NotFound: there is none.
-  // Unavailable: another process has it locked.
+  // Copies the database at `path` into memory and does not change the file. NotFound: there is no
+  // file. Unavailable: another process has locked it.
   static Result<Database> Copy(const std::string& path);
 
-  // Runs statements without parameters.
+  // Runs statements that have no parameters.
   Status Execute(const std::string& sql);
   Statement Prepare(std::string_view sql);
   bool in_transaction() const;
-  // The last call that failed could not write to the disk: there is no room, or it is away. The
-  // transaction was not committed, and may be tried again.
+  // The last failed call could not write, because the disk is full or missing. The transaction was
+  // not committed and may be tried again.
   bool disk_was_full() const;
 
  private:

@@ -20,8 +20,8 @@ std::string ValueOf(const std::map<std::string, std::string>& meta, const char* 
   return found == meta.end() ? std::string() : found->second;
 }
 
-// A place for what belongs to submission `id`. An id of a ledger may be any text.
-fs::path OldPlace(const fs::path& folder, const std::string& id) {
+// The folder to which the files of submission `id` are moved. The id in a ledger may be any text.
+fs::path OldFolder(const fs::path& folder, const std::string& id) {
   const bool plain = !id.empty() && id.find_first_not_of("0123456789abcdef") == std::string::npos;
   const std::string name = "old-" + (plain ? id : std::string("unknown"));
   fs::path place = folder / name;
@@ -30,13 +30,13 @@ fs::path OldPlace(const fs::path& folder, const std::string& id) {
   return place;
 }
 
-Status MoveAside(const fs::path& folder, const std::string& id) {
-  const fs::path place = OldPlace(folder, id);
+Status MoveToOldFolder(const fs::path& folder, const std::string& id) {
+  const fs::path place = OldFolder(folder, id);
   std::error_code error;
   fs::create_directory(place, error);
-  if (error) return StatusFromErrno(error.value(), "making " + place.string());
+  if (error) return StatusFromErrno(error.value(), "creating " + place.string());
   for (const char* name : {"ledger.sqlite-wal", "ledger.sqlite-shm", "checkpoints",
-                           // Last: as long as it is here, this is tried again.
+                           // Last: after a crash, the ledger shows that the move is not complete.
                            "ledger.sqlite"}) {
     fs::rename(folder / name, place / name, error);
     if (error && error != std::errc::no_such_file_or_directory) {
@@ -52,7 +52,7 @@ Result<int64_t> VersionOf(const std::map<std::string, std::string>& meta) {
   const std::string counters = ValueOf(meta, "counters");
   if (counters.empty()) return 0;
   const auto in = ReadJson(counters);
-  if (!in.is_object()) return DataLoss("the counters in the ledger cannot be read");
+  if (!in.is_object()) return DataLoss("cannot parse the entry 'counters' of the ledger");
   return in.value("version", int64_t{0});
 }
 
@@ -61,15 +61,16 @@ Status CheckResume(const fs::path& folder, const job::JobSpec& spec,
   const std::string id = ValueOf(meta, "submission");
   if (!id.empty() && id != spec.submission_id) {
     return FailedPrecondition(
-        "the ledger in {} is that of another submission ({}) than the job that is resumed ({})",
+        "the ledger in {} belongs to submission {}, and the job to resume is submission {}; restore "
+        "the ledger of the job, or submit the job again without --resume",
         folder.string(), id, spec.submission_id);
   }
   EDL_ASSIGN_OR_RETURN(const int64_t version, VersionOf(meta));
   if (version >= spec.resume_version) return Ok();
   return FailedPrecondition(
-      "job {0} cannot be resumed: its status knows {1} completed batches, the ledger in {2} {3}. "
+      "job {0} cannot be resumed: its status has {1} completed batches, the ledger in {2} has {3}. "
       "Restore that file (without --volume=claim_name=... a cluster keeps none), or add "
-      "--resume_with_lost_progress=true to train again what is lost, or begin anew with "
+      "--resume_with_lost_progress=true to train again what is lost, or start again with "
       "`elasticdl delete {0}`",
       spec.job_name, spec.resume_version, (folder / "ledger.sqlite").string(), version);
 }
@@ -87,7 +88,7 @@ Result<Ledger> OpenLedger(const fs::path& folder, const job::JobSpec& spec) {
     {
       const Ledger closed = std::move(ledger);  // before its files are moved
     }
-    EDL_RETURN_IF_ERROR(MoveAside(folder, id));
+    EDL_RETURN_IF_ERROR(MoveToOldFolder(folder, id));
     EDL_ASSIGN_OR_RETURN(ledger, Ledger::Open(path));
   }
   if (!spec.submission_id.empty()) {

@@ -8,12 +8,11 @@
 
 namespace edl::master {
 
-// Opens the ledger of `spec`'s submission in a job's folder, or begins one. A ledger of another
-// submission is moved to `old-ID` in that folder, with its checkpoints: it is neither used nor
-// deleted.
+// Opens the ledger of the submission of `spec` in a job's folder, or creates it. A ledger of another
+// submission is moved with its checkpoints to `old-ID` in that folder; it is not used.
 //
-// FailedPrecondition: the job is resumed, and the ledger is another submission's, or knows fewer
-// completed batches than the job's status did.
+// FailedPrecondition: the job is resumed, and the ledger belongs to another submission or has fewer
+// completed batches than the job's status file.
 Result<Ledger> OpenLedger(const std::filesystem::path& folder, const job::JobSpec& spec);
 
 }  // namespace edl::master

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -76,7 +77,7 @@ TEST_F(SubmissionTest, MovesALedgerWithoutAnIdAside) {
   }
   fs::create_directory(folder_ / "old-unknown");
 
-  ASSERT_TRUE(OpenLedger(folder_, Of(kSecond)).ok());
+  ASSERT_OK(OpenLedger(folder_, Of(kSecond)));
 
   EXPECT_TRUE(fs::exists(folder_ / "old-unknown.1" / "ledger.sqlite"));
 }
@@ -84,7 +85,7 @@ TEST_F(SubmissionTest, MovesALedgerWithoutAnIdAside) {
 TEST_F(SubmissionTest, IsResumedWithALedgerThatKnowsEnough) {
   Write(kFirst, 7);
 
-  EXPECT_TRUE(OpenLedger(folder_, Of(kFirst, 1, 7)).ok());
+  EXPECT_OK(OpenLedger(folder_, Of(kFirst, 1, 7)));
 }
 
 TEST_F(SubmissionTest, IsNotResumedWithALedgerThatKnowsLessThanTheStatus) {
@@ -92,22 +93,22 @@ TEST_F(SubmissionTest, IsNotResumedWithALedgerThatKnowsLessThanTheStatus) {
 
   const Status status = OpenLedger(folder_, Of(kFirst, 1, 8)).status();
 
-  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
   EXPECT_NE(status.message().find("--resume_with_lost_progress"), std::string::npos) << status;
-  EXPECT_TRUE(OpenLedger(folder_, Of(kFirst, 1, 0)).ok()) << "as typed with that flag";
+  EXPECT_OK(OpenLedger(folder_, Of(kFirst, 1, 0))) << "as typed with that flag";
 }
 
 TEST_F(SubmissionTest, IsNotResumedWithoutALedgerOnceSomethingWasDone) {
-  EXPECT_EQ(OpenLedger(folder_, Of(kFirst, 1, 8)).status().code(), Code::kFailedPrecondition);
-  EXPECT_EQ(OpenLedger(folder_, Of(kFirst, 1, 8)).status().code(), Code::kFailedPrecondition)
+  EXPECT_THAT(OpenLedger(folder_, Of(kFirst, 1, 8)), StatusIs(Code::kFailedPrecondition));
+  EXPECT_THAT(OpenLedger(folder_, Of(kFirst, 1, 8)), StatusIs(Code::kFailedPrecondition))
       << "the empty ledger of the first attempt is none";
 }
 
 TEST_F(SubmissionTest, IsNotResumedWithAnothersLedger) {
   Write(kFirst, 7);
 
-  EXPECT_EQ(OpenLedger(folder_, Of(kSecond, 1, 7)).status().code(), Code::kFailedPrecondition);
-  EXPECT_TRUE(OpenLedger(folder_, Of(kFirst)).ok()) << "and it stays where it is";
+  EXPECT_THAT(OpenLedger(folder_, Of(kSecond, 1, 7)), StatusIs(Code::kFailedPrecondition));
+  EXPECT_OK(OpenLedger(folder_, Of(kFirst))) << "and it stays where it is";
 }
 
 TEST_F(SubmissionTest, OfAnOlderVersionIsResumedWithoutAnId) {
@@ -117,7 +118,7 @@ TEST_F(SubmissionTest, OfAnOlderVersionIsResumedWithoutAnId) {
     ASSERT_EQ(older.Commit(), Ok());
   }
 
-  EXPECT_TRUE(OpenLedger(folder_, Of("", 1)).ok());
+  EXPECT_OK(OpenLedger(folder_, Of("", 1)));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace edl::master {
 namespace {
 
 uint64_t NextId() {
-  static std::atomic<uint64_t> last = 0;  // over all loops of a process
+  static std::atomic<uint64_t> last = 0;  // shared by all loops of the process
   return ++last;
 }
 
@@ -26,7 +26,7 @@ grpc::ByteBuffer Serialized(const google::protobuf::Message& message) {
 const google::protobuf::ServiceDescriptor& Describe(const std::string& service) {
   const auto* described =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
-  CHECK(described != nullptr, "there is no service {}", service);
+  CHECK(described != nullptr, "no .proto file defines service {}", service);
   return *described;
 }
 
@@ -65,7 +65,7 @@ const google::protobuf::MethodDescriptor& Methods::Service::Described(
   const auto* described = service_.FindMethodByName(method);
   CHECK(described != nullptr, "{} has no method {}", service_.full_name(), method);
   CHECK(described->input_type() == &request && described->output_type() == &response,
-        "{} has other message types", described->full_name());
+        "the handler of {} has other message types than the .proto file", described->full_name());
   return *described;
 }
 
@@ -130,7 +130,7 @@ void Call::OnArrived(const Core& core) {
 
 void Call::OnRead(Core& core, bool ok) {
   if (over_ || !ok) {
-    Refuse(Cancelled("the caller hung up before its request had arrived"));
+    Refuse(Cancelled("the client disconnected before its request was complete"));
     return;
   }
   const grpc::Status parsed = grpc::SerializationTraits<google::protobuf::Message>::Deserialize(
@@ -154,9 +154,9 @@ void Call::OnOver(Core& core) {
   over_ = true;
   if (state_ == State::kEnded) {
     End(core);
-  } else if (state_ == State::kServed && on_hang_up_) {
-    const auto on_hang_up = std::move(on_hang_up_);
-    on_hang_up(core);
+  } else if (state_ == State::kServed && on_disconnect_) {
+    const auto on_disconnect = std::move(on_disconnect_);
+    on_disconnect(core);
   }
 }
 

@@ -20,7 +20,7 @@ namespace edl::master {
 
 class Call;
 
-// Decides from the metadata of a call whether the caller may make it.
+// Decides from the metadata of a call whether its caller is allowed. An error is the answer.
 using Admit = std::function<Status(const Core&, const grpc::ServerContext&)>;
 
 // The request and the response of one call.
@@ -37,6 +37,8 @@ template <typename Request, typename Response>
 using Handler = std::function<void(Core& core, Call& call, const Request& in, Response* out)>;
 
 // The methods that a server answers, by their paths: "/elasticdl.v1.Master/Join".
+//
+// Immutable once the server has started.
 class Methods {
  public:
   struct Method {
@@ -44,7 +46,7 @@ class Methods {
     std::function<std::unique_ptr<CallMessages>()> new_messages;
   };
 
-  // The methods of one service. All have the same rule of admission.
+  // Adds methods of one service. All have the same rule of admission.
   class Service {
    public:
     // `name`: "elasticdl.v1.Master".
@@ -58,7 +60,7 @@ class Methods {
                   return std::make_unique<Messages<Request, Response>>(handler);
                 });
     }
-    // The same of a function, whose types need not be named.
+    // The same for a plain function, so that the caller need not name the message types.
     template <typename Request, typename Response>
     void Add(const std::string& method, void (*handler)(Core&, Call&, const Request&, Response*)) {
       Add(method, Handler<Request, Response>(handler));
@@ -103,11 +105,11 @@ class Methods {
 // One call of any method. It holds no thread while it waits for its answer, and it deletes itself
 // at its end.
 //
-// The caller is admitted by its metadata before any byte of its request is read: somebody without
-// the token cannot make the master buffer a message. A method that is registered with gRPC would be
-// read first, and would take memory in each connection.
+// The caller is admitted by its metadata before any byte of its request is read, so a caller without
+// the token cannot make the master buffer a message. gRPC would read the request of a registered
+// method first, and would use memory in each connection.
 //
-// Confined: call it on the loop.
+// Confined: call it on the master's loop.
 class Call final : private Loop::Event {
  public:
   // Where calls come from. All outlive the calls.
@@ -117,7 +119,7 @@ class Call final : private Loop::Event {
     const Methods& methods;
   };
 
-  // Waits for a call.
+  // Waits for the next call of the server.
   static void Await(const Source& source) { new Call(source); }
 
   const grpc::ServerContext& context() const { return context_; }
@@ -128,27 +130,27 @@ class Call final : private Loop::Event {
   // under way.
   void Answer(const Status& status);
 
-  // Writes one message of a server stream. `on_written` follows, unless the caller has hung up.
-  // REQUIRES: no write is under way.
+  // Writes one message of a server stream, then calls `on_written`, unless the client has
+  // disconnected. REQUIRES: no write is under way.
   void Write(const google::protobuf::Message& message);
   void set_on_written(std::function<void()> on_written) { on_written_ = std::move(on_written); }
   bool writing() const { return writing_; }
 
-  // Ends a server stream whose caller has hung up. REQUIRES: on_hang_up was called, and Answer was
-  // not.
+  // Ends a server stream whose client has disconnected. REQUIRES: on_disconnect was called, and
+  // Answer was not.
   void Drop();
 
-  // Called if the caller hangs up before it is answered; the call still has to be ended.
-  void set_on_hang_up(std::function<void(Core&)> on_hang_up) {
-    on_hang_up_ = std::move(on_hang_up);
+  // Called if the client disconnects before it is answered. The call still has to be ended.
+  void set_on_disconnect(std::function<void(Core&)> on_disconnect) {
+    on_disconnect_ = std::move(on_disconnect);
   }
-  // Called at the very end if the caller hung up: it may not have got its answer.
+  // Called after the call has ended if the client disconnected: it may not have got the answer.
   void set_on_lost(std::function<void(Core&)> on_lost) { on_lost_ = std::move(on_lost); }
 
  private:
   enum class State { kAwaited, kReading, kServed, kAnswered, kEnded };
 
-  // gRPC reports that the call is over, whoever ended it.
+  // gRPC reports that the call is over, whichever side ended it.
   class Over final : public Loop::Event {
    public:
     explicit Over(Call& call) : call_(call) {}
@@ -179,14 +181,14 @@ class Call final : private Loop::Event {
   grpc::ByteBuffer received_;
   std::unique_ptr<CallMessages> messages_;
   std::function<void()> on_written_;
-  std::function<void(Core&)> on_hang_up_;
+  std::function<void(Core&)> on_disconnect_;
   std::function<void(Core&)> on_lost_;
   State state_ = State::kAwaited;
   bool writing_ = false;
   bool over_ = false;
 };
 
-// Answers once what was decided is durable.
+// Ends the call after the next commit.
 inline void AnswerLater(Core& core, Call& call, const Status& status = Ok()) {
   core.SendAfterCommit([&call, status] { call.Answer(status); });
 }

@@ -11,9 +11,10 @@
 namespace edl::master {
 namespace {
 
-// A lookup reads a list of all connections of the machine, and a port is not another user's within
-// this time: connections that were closed keep theirs for a minute.
-constexpr std::chrono::seconds kBelieved{30};
+// How long the owner of a peer is cached, because a lookup reads the list of all connections of the
+// machine. The port cannot belong to another user within this time: the kernel keeps the port of a
+// closed connection for a minute.
+constexpr std::chrono::seconds kCached{30};
 constexpr size_t kMostKnown = 16384;
 
 // "10.244.1.7" of "ipv4:10.244.1.7:43210".
@@ -43,22 +44,22 @@ bool CompatAdmission::IsOurs(const std::string& peer, Time now) {
   const auto owner = OwnerOf(peer);
   if (!owner || (*owner != geteuid() && *owner != 0)) return false;
   if (known_.size() >= kMostKnown) known_.clear();
-  known_[peer] = now + kBelieved;
+  known_[peer] = now + kCached;
   return true;
 }
 
 Status CompatAdmission::Check(const Core& core, const std::string& peer) {
   if (!job_.compat_api) {
-    return PermissionDenied("--compat_api=off: this job serves clients with a token only");
+    return PermissionDenied("the job was started with --compat_api=off, so it serves only clients with its token");
   }
   if (on_this_machine_ && IsLoopback(peer)) {
     if (IsOurs(peer, core.now())) return Ok();
     return PermissionDenied(
-        "{} does not belong to the job's user: the published service takes calls of that user only",
+        "{} is not a process of the job's user; the compatibility API serves only that user",
         peer);
   }
   if (!core.keeper().IsHost(HostOf(peer))) {
-    return PermissionDenied("{} is not an address of this job's replicas", peer);
+    return PermissionDenied("{} is not the address of a replica of this job; the compatibility API serves only replicas", peer);
   }
   return Ok();
 }

@@ -47,7 +47,7 @@ std::string DatasetOr(const std::string& name, pb::TaskType type) {
   return type == pb::EVALUATION ? CompatApi::kEvaluationData : CompatApi::kTrainingData;
 }
 
-// The version that the clients may log; they keep it in 32 bits.
+// The version for clients, which store it in 32 bits.
 int32_t Clip(int64_t version) {
   return static_cast<int32_t>(std::min<int64_t>(version, std::numeric_limits<int32_t>::max()));
 }
@@ -90,8 +90,8 @@ std::string VersionKey(const std::string& version_type, const std::string& task_
 
 void Fetch(Core& core, Call& call, ReplicaRef replica, const std::string& dataset, pb::Task* out) {
   const uint64_t id = call.id();
-  call.set_on_hang_up([&call, id, replica](Core& core) {
-    if (core.compat_api().FetchCut(id, replica, std::nullopt)) call.Answer(Cancelled("hung up"));
+  call.set_on_disconnect([&call, id, replica](Core& core) {
+    if (core.compat_api().FetchCut(id, replica, std::nullopt)) call.Answer(Cancelled("the client disconnected"));
   });
   core.compat_api().Fetch(
       id, replica, dataset,
@@ -124,7 +124,7 @@ void ReportDatasetTaskResult(Core& core, Call& call, const pb::ReportDatasetTask
 }
 
 void ReportTaskResult(Core& core, Call& call, const pb::ReportTaskResultRequest& in, Empty*) {
-  // The oldest line sends no dataset, and task ids are unique over all of them.
+  // The oldest published version sends no dataset. Task ids are unique over all datasets.
   const std::string& name = in.dataset_name();
   for (const char* dataset : {CompatApi::kTrainingData, CompatApi::kEvaluationData}) {
     core.compat_api().ReportTask(name.empty() ? dataset : name, in.task_id(), in.err_message());
@@ -145,7 +145,8 @@ void ReportTrainingParams(Core& core, Call& call, const pb::ReportTrainingParams
 }
 
 void ResetDataset(Core& core, Call& call, const pb::ResetDatasetRequest& in, Empty*) {
-  // An error costs these clients 150 s and then their life; a reset of nothing is no error.
+  // After an error these clients retry for 150 s and then exit, so resetting an unknown dataset is
+  // not an error.
   const auto done = core.Reset(DatasetOr(in.dataset_name(), pb::TRAINING));
   AnswerLater(core, call, done.status().code() == Code::kNotFound ? Ok() : done.status());
 }
@@ -167,7 +168,7 @@ void GetShardCheckpoint(Core& core, Call& call, const pb::GetShardCheckpointRequ
 void ReportShardCheckpoint(Core& core, Call& call, const pb::ShardCheckpoint& in,
                            pb::ReportShardCheckpointResponse* out) {
   const auto restored = core.Restore(in.content());
-  if (!restored.ok()) LOG_WARNING("restoring shards: {}", restored.status().message());
+  if (!restored.ok()) LOG_WARNING("cannot restore a shard checkpoint: {}", restored.status().message());
   out->set_success(restored.ok());
   AnswerLater(core, call);
 }
@@ -264,7 +265,7 @@ void ReportPrestop(Core& core, Call& call, const pb::ReportPreStopRequest& in, E
   AnswerLater(core, call);
 }
 
-// --- what the master knows ---
+// --- state of the job ---
 
 void QueryRunningNodes(Core& core, Call& call, const Empty&, pb::RunningNodes* out) {
   for (const Member& member : core.master_api().CurrentMembership().members) {

@@ -5,8 +5,8 @@
 
 namespace edl::master {
 
-// Adds the published services: proto.Master with the calls of all lines, and proto.TrainLoopMaster.
-// Their clients cannot send a token: CompatAdmission says who may call. `job` outlives the methods.
+// Adds the compatibility services: proto.Master, with the calls of all published versions, and
+// proto.TrainLoopMaster. CompatAdmission decides who may call. `job` outlives the methods.
 void AddCompatServices(const job::JobSpec& job, bool on_this_machine, Methods& methods);
 
 }  // namespace edl::master

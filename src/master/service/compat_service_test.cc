@@ -1,12 +1,12 @@
 #include "master/service/compat_service.h"
 
-#include <future>
 #include <memory>
 #include <string>
 
 #include "compat/elasticai_api.grpc.pb.h"
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 #include "master/testing/served_master.h"
 
@@ -49,7 +49,7 @@ TEST_F(CompatServiceTest, LeasesAndTakesReports) {
   EXPECT_EQ(Leases(), 0U);
 }
 
-TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
+TEST_F(CompatServiceTest, GivesTheShardOfACallerThatDisconnectedToAnother) {
   master_.Register(Shards(1));
   pb::Task task;
   ASSERT_TRUE(stub_->get_dataset_task(NewContext().get(), Fetch(0), &task).ok());
@@ -57,7 +57,7 @@ TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
   EXPECT_EQ(
       stub_->get_dataset_task(NewContext(milliseconds(100)).get(), Fetch(1), &none).error_code(),
       grpc::StatusCode::DEADLINE_EXCEEDED);
-  master_.AwaitWaiting(0);
+  ASSERT_OK(master_.AwaitWaiting(0));
 
   pb::ReportDatasetTaskResultRequest failed;
   failed.set_dataset_name(kData);
@@ -71,7 +71,7 @@ TEST_F(CompatServiceTest, GivesTheShardOfACallerThatHungUpToAnother) {
 }
 
 TEST_F(CompatServiceTest, AnswersEveryMethodOfItsServices) {
-  // A method that nobody waits for would hold its callers for ever.
+  // A method without a handler would hold its callers forever.
   job::JobSpec closed = WorkersOnly(1);
   closed.compat_api = false;
   const ServedMaster refusing(closed);
@@ -89,7 +89,8 @@ TEST_F(CompatServiceTest, AnswersEveryMethodOfItsServices) {
   }
 }
 
-// A view that only moves by records is shown too, to those who cannot ask.
+// A view in which only the number of records changes is shown too, for readers that cannot call the
+// master.
 TEST(Loop, ShowsProgressWhileNothingElseChanges) {
   ServedMaster master(WorkersOnly(1));
   master.OnLoop(
@@ -104,7 +105,7 @@ TEST(Loop, ShowsProgressWhileNothingElseChanges) {
 
   master.OnLoop([&](Core& core) { core.compat_api().ReportTask(kData, leased.task, ""); });
 
-  master.AwaitShown(2);  // batches
+  ASSERT_OK(master.AwaitShown(2));  // batches
 }
 
 }  // namespace

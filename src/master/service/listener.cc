@@ -19,8 +19,9 @@ namespace {
 
 constexpr int kIdleSeconds = 1;
 constexpr int kProbeEverySeconds = 1;
-// Since the last answer of the peer's kernel, to a probe or to data. Two probes in a row have to be
-// lost: of thousands that are sent each second, single ones are. The kernel compares once a second.
+// The time without an answer of the peer's kernel, to a probe or to data, after which a connection is
+// closed. Two probes in a row have to be lost, because of thousands that are sent each second some
+// are. The kernel checks once a second.
 constexpr int kUnansweredMs = 2500;
 
 bool ListensOn(int fd, int port) {
@@ -41,7 +42,7 @@ void Set(int fd, int level, int option, int value) {
   setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-// As /proc/net/tcp writes an address: 32-bit words in this machine's order.
+// An address as in /proc/net/tcp: 32-bit words in the byte order of this machine.
 template <size_t kWords>
 std::string HexOf(const std::array<uint32_t, kWords>& words) {
   std::string text;
@@ -80,7 +81,7 @@ int WatchPeersOf(int port) {
     const std::string name = entry.path().filename().string();
     std::from_chars(name.data(), name.data() + name.size(), fd);
     if (fd < 0 || !ListensOn(fd, port)) continue;
-    // Accepted sockets have what their listener has.
+    // Accepted sockets inherit the options of their listener.
     Set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
     Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeEverySeconds);
@@ -107,7 +108,7 @@ std::optional<uid_t> OwnerOf(std::string_view peer) {
             FindOwner("/proc/net/tcp", fmt::format("{}:{:04X} ", HexOf(address), port))) {
       return uid;
     }
-    // A socket of IPv6 that speaks IPv4.
+    // The peer may use an IPv6 socket with a mapped IPv4 address.
     const std::array<uint32_t, 4> mapped = {0, 0, htonl(0xffff), address[0]};
     return FindOwner("/proc/net/tcp6", fmt::format("{}:{:04X} ", HexOf(mapped), port));
   }

@@ -8,14 +8,15 @@
 
 namespace edl::master {
 
-// Makes this process's listening sockets on `port` notice within about two seconds that a peer's
-// machine is gone: connections that are accepted from now on are probed by the kernel when nothing
-// came for a second, and broken when the peer's kernel answers no more. A peer whose process is
-// stopped, starved or busy does answer. Returns how many sockets there are.
+// Makes this process notice within about two seconds that the machine of a peer is lost. Sets TCP
+// keepalive on the process's listening sockets on `port`: connections accepted from now on are
+// probed after a second without data, and closed when the peer's kernel does not answer. A process
+// that is stopped, starved or busy does not matter, because its kernel answers. Returns the number
+// of listening sockets.
 int WatchPeersOf(int port);
 
-// The user whose socket on this machine is the other end of `peer`, "ipv4:127.0.0.1:43210";
-// nullopt: no such connection.
+// The user who owns the socket of `peer` on this machine, "ipv4:127.0.0.1:43210". nullopt: there is
+// no such connection.
 std::optional<uid_t> OwnerOf(std::string_view peer);
 
 }  // namespace edl::master

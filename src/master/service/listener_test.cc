@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/testing/status_matchers.h"
 #include "base/clock.h"
 #include "master/service/compat_admission.h"
 #include "master/testing/core_fixture.h"
@@ -120,8 +121,8 @@ TEST(CompatAdmission, TakesCallsOfTheJobsUserOnly) {
   const Connected ours;
   const Connected foreign(kNobody);
 
-  EXPECT_EQ(admission.Check(master.core(), ours.peer()), Ok());
-  EXPECT_EQ(admission.Check(master.core(), foreign.peer()).code(), Code::kPermissionDenied);
+  EXPECT_OK(admission.Check(master.core(), ours.peer()));
+  EXPECT_THAT(admission.Check(master.core(), foreign.peer()), StatusIs(Code::kPermissionDenied));
 }
 
 TEST(CompatAdmission, KnowsNoLoopbackOnACluster) {
@@ -129,7 +130,7 @@ TEST(CompatAdmission, KnowsNoLoopbackOnACluster) {
   CompatAdmission admission(master.spec(), /*on_this_machine=*/false);
   const Connected proxy;
 
-  EXPECT_EQ(admission.Check(master.core(), proxy.peer()).code(), Code::kPermissionDenied);
+  EXPECT_THAT(admission.Check(master.core(), proxy.peer()), StatusIs(Code::kPermissionDenied));
 }
 
 }  // namespace

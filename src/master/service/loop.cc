@@ -39,7 +39,7 @@ void Loop::TakeEvents(grpc::CompletionQueue& queue, std::chrono::milliseconds wa
   bool found = next(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), timeout));
   round_began_ = clock_.Now();
   core_.Advance(round_began_, clock_.WallNow());
-  // In the past, and not now, which gRPC would round up to the next millisecond.
+  // A time in the past, because gRPC rounds the present up to the next millisecond.
   const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
   int taken = 0;
   int empty = 0;
@@ -96,17 +96,17 @@ Status Loop::Commit() {
   if (core_.paused() && clock_.Now() < next_commit_) return Ok();
   Status committed = core_.Commit(kMostAnswers);
   if (committed.ok()) {
-    if (core_.paused()) LOG_INFO("there is room on the disk again: the job goes on");
+    if (core_.paused()) LOG_INFO("the ledger can be written again: the job continues");
     core_.set_paused("");
     return Ok();
   }
   if (!core_.may_commit_again()) return committed;
   next_commit_ = clock_.Now() + kFullDiskRetry;
   if (core_.paused()) return Ok();
-  LOG_WARNING("the ledger cannot be written: {}; the job pauses until there is room",
+  LOG_WARNING("the ledger cannot be written: {}; the job pauses until there is space on the disk",
               committed.message());
   core_.set_paused("the ledger cannot be written, " + committed.message() +
-                   "; the job goes on when there is room");
+                   "; the job continues when there is space on the disk");
   outlets_.view(core_.View());
   return Ok();
 }
@@ -116,7 +116,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
     const MutexLock lock(mutex_);
     queue_ = &queue;
   }
-  std::chrono::milliseconds wait{0};  // what was posted before does not wait
+  std::chrono::milliseconds wait{0};  // work was posted before Run
   while (true) {
     TakeEvents(queue, wait);
     TakePosted();

@@ -15,25 +15,25 @@
 
 namespace edl::master {
 
-// The one thread of a master's state, and of its calls: takes what came off the queue of the server
-// and what others post, lets the core decide, commits once for all of it, and lets answers and
-// commands go.
+// The loop of the master's only thread with state. Each round takes events from the completion queue
+// of the server and work that other threads posted, lets the core decide, commits once for all of
+// it, and then sends answers and commands.
 //
-// Post is thread-safe; Run belongs to the thread that calls it.
+// Thread-safe: Post. Confined to one thread: Run.
 class Loop {
  public:
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::milliseconds kScan{500};  // of replicas whose output is read
-  // What is taken in before a commit, at most: the first caller is waiting.
+  // The most events before a commit, because the first caller waits for it.
   static constexpr int kMostEvents = 1024;
-  // A poll reads one socket, which need not complete an operation: a round ends after so many polls
-  // in a row without an event. With fewer, each call gets a commit of its own under load.
+  // A round ends after so many polls in a row without an event. One is not enough: a poll reads one
+  // socket, which need not complete an operation, so under load each call would get its own commit.
   static constexpr int kEmptyPolls = 4;
-  // How many answers leave in one round at most. The others leave in the next rounds, so that other
-  // calls are handled in between.
+  // The most answers of one round. The others are sent in the next rounds, so that other calls are
+  // handled in between.
   static constexpr size_t kMostAnswers = 512;
 
-  // What a tag on the queue is: the next thing that happened to a call.
+  // What each tag on the completion queue points to: an operation of a call has ended.
   class Event {
    public:
     virtual void On(Core& core, bool ok) = 0;
@@ -45,27 +45,27 @@ class Loop {
   struct Outlets {
     // Commands that are durable now. Must not block.
     std::function<void(std::vector<Command>)> commands;
-    // The same of those for parameter servers. May be empty.
+    // The same for commands to parameter servers. May be empty.
     std::function<void(std::vector<ServerCommand>)> server_commands = {};
-    // A view worth showing: on every change of state, else at most each second.
+    // A view to show: at every change of state, otherwise at most each second.
     std::function<void(const job::JobView&)> view;
-    // The same while nothing changes but the records done, at most each second: for those who
-    // cannot ask the master. May be empty.
+    // The same when only the number of done records changed, at most each second: for readers that
+    // cannot call the master. May be empty.
     std::function<void(const job::JobView&)> progress = {};
     // Called before each commit: blocks until this process may write to the ledger. May be empty.
     std::function<void()> fence = {};
-    // Replicas whose output is worth reading now.
+    // Names of replicas whose output has to be read now.
     std::function<void(std::vector<std::string>)> scan;
   };
 
   Loop(Core& core, const Clock& clock, Outlets outlets)
       : core_(core), clock_(clock), outlets_(std::move(outlets)), wake_(*this) {}
 
-  // Runs `work` on the loop, in order. Dropped once the loop has ended.
+  // Runs `work` on the loop, in order. Ignored after the loop has ended.
   void Post(std::function<void(Core&)> work);
 
-  // Runs until the job is in a final state, or the ledger fails. Every tag on `queue` is an Event.
-  // REQUIRES: Load went well.
+  // Runs until the job is in a final state or the ledger fails. Every tag on `queue` is an Event.
+  // REQUIRES: Core::Load has succeeded.
   Status Run(grpc::CompletionQueue& queue);
 
  private:
@@ -82,9 +82,9 @@ class Loop {
   void TakePosted();
   void Tick();
   void ShowView();
-  // A long round keeps all callers waiting.
+  // Logs rounds that are longer than all before: all callers waited for them.
   void NoteRound(Duration took);
-  // Commits, unless the disk was full a moment ago. Nothing is answered until there is room.
+  // Commits. While the disk is full, tries again each kFullDiskRetry and answers no call.
   Status Commit();
 
   Core& core_;
@@ -107,7 +107,7 @@ class Loop {
   std::vector<std::function<void(Core&)>> inbox_ GUARDED_BY(mutex_);
   grpc::CompletionQueue* queue_ GUARDED_BY(mutex_) = nullptr;  // while Run runs
   grpc::Alarm alarm_ GUARDED_BY(mutex_);
-  bool waking_ GUARDED_BY(mutex_) = false;  // the alarm is on its way through the queue
+  bool waking_ GUARDED_BY(mutex_) = false;  // the alarm is set and has not reached the loop
   bool ended_ GUARDED_BY(mutex_) = false;
 };
 

@@ -113,7 +113,7 @@ pb::Membership ToProto(const Membership& membership) {
   return out;
 }
 
-// Answers with a ready flag that came from the loop.
+// Replies to the call with a flag, or with an error.
 template <typename Response, typename Set>
 Reply<bool> BoolReply(Response* response, Call& call, Set set) {
   return [response, &call, set](Result<bool> ready) {
@@ -124,13 +124,14 @@ Reply<bool> BoolReply(Response* response, Call& call, Set set) {
 
 void SetReady(pb::SyncResponse* out, bool ready) { out->set_ready(ready); }
 
-// Incarnations and leases are numbers of one ledger: those of another are somebody else's.
+// Aborted: the call names another ledger. Incarnations and leases are numbers of one ledger, so the
+// numbers in the call belong to other processes.
 Status CheckLedger(const Core& core, uint64_t ledger) {
   if (ledger == 0 || ledger == core.ledger_number()) return Ok();
-  return Aborted("the master's ledger is not the one that this process joined: join again");
+  return Aborted("this process joined with another ledger than the master's: join again");
 }
 
-// A handler that is reached only by calls of this ledger.
+// Wraps a handler so that it gets only calls that name this ledger.
 template <auto handler>
 struct OfThisLedger;
 template <typename Request, typename Response,
@@ -148,7 +149,8 @@ struct OfThisLedger<handler> {
 void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* out) {
   const auto role = job::RoleFromName(in.role());
   if (!role || *role == job::Role::kMaster) {
-    call.Answer(InvalidArgument("'{}' is not a role that joins", in.role()));
+    call.Answer(InvalidArgument("a process with role '{}' cannot join; expected worker, chief, evaluator or ps",
+                                in.role()));
     return;
   }
   JoinRequest request{.replica = {*role, in.replica_id()},
@@ -182,9 +184,9 @@ void Heartbeat(Core& core, Call& call, const pb::HeartbeatRequest& in, pb::Heart
 
 void ReportAndLease(Core& core, Call& call, const pb::ReportAndLeaseRequest& in,
                     pb::ReportAndLeaseResponse* out) {
-  call.set_on_hang_up([&call](Core& core) {
-    // Only a call that still waited is ended here; another has its answer.
-    if (core.master_api().Abandon(call.id())) call.Answer(Cancelled("hung up"));
+  call.set_on_disconnect([&call](Core& core) {
+    // A call that does not wait any more has been answered.
+    if (core.master_api().Abandon(call.id())) call.Answer(Cancelled("the client disconnected"));
   });
   core.master_api().ReportAndLease(FromProto(in, call.id()),
                                    [out, &call](Result<ReportAndLeaseReply> reply) {
@@ -322,11 +324,11 @@ void Stop(Core& core, Call& call, const pb::StopRequest& in, pb::StopResponse*) 
   AnswerLater(core, call, Ok());
 }
 
-// The newest membership as a message, shared by all streams.
+// The newest membership as a message, shared by all watchers.
 using NewestMembership = std::shared_ptr<const pb::Membership>;
 
-// The membership of a job, written to one watcher as it changes. A slow watcher gets the newest
-// state, not each one. Deletes itself when the watcher has hung up.
+// Writes the membership of the job to one watcher after each change. A slow watcher gets only the
+// newest state. Deletes itself when the watcher has disconnected.
 class MembershipStream final {
  public:
   static void Open(Core& core, Call& call, const pb::WatchRequest& in, NewestMembership& newest) {
@@ -339,7 +341,7 @@ class MembershipStream final {
       return;
     }
     call.set_on_written([stream = stream.get()] { stream->WriteNext(); });
-    call.set_on_hang_up([stream = stream.release()](Core& core) { stream->OnHangUp(core); });
+    call.set_on_disconnect([stream = stream.release()](Core& core) { stream->OnHangUp(core); });
   }
 
  private:
@@ -349,11 +351,11 @@ class MembershipStream final {
   void OnHangUp(Core& core) {
     open_ = false;
     core.master_api().Unwatch(incarnation_, call_.id());
-    if (job::IsFinal(core.state())) {  // the loop has ended, and sends nothing any more
+    if (job::IsFinal(core.state())) {  // the loop ends and sends nothing more
       End();
       return;
     }
-    // Pushes of this round are still in the outbox, before this.
+    // Drop the stream after the pushes of this round, which are in the outbox.
     core.SendAfterCommit([this] { End(); });
   }
 
@@ -382,15 +384,15 @@ class MembershipStream final {
   bool open_ = true;
 };
 
-// Whether a call has the token.
+// Unauthenticated: the call does not have the job's token.
 Status CheckToken(const grpc::ServerContext& context, const std::string& expected) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {
-    return Unauthenticated("the call has no token; ELASTICDL_TOKEN_FILE names the job's");
+    return Unauthenticated("the call has no token; send the token in the file that ELASTICDL_TOKEN_FILE names");
   }
   if (!SecretsEqual({found->second.data(), found->second.size()}, expected)) {
-    return Unauthenticated("the call's token is not this job's");
+    return Unauthenticated("the call has a wrong token; send the token in the file that ELASTICDL_TOKEN_FILE names");
   }
   return Ok();
 }

@@ -6,7 +6,7 @@
 
 namespace edl::master {
 
-// Adds our own service, elasticdl.v1.Master. Every call needs the token.
+// Adds our own service, elasticdl.v1.Master. Every call needs the job's token.
 void AddMasterService(const std::string& token, Methods& methods);
 
 }  // namespace edl::master

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "elasticdl/v1/master.grpc.pb.h"
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 #include "master/testing/served_master.h"
 
@@ -85,10 +86,10 @@ TEST_F(MasterServiceTest, RefusesCallsOfAnotherLedger) {
   heartbeat.set_ledger(worker.ledger() + 1);
   EXPECT_EQ(worker.stub().Heartbeat(NewContext().get(), heartbeat, &response).error_code(),
             grpc::StatusCode::ABORTED);
-  pb::ReportAndLeaseRequest exchange = worker.Request(1, seconds(0));
-  exchange.set_ledger(worker.ledger() + 1);
-  ReportedAndLeased exchanged;
-  EXPECT_EQ(worker.stub().ReportAndLease(NewContext().get(), exchange, &exchanged).error_code(),
+  pb::ReportAndLeaseRequest request = worker.Request(1, seconds(0));
+  request.set_ledger(worker.ledger() + 1);
+  ReportedAndLeased leased;
+  EXPECT_EQ(worker.stub().ReportAndLease(NewContext().get(), request, &leased).error_code(),
             grpc::StatusCode::ABORTED);
 }
 
@@ -115,14 +116,14 @@ TEST_F(MasterServiceTest, AnswersOthersWhileACallIsHeld) {
   ASSERT_EQ(holder.ReportAndLease(holder.Request(1, seconds(0))).shards_size(), 1);
   auto held = std::async(std::launch::async,
                          [&] { return waiter.ReportAndLease(waiter.Request(1, seconds(60))); });
-  master_.AwaitWaiting(1);
+  ASSERT_OK(master_.AwaitWaiting(1));
 
   holder.Leave();
 
   EXPECT_EQ(held.get().shards_size(), 1);
 }
 
-TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatHungUp) {
+TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatDisconnected) {
   master_.Register(Shards(1));
   WorkerProcess holder(master_, 0);
   WorkerProcess impatient(master_, 1);
@@ -131,7 +132,7 @@ TEST_F(MasterServiceTest, DropsTheWaitOfACallerThatHungUp) {
   const grpc::Status status = impatient.stub().ReportAndLease(
       NewContext(milliseconds(100)).get(), impatient.Request(1, seconds(60)), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  master_.AwaitWaiting(0);
+  ASSERT_OK(master_.AwaitWaiting(0));
 
   holder.Leave();
 
@@ -160,7 +161,7 @@ TEST_F(MasterServiceTest, ShowsTheMembershipAndEachChangeToAWatcher) {
   EXPECT_EQ(membership.members_size(), 2);
   context->TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  master_.OnLoop([](Core& core) {  // else the end would wait for them
+  master_.OnLoop([](Core& core) {  // otherwise the end of the job waits for them
     for (const ReplicaRef replica : {Worker(0), Worker(1)}) {
       core.OnReplicaEvent(
           {.name = NameOf(replica), .kind = job::ReplicaEvent::Kind::kExited, .cause = Succeeded()},
@@ -175,11 +176,30 @@ TEST_F(MasterServiceTest, ChecksTheTokenBeforeItReadsTheRequest) {
   request.set_content(std::string(size_t{17} << 20, ' '));
   pb::RestoreShardsResponse response;
 
-  // A request that was read would be found to be too long.
+  // If the request were read, the error would be that it is too long.
   EXPECT_EQ(worker.stub()
                 .RestoreShards(NewContext(seconds(60), "wrong").get(), request, &response)
                 .error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(MasterServiceTest, RefusesADatasetWithAnUnknownTaskType) {
+  WorkerProcess worker(master_, 0);
+  pb::RegisterDatasetRequest request;
+  request.mutable_spec()->set_name(kData);
+  request.mutable_spec()->set_size(10);
+  request.mutable_spec()->set_batch_size(5);
+  request.mutable_spec()->set_task_type("guessing");
+  pb::RegisterDatasetResponse response;
+
+  const grpc::Status refused =
+      worker.stub().RegisterDataset(NewContext().get(), request, &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(refused.error_message().find("guessing"), std::string::npos);
+
+  request.mutable_spec()->set_task_type("evaluation");
+  ASSERT_TRUE(worker.stub().RegisterDataset(NewContext().get(), request, &response).ok());
+  EXPECT_EQ(response.spec().task_type(), "evaluation");
 }
 
 TEST_F(MasterServiceTest, RefusesARequestThatIsTooLong) {
@@ -213,6 +233,7 @@ TEST_F(MasterServiceTest, RefusesCallsAndStreamsWithoutTheToken) {
   EXPECT_EQ(worker.stub().GetJob(NewContext(seconds(60), "other").get(), {}, &job).error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
   grpc::ClientContext bare;
+  bare.set_deadline(std::chrono::system_clock::now() + seconds(60));
   EXPECT_EQ(worker.stub().GetJob(&bare, {}, &job).error_code(), grpc::StatusCode::UNAUTHENTICATED);
 
   const auto context = NewContext(seconds(60), "other");
@@ -234,7 +255,7 @@ TEST_F(MasterServiceTest, RefusesAWatcherThatIsNotPartOfTheJob) {
 }
 
 TEST_F(MasterServiceTest, AnswersEveryMethodOfTheService) {
-  // A method that nobody waits for would hold its callers for ever.
+  // A method without a handler would hold its callers forever.
   const auto channel = master_.Connect();
   const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
       pb::Master::service_full_name());

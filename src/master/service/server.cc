@@ -15,21 +15,21 @@
 namespace edl::master {
 namespace {
 
-// What an admitted caller may send: the longest request is a shard checkpoint.
+// The largest request is a shard checkpoint.
 constexpr int kMostRequestBytes = 16 << 20;
 constexpr int kMostAnswerBytes = 256 << 20;  // as the published clients allow
-// What gRPC may take for all connections and their calls. Beyond it gRPC closes connections, so it
-// has room for 30,000 workers: each has a connection and two calls, which take 35 KiB.
+// The memory of gRPC for all connections and calls. Beyond it gRPC closes connections, so it is enough
+// for 30,000 workers, each with a connection and two calls, which need 35 KiB.
 constexpr size_t kMostGrpcBytes = size_t{1} << 30;
 constexpr int kMostCallsPerConnection = 256;
-// How many calls gRPC can hand over before the loop asks for more. Each takes some memory.
+// How many new calls gRPC can deliver before the loop waits for more. Each needs some memory.
 constexpr int kAwaitedCalls = 128;
 
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const std::string& token,
                                               const job::JobSpec& job, Core& core) {
-  // Debian builds abseil with its search for deadlocks on: a twentieth of the master's time.
+  // Debian builds abseil with deadlock detection, which costs 5 % of the master's time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::unique_ptr<Server> server(new Server(core));
   const bool on_this_machine = address.starts_with("127.");
@@ -38,10 +38,10 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // The kernels watch the connections (below); gRPC's own pings are answered by the peer's process,
-  // which may be busy, and would set the sockets' timeouts.
+  // TCP keepalive checks the connections (see WatchPeersOf). gRPC's own pings would be answered by the
+  // peer's process, which may be busy, and would change the timeouts of the sockets.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, std::numeric_limits<int>::max());
-  // Clients reconnect as often as they like.
+  // Clients may send pings without data as often as each second.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
@@ -52,11 +52,11 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   server->queue_ = builder.AddCompletionQueue();
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || server->port_ == 0) {
-    return Unavailable("the master cannot listen on {}: the port is taken", address);
+    return Unavailable("the master cannot listen on {}: the port is in use", address);
   }
-  // On this machine no peer's kernel can vanish, and the queue of the loopback device is short.
+  // On one machine there is no other kernel to lose, and the queue of the loopback device is short.
   if (!on_this_machine && WatchPeersOf(server->port_) == 0) {
-    LOG_WARNING("the sockets on {} are not found: machines that vanish are noticed late", address);
+    LOG_WARNING("cannot find the listening sockets on {} to set TCP keepalive: lost machines are noticed late", address);
   }
   for (int i = 0; i < kAwaitedCalls; ++i) {
     Call::Await({server->service_, *server->queue_, server->methods_});

@@ -19,19 +19,22 @@ namespace edl::master {
 
 class Core;
 
-// The master's gRPC server with both services. Its calls wait on its queue for the loop.
+// The master's gRPC server, with our service and the compatibility services. Its calls are events on
+// queue(), which the loop handles.
+//
+// Confined: create and destroy it on the thread of the process that owns it; the loop uses queue().
 class Server {
  public:
-  // Listens on `address`, "127.0.0.1:23456". Unavailable: somebody else does. `job` and `core`
+  // Listens on `address`, "127.0.0.1:23456". Unavailable: the address is in use. `job` and `core`
   // outlive the server.
   static Result<std::unique_ptr<Server>> Start(const std::string& address, const std::string& token,
                                                const job::JobSpec& job, Core& core);
-  // Calls that are still held end without an answer.
+  // Ends calls that are still held without an answer.
   ~Server();
 
-  // What the loop runs on: every tag is a Loop::Event.
+  // The completion queue of all calls. Every tag is a Loop::Event.
   grpc::CompletionQueue& queue();
-  // The one that was chosen where the address has port 0.
+  // The port; chosen by the system if the address has port 0.
   int port() const { return port_; }
 
  private:

@@ -9,9 +9,9 @@
 
 namespace edl::master {
 
-// How far apart the signs of life of live sessions are: the 90th percentile of the last half to
-// whole minute, in whole seconds. Where machines are starved of CPU, the heartbeats of nearly all
-// sessions are late, and one that is late means less.
+// The usual time between two calls of a live session: the 90th percentile over the last 30 to 60
+// seconds, in whole seconds. On machines that are starved of CPU the heartbeats of nearly all
+// sessions are late, so a late heartbeat proves less.
 //
 // Confined: call it on the master's loop.
 class HeartbeatGaps {

@@ -11,19 +11,20 @@
 
 namespace edl::master {
 
-// What the latest calls that must not be carried out twice were answered, by the random numbers of
-// their callers. The ledger keeps them, in the commit of what they changed.
+// The answers of the latest calls that must not be executed twice, by their request ids, which are
+// random numbers of the callers. The ledger stores an answer in the same commit as the changes that
+// the call made.
 //
 // Confined: call it on the master's loop.
 class RecentCalls {
  public:
-  // More than there can be calls on their way when a master dies.
+  // More than the number of calls that can be unanswered when a master dies.
   static constexpr size_t kMost = 1024;
 
   explicit RecentCalls(Ledger& ledger) : ledger_(ledger) {}
   Status Load(const std::string& saved);
 
-  // The answer of a call that was carried out before; nullopt: it was not, or has no id (0).
+  // The answer of a call that was executed before. nullopt: it was not, or `id` is 0 (no id).
   std::optional<uint32_t> Find(uint64_t id) const;
   void Remember(uint64_t id, uint32_t answer);
   void Flush();

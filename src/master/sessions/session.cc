@@ -7,7 +7,7 @@
 namespace edl::master {
 namespace {
 
-// Takes the number in front of `text` and the one character behind it.
+// Removes the number at the start of `text` and the separator after it.
 bool TakeNumber(std::string_view& text, uint64_t& number, char& separator) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end == text.data() + text.size()) return false;
@@ -18,9 +18,9 @@ bool TakeNumber(std::string_view& text, uint64_t& number, char& separator) {
 
 }  // namespace
 
-// received ';' ended ';' then per answer: number ':' complete ':' answer ':' n-leases ',' leases..
-// n-verdicts
-// ',' verdicts.. ';' — numbers only, each followed by one separator.
+// All values are numbers, each followed by one separator character:
+//   received; ended; then for each answer
+//   number: complete: answer: count of leases, leases..., count of verdicts, verdicts...
 std::string EncodeAnswers(const Session& session) {
   std::string text = fmt::format("{};{};", session.received, session.ended ? 1 : 0);
   auto out = std::back_inserter(text);
@@ -40,7 +40,8 @@ Status DecodeAnswers(const std::string& text, Session& session) {
   std::string_view rest = text;
   char separator = 0;
   const auto bad = [&] {
-    return DataLoss("the stored answers of incarnation {} cannot be read", session.incarnation);
+    return DataLoss("cannot parse the stored answers of incarnation {} in the ledger",
+                    session.incarnation);
   };
   uint64_t ended = 0;
   if (!TakeNumber(rest, session.received, separator) || !TakeNumber(rest, ended, separator)) {

@@ -15,15 +15,16 @@
 
 namespace edl::master {
 
-// What a numbered call was answered, kept until the caller says that it arrived.
+// The answer of a numbered call, kept until the caller confirms that it has received it.
 struct StoredAnswer {
-  bool complete = false;  // false: the reports were taken, the lease part is still open
+  bool complete = false;  // false: the reports were processed, the request for shards still waits
   LeaseAnswer answer = LeaseAnswer::kNothing;
   std::vector<LeaseId> leases;
   std::vector<ReportVerdict> verdicts;
 };
 
-// One incarnation: a process of a replica that joined at our API, or that called at the old one.
+// The state of one incarnation: a process of a replica that joined at our API, or the calls of a
+// replica at the compatibility API.
 struct Session {
   Incarnation incarnation;
   ReplicaRef replica;
@@ -31,23 +32,23 @@ struct Session {
   std::string process;
   std::map<uint64_t, StoredAnswer> answers;  // by call number
   uint64_t received = 0;
-  bool ended = false;  // was told Finished of some dataset
+  bool ended = false;  // was answered Finished for some dataset
 
-  // Not durable: found out anew by each master life.
-  Time heard_at;
-  Time reported_at;              // it last completed a shard
+  // Not durable: each process of the master starts anew.
+  Time heard_at;                 // the last call
+  Time reported_at;              // the last completed shard
   bool connected = false;        // its Watch stream is open
-  bool stream_was_open = false;  // in this master life
+  bool stream_was_open = false;  // in this process of the master
   Time disconnected_at;
   std::set<DatasetId> told_finished;
-  // Compatibility API: what a replica that exits now was told.
-  bool from_ledger = false;       // opened in an earlier master life
-  bool fetch_answered = false;    // at least one, in this master life
+  // Compatibility API: which answers a replica that exits now has got.
+  bool from_ledger = false;       // opened by an earlier process of the master
+  bool fetch_answered = false;    // at least one, by this process of the master
   std::optional<Time> fetch_cut;  // its last fetch ended without an answer
-  bool out_of_order = false;      // reports do not follow the order of leases
+  bool out_of_order = false;      // its reports do not follow the order of its leases
 };
 
-// The incarnations there are. The ledger keeps them, with their stored answers.
+// All open sessions. The ledger keeps them with their stored answers.
 //
 // Confined: call it on the master's loop.
 class Sessions {
@@ -60,23 +61,24 @@ class Sessions {
   Session& Open(ReplicaRef replica, std::string process, Time now);
   // Opens the session of a replica that calls at the compatibility API.
   Session& OpenCompat(ReplicaRef replica, Time now);
-  // Null: never there, or given up.
+  // Null: there was no such session, or it has ended.
   Session* Find(Incarnation incarnation);
   const Session* Find(Incarnation incarnation) const;
-  // The compatibility API's session of a replica; null if it has none.
+  // The session of a replica at the compatibility API. Null: it has none.
   Session* FindCompat(ReplicaRef replica);
+  // The sessions of a replica, at both APIs.
   std::vector<Incarnation> Of(ReplicaRef replica) const;
   void Close(Incarnation incarnation);
 
   void StoreAnswer(Session& session, uint64_t number, StoredAnswer answer);
-  // Forgets answers that arrived.
+  // The caller has received the answers of all calls up to this number: removes them.
   void Received(Session& session, uint64_t up_to);
 
   std::map<Incarnation, Session>& all() { return sessions_; }
   uint64_t next_incarnation() const { return next_incarnation_; }
-  // To be written at the next Flush.
+  // Makes the next Flush write the session.
   void MarkDirty(const Session& session) { dirty_.insert(session.incarnation); }
-  // Writes what changed since the last call.
+  // Writes the sessions that changed since the last call to the ledger.
   void Flush();
 
  private:
@@ -88,9 +90,9 @@ class Sessions {
   uint64_t next_incarnation_ = 1;
 };
 
-// The form in which a session's answers lie in the ledger.
+// Writes the stored answers of a session as text for the ledger: docs/formats/ledger.md.
 std::string EncodeAnswers(const Session& session);
-// DataLoss: not written by EncodeAnswers.
+// Reads that text into `session`. DataLoss: EncodeAnswers did not write it.
 Status DecodeAnswers(const std::string& text, Session& session);
 
 }  // namespace edl::master

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -46,7 +47,7 @@ TEST(StoredAnswers, AreRefusedWhenDamagedAnywhere) {
         std::string("7;1;8:1:1:1000000000,1,"), text.substr(0, text.size() - 1)}) {
     Session read{.incarnation = Incarnation(5)};
     const Status status = DecodeAnswers(damaged, read);
-    EXPECT_EQ(status.code(), Code::kDataLoss) << damaged;
+    EXPECT_THAT(status, StatusIs(Code::kDataLoss)) << damaged;
     EXPECT_NE(status.message().find('5'), std::string::npos) << status;
   }
 }

@@ -16,31 +16,34 @@
 
 namespace edl::master {
 
-// The shards of one dataset: which were never leased, which came back, which are done. It costs
-// the same for 100 records and for 10^11: a counter, the returned shards and the done ranges.
-// Who holds a lease is the dispatcher's business: to a Dataset a leased shard is one it handed out.
+// The shards of one dataset: which were never leased, which were returned, which are done. Its cost
+// does not depend on the number of records: it keeps a cursor, the returned shards and the done
+// ranges. It does not keep leases: the dispatcher does, and reports how each taken shard ended.
 //
 // Confined: call it on the master's loop.
 class Dataset {
  public:
-  // A shard failed this often by its own fault is quarantined.
+  // How many leftover rounds ForgiveLeftoverRound forgives.
   static constexpr int kForgivenRounds = 3;
+  // A shard that failed this often is quarantined.
   static constexpr int kMaxFailures = 3;
-  // Longer errors are cut: programs give whole tracebacks, and each is kept for people.
+  // Longer errors are cut, because programs send whole tracebacks and each is kept.
   static constexpr size_t kLongestError = 4096;
 
+  // A shard that was handed out, with what has to be known when it ends.
   struct TakenShard {
     ShardKey key;
     int failures = 0;
-    bool counted = false;  // was done before: it is not counted again
+    bool counted = false;  // was done before: not counted again
   };
 
+  // InvalidArgument: a value of the spec is out of range.
   static Status Check(const DatasetSpec& spec);
 
   // REQUIRES: Check(row.spec).
   Dataset(DatasetRow row, Ledger& ledger);
 
-  // From the ledger, before anything else is called.
+  // Load rows of the ledger. Call these before all other methods.
   void LoadDone(const DoneRow& row);
   void LoadReturned(const ReturnedRow& row);
   void LoadQuarantined(const QuarantinedRow& row);
@@ -50,47 +53,51 @@ class Dataset {
   // failed; TakeAny does not. nullopt: there is none (for this caller).
   std::optional<TakenShard> Take(ReplicaRef caller);
   std::optional<TakenShard> TakeAny();
-  // Something is left to hand out to somebody.
+  // There is a shard to hand out, at least to some caller.
   bool HasMore() const;
 
-  // A leased shard is done. Returns its batches, to be counted once.
+  // A taken shard is done. Returns the number of batches to add to the job's version.
   int64_t Done(const TakenShard& shard);
-  // A leased shard comes back: nobody's fault.
+  // A taken shard is to be handed out again, without a failure.
   void Return(const TakenShard& shard);
-  // A leased shard is not leased again, for `error`, until the job is resumed.
+  // A taken shard is not handed out again until the job is resumed.
   void Quarantine(const TakenShard& shard, const std::string& error);
-  // A leased shard comes back as failed by `by`; quarantined when that is once too often.
+  // Replica `by` failed a taken shard: it is handed out again, or quarantined after kMaxFailures.
   void Fail(TakenShard shard, ReplicaRef by, const std::string& error);
 
-  // The done shards.
+  // All done shards.
   checkpoint::ShardSet::Dataset DoneShards() const;
-  // Parameters were lost: what is done and not in `covered` has to be trained once more. It stays
-  // counted. Returns how many shards that are.
+  // Parameters were lost: done shards that are not in `covered` are handed out once more. They stay
+  // counted. Returns their number.
   int64_t Reopen(const checkpoint::ShardSet::Dataset& covered);
 
-  // Forgets all progress under a new generation, in a new order. Leases of the old one are void.
+  // Discards all progress and begins a new generation, in a new order. Taken shards are void.
   void Reset();
-  // The same, with everything done but `remaining` ordinals of `epoch` and all later epochs.
-  // `order` is the one that these ordinals have; none: the present one. What it declares done stays
-  // done when parameters are lost: it is the caller's word, not theirs.
+  // Begins a new generation in which everything is done except the `remaining` ordinals of `epoch`
+  // and all later epochs. `order`: what the ordinals refer to; nullopt: the present order. Shards
+  // that a restore declares done stay done when parameters are lost.
   void Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining,
                const std::optional<ShardOrder>& order);
-  // The job goes on by `train --resume`: nothing is quarantined or given up any more.
+  // The job continues by `train --resume`: quarantined shards are handed out again, and records that
+  // were counted as not trained are left again.
   void Resume();
-  // Counts what was handed to nobody, or came back, as not trained: the job ends without it.
+  // Counts all records that are left as not trained: the job ends without them.
   void CountRestAsNotTrained();
 
   // Every shard of every epoch is done or quarantined.
   bool Complete() const;
-  // Records in [start, end) of the dataset, and their indices for a record shuffle.
+  // Sets dataset, range and indices of a shard. REQUIRES: shard.key is set.
   void Fill(LeasedShard& shard) const;
 
+  // A caller was answered Finished.
   void set_told_finished();
+  // All replicas have ended and shards are left: one more worker gets them.
   void BeginLeftoverRound();
-  // The round lost a lease by force, or the master itself: that it got nothing done says nothing
-  // about the program. Only so often, for a program may fall silent at its end each time.
+  // A worker or the master was lost during the round, so a round without progress proves nothing
+  // about the program: it does not count. Forgives kForgivenRounds rounds, because a program may
+  // hang at its end each time.
   void ForgiveLeftoverRound();
-  // Writes the row if it changed since the last call, and the done ranges that did.
+  // Writes the row and the done ranges that changed since the last call to the ledger.
   void Flush();
 
   ShardOrder order() const { return {row_.seed, row_.order_generation}; }
@@ -100,15 +107,15 @@ class Dataset {
   uint64_t shards_per_epoch() const { return shards_per_epoch_; }
   int64_t records_per_shard() const { return row_.spec.batch_size * row_.spec.batches_per_shard; }
   int64_t records_in(uint64_t ordinal) const;
-  // Done, and not to be trained once more.
+  // Records that are done and not to be trained once more.
   int64_t records_trained() const { return row_.records_done - row_.records_again; }
   bool endless() const { return row_.spec.epochs <= 0; }
-  // Done ordinals of an epoch; null when the epoch is complete or untouched.
+  // The done ordinals of an epoch. Null: the epoch is complete, or nothing of it is done.
   const RangeSet* done(int64_t epoch) const;
   bool EpochComplete(int64_t epoch) const {
     return epochs_done_.Contains(static_cast<uint64_t>(epoch));
   }
-  // The earliest epoch with something left to do; may lie behind the last one.
+  // The first epoch that is not complete; it may be after the last epoch.
   int64_t first_open_epoch() const { return static_cast<int64_t>(epochs_done_.NextMissing(0)); }
   bool IsDone(ShardKey key) const;
   const std::map<ShardKey, std::string>& quarantined() const { return quarantined_; }
@@ -125,10 +132,10 @@ class Dataset {
   void ReopenIn(int64_t epoch, const RangeSet& covered);
   void Rewrite(int64_t epoch, const RangeSet& ranges);
   void BeginGeneration();
-  // What is done and was not trained here: by the last restore's word.
+  // Remembers that all shards that are done now were declared done by a restore.
   void SaveRestored();
   void ClearQuarantined();
-  // Names, for people.
+  // The names of the replicas that failed a shard, shown to users.
   std::string FailedBy(ShardKey key) const;
   void CompleteEpochIfCovered(int64_t epoch);
   int64_t RecordsLeft() const;
@@ -136,13 +143,13 @@ class Dataset {
   Ledger& ledger_;  // outlives the dataset
   DatasetRow row_;
   uint64_t shards_per_epoch_;
-  std::map<int64_t, RangeSet> done_;  // of incomplete epochs; quarantined shards are in it too
+  std::map<int64_t, RangeSet> done_;  // of incomplete epochs; contains quarantined shards too
   RangeSet epochs_done_;
   std::map<ShardKey, TakenShard> returned_;
-  std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor aside
+  std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor quarantined
   std::map<ShardKey, std::string> quarantined_;
   int64_t records_quarantined_ = 0;
-  checkpoint::ShardSet::Dataset restored_;  // done by the last restore's word
+  checkpoint::ShardSet::Dataset restored_;  // declared done by the last restore
   int forgiven_rounds_ = 0;
   bool dirty_ = false;
   std::set<std::pair<int64_t, uint64_t>> dirty_ranges_;  // (epoch, first) to write or delete

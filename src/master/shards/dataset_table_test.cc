@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -97,7 +98,7 @@ TEST_F(DatasetTableTest, LoadsWhatItFlushed) {
   table_.Flush();
 
   DatasetTable loaded(ledger_, /*seed=*/1);
-  ASSERT_TRUE(loaded.Load().ok());
+  ASSERT_OK(loaded.Load());
 
   const Dataset* again = loaded.Find("a");
   ASSERT_NE(again, nullptr);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -26,7 +27,7 @@ class DatasetTest : public ::testing::Test {
   // What a restarted master reads back of what `dataset` wrote down.
   Dataset Reload(Dataset& dataset) {
     dataset.Flush();
-    EXPECT_EQ(ledger_.Commit(), Ok());
+    EXPECT_OK(ledger_.Commit());
     Dataset loaded(ledger_.Datasets()->front(), ledger_);
     const std::vector<DoneRow> done = *ledger_.Done();
     const std::vector<ReturnedRow> returned = *ledger_.Returned();
@@ -44,7 +45,10 @@ class DatasetTest : public ::testing::Test {
 
 ShardKey TakeKey(Dataset& dataset, ReplicaRef caller = Worker(0)) {
   const auto taken = dataset.Take(caller);
-  CHECK(taken.has_value(), "nothing to take");
+  if (!taken.has_value()) {
+    ADD_FAILURE() << "there is no shard to take";
+    return {};
+  }
   return taken->key;
 }
 
@@ -489,12 +493,12 @@ TEST(DatasetCheck, BoundsAShardWhoseRecordsAreShuffled) {
                    .batch_size = 1000,
                    .batches_per_shard = 1'000'000,
                    .order = Order::kShuffleRecords};
-  EXPECT_EQ(Dataset::Check(spec).code(), Code::kInvalidArgument);
+  EXPECT_THAT(Dataset::Check(spec), StatusIs(Code::kInvalidArgument));
   spec.batches_per_shard = 1000;
-  EXPECT_EQ(Dataset::Check(spec), Ok());
+  EXPECT_OK(Dataset::Check(spec));
   spec.batches_per_shard = 1'000'000;
   spec.order = Order::kShuffleShards;
-  EXPECT_EQ(Dataset::Check(spec), Ok());
+  EXPECT_OK(Dataset::Check(spec));
 }
 
 TEST(DatasetCheck, RefusesWhatCannotBeCounted) {
@@ -511,9 +515,9 @@ TEST(DatasetCheck, RefusesWhatCannotBeCounted) {
   too_many.epochs = int64_t{1} << 40;
 
   for (const DatasetSpec& spec : {nameless, empty, no_batch, no_shard, too_many}) {
-    EXPECT_EQ(Dataset::Check(spec).code(), Code::kInvalidArgument);
+    EXPECT_THAT(Dataset::Check(spec), StatusIs(Code::kInvalidArgument));
   }
-  EXPECT_EQ(Dataset::Check(Shards(1)), Ok());
+  EXPECT_OK(Dataset::Check(Shards(1)));
 }
 
 }  // namespace

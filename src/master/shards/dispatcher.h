@@ -59,7 +59,7 @@ class Dispatcher {
   // that name.
   Result<std::string> Save(const std::string& name) const;
   // Restores a dataset from a shard checkpoint, and registers it if necessary. InvalidArgument:
-  // `content` cannot be parsed, or the dataset has another shard size.
+  // `content` cannot be parsed. FailedPrecondition: the dataset has another size or shard size.
   Result<const Dataset*> Restore(const std::string& content, Time now);
 
   // Answers a call that requests shards, now or later: with shards, with Finished, or with Wait at

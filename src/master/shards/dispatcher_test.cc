@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -189,7 +190,7 @@ TEST(Dispatcher, VoidsOpenLeasesWhenADatasetIsReset) {
   worker.Report(worker.Lease());
   const LeasedShard old = worker.Lease();
 
-  ASSERT_TRUE(master.core().Reset(kData).ok());
+  ASSERT_OK(master.core().Reset(kData));
   master.Commit();
 
   EXPECT_EQ(worker.Report(old), ReportVerdict::kLost);
@@ -197,7 +198,7 @@ TEST(Dispatcher, VoidsOpenLeasesWhenADatasetIsReset) {
   const LeasedShard first = worker.Lease();
   EXPECT_EQ(first.key, (ShardKey{0, 0}));
   EXPECT_EQ(first.generation, 2u);
-  EXPECT_EQ(master.core().Reset("nothing").status().code(), Code::kNotFound);
+  EXPECT_THAT(master.core().Reset("nothing"), StatusIs(Code::kNotFound));
 }
 
 TEST(Dispatcher, AResetHoldsOverACrash) {
@@ -206,7 +207,7 @@ TEST(Dispatcher, AResetHoldsOverACrash) {
   OurClient worker(master, Worker(0));
   worker.Report(worker.Lease());
   const LeasedShard old = worker.Lease();
-  ASSERT_TRUE(master.core().Reset(kData).ok());
+  ASSERT_OK(master.core().Reset(kData));
   master.Commit();
 
   master.CrashAndReload();

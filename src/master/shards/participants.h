@@ -7,8 +7,8 @@
 
 namespace edl::master {
 
-// Who holds leases of a dataset and who waits for one, counted as leases and waiting calls come and
-// go, so that the end of the data is decided without a walk over either.
+// Counts, for one dataset, the leases and waiting calls of each session and replica, so that the end
+// of the data is decided without a loop over all of them.
 //
 // Confined: call it on the master's loop.
 class Participants {
@@ -19,13 +19,13 @@ class Participants {
   void RemoveWait(Incarnation session, ReplicaRef replica);
 
   bool any_holders() const { return !leases_.empty(); }
-  // Nobody but sessions that wait for a shard holds a lease.
+  // Every session that holds a lease also waits for a shard.
   bool AllHoldersWait() const { return idle_holders_ == 0; }
   bool IsOnlyHolder(Incarnation session) const {
     return leases_.size() == 1 && leases_.contains(session);
   }
   bool Waits(Incarnation session) const { return waits_.contains(session); }
-  // The session that has waited under the lowest incarnation. REQUIRES: somebody waits.
+  // The waiting session with the lowest incarnation, which is the oldest. REQUIRES: a session waits.
   Incarnation FirstWaiting() const { return waits_.begin()->first; }
   // A replica other than this one holds a lease or waits.
   bool AnyOtherThan(ReplicaRef replica) const {
@@ -36,7 +36,7 @@ class Participants {
   std::map<Incarnation, int64_t> leases_;
   std::map<Incarnation, int64_t> waits_;
   std::map<ReplicaRef, int64_t> replicas_;  // leases and waiting calls
-  int64_t idle_holders_ = 0;                // hold leases and do not wait
+  int64_t idle_holders_ = 0;                // sessions that hold leases and do not wait
 };
 
 }  // namespace edl::master

@@ -5,16 +5,16 @@
 
 namespace edl::master {
 
-// A random-looking order of [0, n), computed per place and so free of memory: a Feistel network
-// over the smallest even number of bits that holds n, walked until it lands inside. The same
-// (n, key) gives the same order on every machine and after every restart.
+// A pseudo-random permutation of [0, n) that needs no memory, because each element is computed: a
+// Feistel network over the smallest even number of bits that holds n, applied until the result is
+// below n. The same (n, key) gives the same permutation on every machine and after every restart.
 //
 // Immutable.
 class Permutation {
  public:
   Permutation(uint64_t n, uint64_t key);
 
-  // The number at this place. REQUIRES: place < n.
+  // The element at this position. REQUIRES: place < n.
   uint64_t At(uint64_t place) const;
 
  private:
@@ -28,7 +28,7 @@ class Permutation {
   std::array<uint64_t, kRounds> keys_{};
 };
 
-// Mixes two numbers into one: for keys made of a seed and a position.
+// Hashes two numbers into one, for keys that consist of a seed and a position.
 uint64_t Mix(uint64_t a, uint64_t b);
 
 }  // namespace edl::master

@@ -25,7 +25,7 @@ json RangesOf(const Dataset& dataset, const std::vector<RangeSet::Range>& ranges
   return list;
 }
 
-// A whole number; 1e3 and 1.0 are refused.
+// A whole number; 1e3 and 1.0 are errors.
 Result<int64_t> Whole(const json& in, const char* key) {
   auto found = in.find(key);
   if (found == in.end() || !found->is_number_integer()) {
@@ -71,7 +71,7 @@ Result<std::optional<ShardOrder>> ReadOrder(const json& in) {
 }
 
 Result<ShardCheckpoint> Read(const json& in) {
-  if (!in.is_object()) return InvalidArgument("a shard checkpoint is a JSON object");
+  if (!in.is_object()) return InvalidArgument("a shard checkpoint must be a JSON object");
   auto version = in.find("version");
   if (version == in.end() || *version != kVersion) {
     return InvalidArgument("the shard checkpoint's version is {}, not \"{}\"",
@@ -104,7 +104,7 @@ Result<ShardCheckpoint> Read(const json& in) {
     if (shuffle->get<bool>()) checkpoint.spec.order = Order::kShuffleRecords;
   }
   EDL_RETURN_IF_ERROR(Dataset::Check(checkpoint.spec));
-  // Without end, what was done must still be countable.
+  // In an endless dataset the number of done records must not overflow.
   const int64_t last_epoch = checkpoint.spec.epochs > 0 ? checkpoint.spec.epochs
                                                         : (int64_t{1} << 62) / checkpoint.spec.size;
   if (checkpoint.epoch < 0 || checkpoint.epoch > last_epoch) {
@@ -120,8 +120,8 @@ Result<ShardCheckpoint> Read(const json& in) {
 }  // namespace
 
 std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
-  // One epoch is written: the earliest with something left. Later ones that were begun are redone
-  // by a restore only as far as they were not the earliest; the form has no place for two.
+  // The format has one epoch: the first that is not complete. Progress in later epochs is not saved,
+  // so a restore trains them again from their start.
   const int64_t epoch = dataset.first_open_epoch();
   const DatasetSpec& spec = dataset.spec();
   json out = {{"version", kVersion},

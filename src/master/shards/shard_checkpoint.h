@@ -11,29 +11,29 @@
 
 namespace edl::master {
 
-// Where a dataset stood: docs/formats/shard-checkpoint.md. Reads what the published packages wrote
-// ("v1.0") and what we write, which adds the order.
+// The progress of a dataset as a text that users keep: docs/formats/shard-checkpoint.md. Reads the
+// format of the published packages ("v1.0") and ours, which adds the order.
 struct ShardCheckpoint {
   DatasetSpec spec;
   int64_t epoch = 0;
-  // Places of the epoch's order, [start, end), that were not done.
+  // Positions [start, end) in the epoch's order that were not done.
   struct Places {
     int64_t start = 0;
     int64_t end = 0;
   };
   std::vector<Places> remaining;
-  // Which record is at a place; none: what was saved does not say.
+  // Determines which record is at a position. nullopt: the text does not contain it.
   std::optional<ShardOrder> order;
 };
 
-// `leased` are the open leases; they count as not done.
+// Writes the progress of a dataset. `leased`: the shards with open leases, which are not done.
 std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased);
 
-// InvalidArgument: not a shard checkpoint. Any text may come here: it is the users' to keep.
+// Parses any text, because users keep it. InvalidArgument: it is not a shard checkpoint.
 Result<ShardCheckpoint> ParseShards(const std::string& content);
 
-// The ordinals of `dataset` that the checkpoint leaves to do. FailedPrecondition: the dataset is
-// cut differently from the one that was saved.
+// The ordinals of `dataset` that were not done. FailedPrecondition: the dataset has another size or
+// shard size than the one that was saved.
 Result<std::vector<RangeSet::Range>> RemainingShards(const ShardCheckpoint& checkpoint,
                                                      const Dataset& dataset);
 

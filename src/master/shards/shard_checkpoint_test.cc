@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -33,7 +34,7 @@ std::string SavedInTheSecondEpoch() {
 TEST(ShardCheckpoint, BringsBackWhatWasNotDoneAndNothingElse) {
   CoreFixture master;
 
-  ASSERT_TRUE(master.core().Restore(SavedInTheSecondEpoch()).ok());
+  ASSERT_OK(master.core().Restore(SavedInTheSecondEpoch()));
 
   EXPECT_EQ(master.Data().records_done, 80);
   EXPECT_EQ(KeysLeft(master),
@@ -48,7 +49,7 @@ TEST(ShardCheckpoint, RefusesDeeplyNestedTextInsteadOfRunningOutOfStack) {
   const std::string todo = R"("todo":[)";
   in_list.insert(in_list.find(todo) + todo.size(), deep + ",");
   for (const std::string& content : {deep, R"({"version":)" + deep + "}", in_list}) {
-    EXPECT_EQ(master.core().Restore(content).status().code(), Code::kInvalidArgument);
+    EXPECT_THAT(master.core().Restore(content), StatusIs(Code::kInvalidArgument));
   }
 }
 
@@ -69,7 +70,7 @@ TEST(ShardCheckpoint, KeepsItsOrderAndBatchesOverARoundTrip) {
 
   const auto restored = second.core().Restore(*first.core().dispatcher().Save(kData));
 
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   const Dataset& dataset = *second.core().dispatcher().Find(kData);
   EXPECT_EQ(dataset.spec().order, Order::kShuffleRecords);
   EXPECT_EQ(dataset.spec().batch_size, spec.batch_size);
@@ -95,7 +96,7 @@ TEST(ShardCheckpoint, LeavesTheSameRecordsOfAShuffledDatasetInAnyJob) {
   second.Register(other);  // so that the restored one would be shuffled by another seed
 
   for (CoreFixture* master : {&first, &second}) {
-    ASSERT_TRUE(master->core().Restore(saved).ok());
+    ASSERT_OK(master->core().Restore(saved));
     OurClient next(*master, Worker(1));
     std::set<int64_t> leased;
     for (const LeasedShard& shard : next.LeaseMany(100)) leased.insert(shard.start);
@@ -108,7 +109,7 @@ TEST(ShardCheckpoint, RefusesAnOrderThatIsNone) {
   std::string saved = SavedInTheSecondEpoch();
   saved.insert(1, R"("order_seed": -1, "order_generation": 1, )");
 
-  EXPECT_EQ(master.core().Restore(saved).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(master.core().Restore(saved), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(ShardCheckpoint, VoidsLeasesFromBeforeTheRestore) {
@@ -118,7 +119,7 @@ TEST(ShardCheckpoint, VoidsLeasesFromBeforeTheRestore) {
   OurClient worker(master, Worker(0));
   const LeasedShard old = worker.Lease();
 
-  ASSERT_TRUE(master.core().Restore(saved).ok());
+  ASSERT_OK(master.core().Restore(saved));
   master.Commit();
 
   EXPECT_EQ(worker.Report(old), ReportVerdict::kLost);
@@ -127,7 +128,7 @@ TEST(ShardCheckpoint, VoidsLeasesFromBeforeTheRestore) {
 
 TEST(ShardCheckpoint, HoldsOverACrashAfterTheRestore) {
   CoreFixture master;
-  ASSERT_TRUE(master.core().Restore(SavedInTheSecondEpoch()).ok());
+  ASSERT_OK(master.core().Restore(SavedInTheSecondEpoch()));
   master.Commit();
 
   master.CrashAndReload();
@@ -143,7 +144,7 @@ TEST(ShardCheckpoint, OfAFinishedDatasetLeavesNothingToDo) {
   worker.Report(worker.Lease());
   CoreFixture second;
 
-  ASSERT_TRUE(second.core().Restore(*first.core().dispatcher().Save(kData)).ok());
+  ASSERT_OK(second.core().Restore(*first.core().dispatcher().Save(kData)));
 
   EXPECT_TRUE(second.Data().finished);
 }
@@ -155,7 +156,7 @@ TEST(ShardCheckpoint, OfAnEndlessDatasetGoesOnInItsEpoch) {
   for (int epoch = 0; epoch < 3; ++epoch) worker.Report(worker.Lease());
   CoreFixture second;
 
-  ASSERT_TRUE(second.core().Restore(*first.core().dispatcher().Save(kData)).ok());
+  ASSERT_OK(second.core().Restore(*first.core().dispatcher().Save(kData)));
 
   OurClient next(second, Worker(0));
   EXPECT_EQ(next.Lease().key, (ShardKey{3, 0}));
@@ -170,7 +171,7 @@ TEST(ShardCheckpoint, ReadsWhatThePublishedPackagesWrote) {
 
   const auto restored = master.core().Restore(published);
 
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   EXPECT_EQ(KeysLeft(master), (std::vector<ShardKey>{{1, 0}, {1, 2}, {1, 4}}));
 }
 
@@ -182,7 +183,7 @@ TEST(ShardCheckpoint, LeavesNothingWhenTheDatasetHasFewerEpochsThanItSays) {
   CoreFixture master;
   master.Register(Shards(1, /*epochs=*/2));
 
-  ASSERT_TRUE(master.core().Restore(*longer.core().dispatcher().Save(kData)).ok());
+  ASSERT_OK(master.core().Restore(*longer.core().dispatcher().Save(kData)));
 
   EXPECT_TRUE(master.Data().finished);
   EXPECT_EQ(master.Data().records_done, 20);
@@ -198,7 +199,7 @@ TEST(ShardCheckpoint, IsRefusedByADatasetThatIsCutDifferently) {
 
   const auto restored = master.core().Restore(SavedInTheSecondEpoch());
 
-  EXPECT_EQ(restored.status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(restored, StatusIs(Code::kFailedPrecondition));
   EXPECT_NE(restored.status().message().find("train"), std::string::npos) << restored.status();
   EXPECT_EQ(worker.Report(open), ReportVerdict::kAccepted) << "a refused restore changes nothing";
 }
@@ -210,7 +211,7 @@ TEST(ShardCheckpoint, IsRefusedWhenARangeIsNoRunOfWholeShards) {
       R"({"dataset_name": "train", "todo": [[5, 20]], "doing": [], "current_epoch": 0,)"
       R"( "num_epochs": 1, "records_per_task": 10, "dataset_size": 50, "version": "v1.0"})");
 
-  EXPECT_EQ(restored.status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(restored, StatusIs(Code::kFailedPrecondition));
   EXPECT_NE(restored.status().message().find("[5, 20)"), std::string::npos) << restored.status();
 }
 
@@ -221,7 +222,7 @@ TEST(ShardCheckpoint, RefusesForeignTextWithAReason) {
         R"( "num_epochs": 2, "records_per_task": 10, "dataset_size": {}, "version": {}}})",
         todo, epoch, size, version);
   };
-  ASSERT_TRUE(ParseShards(with("0", "50", "[]", R"("v1.0")")).ok());
+  ASSERT_OK(ParseShards(with("0", "50", "[]", R"("v1.0")")));
 
   for (const std::string& foreign :
        {std::string(), std::string("not json"), std::string("[]"), std::string("{}"),
@@ -232,7 +233,7 @@ TEST(ShardCheckpoint, RefusesForeignTextWithAReason) {
         with("0", "50", "[[-10, 10]]", R"("v1.0")"), with("0", "50", "[[0]]", R"("v1.0")"),
         with("0", "50", "{}", R"("v1.0")"), with("1e0", "50", "[]", R"("v1.0")")}) {
     const auto parsed = ParseShards(foreign);
-    EXPECT_EQ(parsed.status().code(), Code::kInvalidArgument) << foreign;
+    EXPECT_THAT(parsed, StatusIs(Code::kInvalidArgument)) << foreign;
     EXPECT_FALSE(parsed.status().message().empty()) << foreign;
   }
 }
@@ -243,13 +244,13 @@ TEST(ShardCheckpoint, RefusesAnEpochWhoseRecordsCannotBeCounted) {
       R"( "num_epochs": 0, "records_per_task": 10, "dataset_size": 4611686018427387904,)"
       R"( "version": "v1.0"})");
 
-  EXPECT_EQ(parsed.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(parsed, StatusIs(Code::kInvalidArgument));
 }
 
 TEST(ShardCheckpoint, CannotBeSavedOfAnUnknownDataset) {
   CoreFixture master;
 
-  EXPECT_EQ(master.core().dispatcher().Save("nothing").status().code(), Code::kNotFound);
+  EXPECT_THAT(master.core().dispatcher().Save("nothing"), StatusIs(Code::kNotFound));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace edl::master {
 
-// How long the last shards took: the 95th percentile of the last 256. One shard that took an hour
-// does not count, and a job that gets slower is followed.
+// The usual time of a shard: the 95th percentile of the last 256. A single slow shard has no effect,
+// and the value follows a job that becomes slower.
 //
 // Confined: call it on the master's loop.
 class ShardTimes {
@@ -19,7 +19,7 @@ class ShardTimes {
     if (added_ <= kEvery || added_ % kEvery == 0) Refresh();
   }
   bool empty() const { return added_ == 0; }
-  // As of a few shards ago. Zero while there is none.
+  // Updated every few shards. Zero if no shard was added.
   Duration Typical() const { return typical_; }
 
  private:

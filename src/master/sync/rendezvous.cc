@@ -20,7 +20,7 @@ Status Rendezvous::Load(const std::string& saved) {
     next_ = current_;
     return Ok();
   } catch (const json::exception& error) {
-    return DataLoss("the rendezvous in the ledger cannot be read: {}", error.what());
+    return DataLoss("cannot parse the entry 'rendezvous' of the ledger: {}", error.what());
   }
 }
 
@@ -47,7 +47,7 @@ void Rendezvous::End(const Process& process) {
 void Rendezvous::HostGone(const std::string& host) {
   const auto there = [&](const Member& member) { return member.process.host == host; };
   pending_ = std::erase_if(next_, there) > 0 || pending_;
-  // Nobody waits for the dead to ask.
+  // The change does not wait for processes that have ended.
   for (const Member& member : current_) {
     if (there(member)) asked_.insert(member.process);
   }

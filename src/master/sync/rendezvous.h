@@ -11,10 +11,10 @@
 
 namespace edl::master {
 
-// The group of processes that average gradients among themselves: who is in it, in which order.
-// A change is installed once every member of the current group has asked for its rank; survivors
-// keep their order and come before new processes, so that a live rank 0 stays rank 0. Rendezvous
-// numbers start at 1 and never repeat.
+// The group of processes that average gradients among themselves, and their ranks. A change takes
+// effect when every member of the current group has requested its rank. Remaining members keep their
+// order and come before new processes, so a live rank 0 stays rank 0. Each change gets a new
+// rendezvous number; numbers start at 1 and never repeat. The ledger keeps the group.
 //
 // Confined: call it on the master's loop.
 class Rendezvous {
@@ -40,13 +40,16 @@ class Rendezvous {
   explicit Rendezvous(Ledger& ledger) : ledger_(ledger) {}
   Status Load(const std::string& saved);
 
+  // A process wants to become a member. `port`: where it listens if it gets rank 0.
   void Start(const Process& process, int32_t port);
   void End(const Process& process);
+  // Ends all processes of a host that was lost.
   void HostGone(const std::string& host);
 
+  // The rank of a process in the current group.
   Rank RankOf(const Process& process);
-  // True once all members of rendezvous `number` called; also for a number that is no longer
-  // current, so that the caller goes on and asks for its rank again.
+  // Two barriers that clients poll. True when all members of rendezvous `number` have called. Also
+  // true for an older number, so that the caller continues and requests its rank again.
   bool ResetSync(const Process& process, int32_t number);
   bool BarrierSync(const Process& process, int32_t number);
 
@@ -59,7 +62,7 @@ class Rendezvous {
   };
   bool IsMember(const std::vector<Member>& members, const Process& process) const;
   void InstallNext();
-  // All ranks of the current rendezvous, in one walk.
+  // Computes all ranks of the current rendezvous.
   void ComputeRanks();
   bool AllIn(const std::set<Process>& called) const;
 

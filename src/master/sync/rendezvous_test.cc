@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -161,7 +162,7 @@ TEST_F(RendezvousTest, SynchronizesTheMembersOfTheCurrentNumberOnly) {
 TEST_F(RendezvousTest, RefusesADamagedRecord) {
   for (const char* damaged : {"{", "[]", R"({"number": 1})", R"({"number": 1, "members": [1]})"}) {
     Rendezvous loaded(ledger_);
-    EXPECT_EQ(loaded.Load(damaged).code(), Code::kDataLoss) << damaged;
+    EXPECT_THAT(loaded.Load(damaged), StatusIs(Code::kDataLoss)) << damaged;
   }
 }
 

@@ -6,7 +6,7 @@
 namespace edl::master {
 namespace {
 
-// More than anybody trains: sums of a few cannot overflow.
+// More batches than any job trains, and small enough that sums of a few cannot overflow.
 constexpr uint64_t kMost = uint64_t{1} << 40;
 
 }  // namespace

@@ -47,7 +47,7 @@ Status SyncPrimitives::Load(const std::string& saved) {
     }
     return Ok();
   } catch (const json::exception& error) {
-    return DataLoss("the barriers and locks in the ledger cannot be read: {}", error.what());
+    return DataLoss("cannot parse the entry 'sync' of the ledger: {}", error.what());
   }
 }
 
@@ -82,7 +82,7 @@ void SyncPrimitives::Arrive(const std::string& name, ReplicaRef replica,
   dirty_ = found->second.missing.erase(replica) > 0 || dirty_;
   dirty_ = found->second.arrived.insert(replica).second || dirty_;
   Wait({Kind::kBarrier, name}, {}, until, std::move(reply));
-  // Until the last one comes, nobody is ready.
+  // No call can be answered before the last replica has arrived.
   if (found->second.missing.empty()) Settle({Kind::kBarrier, name});
 }
 
@@ -159,7 +159,7 @@ bool SyncPrimitives::Ready(const Waiting& waiting) {
   switch (waiting.key.first) {
     case Kind::kBarrier: {
       auto found = barriers_.find(name);
-      // Deleted while they waited: nobody is left to wait for.
+      // The barrier was deleted while calls waited: they are ready.
       return found == barriers_.end() || found->second.missing.empty();
     }
     case Kind::kEvent:

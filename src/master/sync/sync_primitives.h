@@ -16,40 +16,42 @@
 
 namespace edl::master {
 
-// Named barriers, events and locks of a job. The ledger keeps them, for a worker that passed a
-// barrier does not come again after a master's restart.
+// The named barriers, events and locks of a job. The ledger keeps them, because a worker that has
+// passed a barrier does not arrive again after a restart of the master.
 //
 // Confined: call it on the master's loop.
 class SyncPrimitives {
  public:
   using Reply = std::function<void(bool)>;
 
-  // Barriers that all have passed, and events, beyond so many are forgotten, the oldest first:
-  // programs that draw a name for each step would fill the ledger. Who asks for a forgotten one
-  // finds a new one.
+  // The limit of passed barriers and of events. Beyond it the oldest are forgotten, because programs
+  // that use a new name for each step would fill the ledger. A forgotten name is a new one.
   static constexpr size_t kMostKept = 1000;
 
   explicit SyncPrimitives(Ledger& ledger) : ledger_(ledger) {}
   Status Load(const std::string& saved);
 
-  // `replica` arrives at a barrier of the replicas in `running`, as they are at the first arrival.
-  // Answers true once all of them arrived or are gone, false at `until`.
+  // `replica` arrives at a barrier. The first arrival creates the barrier, for the replicas in
+  // `running`. Replies true when all of them have arrived or ended, false at `until`.
   void Arrive(const std::string& name, ReplicaRef replica, const std::vector<ReplicaRef>& running,
               std::optional<Time> until, Reply reply);
-  // `running` of an Arrive at it does not matter any more.
+  // The barrier exists, so Arrive ignores `running`.
   bool HasBarrier(const std::string& name) const { return barriers_.contains(name); }
+  // Replies true when Notify was called for the name, false at `until`.
   void AwaitEvent(const std::string& name, std::optional<Time> until, Reply reply);
   void Notify(const std::string& name);
+  // Deletes the barrier and the event of that name.
   void Delete(const std::string& name);
   void DeleteAll();
 
-  // Answers true once `holder` has the lock (again, if it has it already), false at `until`.
+  // Replies true when `holder` has the lock, also if it held it before; false at `until`.
   void Acquire(const std::string& name, Incarnation holder, std::optional<Time> until, Reply reply);
-  // `holder`: only if it holds it; none: whoever does. False: it was not held so.
+  // Releases a lock that `holder` holds; nullopt: whoever holds it. False: nothing was released.
   bool Release(const std::string& name, std::optional<Incarnation> holder);
 
-  // Barriers do not wait for a replica that is gone; its locks are free, its calls forgotten.
+  // Barriers no longer wait for the replica.
   void ReplicaGone(ReplicaRef replica);
+  // Releases the locks of a session and drops its calls for locks.
   void SessionGone(Incarnation session);
 
   void Tick(Time now);
@@ -70,7 +72,7 @@ class SyncPrimitives {
 
   void Wait(Key key, Incarnation session, std::optional<Time> until, Reply reply);
   bool Ready(const Waiting& waiting);
-  // Answers those who wait for this and are ready.
+  // Answers the calls for this key that can be answered.
   void Settle(const Key& key);
   void Answer(uint64_t id, bool ready);
   void ForgetOldest();
@@ -81,8 +83,8 @@ class SyncPrimitives {
   std::set<std::string> events_;
   std::deque<std::string> event_order_;
   std::map<std::string, Incarnation> locks_;
-  std::map<uint64_t, Waiting> waiting_;       // by a number that rises
-  std::map<Key, std::set<uint64_t>> queues_;  // of those, in the order of their calls
+  std::map<uint64_t, Waiting> waiting_;       // by a rising number
+  std::map<Key, std::set<uint64_t>> queues_;  // numbers of waiting calls, in their order
   Deadlines<uint64_t> deadlines_;
   uint64_t next_waiting_ = 1;
   bool dirty_ = false;

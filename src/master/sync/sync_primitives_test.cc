@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -34,9 +35,9 @@ class SyncPrimitivesTest : public ::testing::Test {
   // What a restarted master has of it.
   SyncPrimitives Reload() {
     sync_.Flush();
-    EXPECT_EQ(ledger_.Commit(), Ok());
+    EXPECT_OK(ledger_.Commit());
     SyncPrimitives loaded(ledger_);
-    EXPECT_EQ(loaded.Load((*ledger_.Meta())["sync"]), Ok());
+    EXPECT_OK(loaded.Load((*ledger_.Meta())["sync"]));
     return loaded;
   }
 
@@ -234,7 +235,7 @@ TEST_F(SyncPrimitivesTest, RefusesADamagedRecord) {
   for (const char* damaged :
        {"{", "[]", R"({"barriers": 1})", R"({"barriers": {}, "events": []})"}) {
     SyncPrimitives loaded(ledger_);
-    EXPECT_EQ(loaded.Load(damaged).code(), Code::kDataLoss) << damaged;
+    EXPECT_THAT(loaded.Load(damaged), StatusIs(Code::kDataLoss)) << damaged;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "base/testing/status_matchers.h"
 #include "job/names.h"
 
 namespace edl::master {
@@ -61,8 +62,7 @@ CoreFixture::CoreFixture(job::JobSpec spec)
 
 void CoreFixture::Make() {
   core_ = std::make_unique<Core>(ledger_, spec_, kSeed);
-  const Status loaded = core_->Load(clock_.Now(), clock_.WallNow());
-  CHECK(loaded.ok(), "{}", loaded.message());
+  EXPECT_OK(core_->Load(clock_.Now(), clock_.WallNow()));
   Commit();
 }
 
@@ -74,7 +74,7 @@ void CoreFixture::CrashAndReload(bool synced) {
   acknowledged_.clear();
   Make();
   if (!synced) return;
-  // The backend tells what runs, then that it told all.
+  // The backend reports each running replica, then that it is synced.
   const auto replicas = core_->keeper().replicas();
   for (const auto& [name, replica] : replicas) {
     if (replica.row.state == job::ReplicaState::kRunning) Running(name, replica.row.process_id);
@@ -83,8 +83,7 @@ void CoreFixture::CrashAndReload(bool synced) {
 }
 
 void CoreFixture::Commit() {
-  const Status committed = core_->Commit();
-  CHECK(committed.ok(), "{}", committed.message());
+  EXPECT_OK(core_->Commit());
   for (const Command& command : core_->TakeCommands()) {
     if (const auto* launch = std::get_if<LaunchCommand>(&command)) launches_.push_back(*launch);
     if (const auto* stop = std::get_if<StopCommand>(&command)) stops_.push_back(stop->name);
@@ -161,8 +160,9 @@ void CoreFixture::Log(ReplicaRef replica, std::string_view text) {
 
 const Dataset& CoreFixture::Register(const DatasetSpec& spec) {
   const Result<const Dataset*> dataset = core_->Register(spec);
-  CHECK(dataset.ok(), "{}", dataset.status().message());
   Commit();
+  // Without a dataset there is nothing to return.
+  CHECK(dataset.ok(), "cannot register a dataset: {}", dataset.status().message());
   return **dataset;
 }
 
@@ -170,7 +170,8 @@ job::DatasetView CoreFixture::Data(const std::string& name) const {
   for (const job::DatasetView& view : core_->View().datasets) {
     if (view.name == name) return view;
   }
-  CHECK(false, "no dataset '{}'", name);
+  ADD_FAILURE() << "the view has no dataset '" << name << "'";
+  return {};
 }
 
 Result<JoinReply> CoreFixture::TryJoin(const JoinRequest& request) {
@@ -205,7 +206,10 @@ CoreFixture::HeldFetch CoreFixture::Fetch(ReplicaRef replica, const std::string&
 
 LeasedShard CoreFixture::FetchShard(ReplicaRef replica, const std::string& dataset) {
   const HeldFetch fetch = Fetch(replica, dataset);
-  CHECK(fetch.answer.answered() && fetch.answer->has_value(), "{} gets no shard", NameOf(replica));
+  if (!fetch.answer.answered() || !fetch.answer->has_value()) {
+    ADD_FAILURE() << NameOf(replica) << " got no shard";
+    return {};
+  }
   return **fetch.answer;
 }
 
@@ -222,14 +226,17 @@ std::vector<std::string> CoreFixture::TakeAcknowledged() {
 
 job::ReplicaState CoreFixture::StateOf(const std::string& name) const {
   const ReplicaKeeper::Replica* replica = core_->keeper().Find(name);
-  CHECK(replica != nullptr, "no replica {}", name);
+  if (replica == nullptr) {
+    ADD_FAILURE() << "the master has no replica " << name;
+    return {};
+  }
   return replica->row.state;
 }
 
 OurClient::OurClient(CoreFixture& master, ReplicaRef replica) : master_(master), replica_(replica) {
   const auto joined = master_.TryJoin({.replica = replica, .process = "host:1"});
-  CHECK(joined.ok(), "{}", joined.status().message());
-  incarnation_ = joined->incarnation;
+  EXPECT_OK(joined);
+  if (joined.ok()) incarnation_ = joined->incarnation;
 }
 
 Later<ReportAndLeaseReply> OurClient::ReportAndLease(std::vector<ShardReport> reports,
@@ -249,23 +256,28 @@ Later<ReportAndLeaseReply> OurClient::Repeat() { return master_.ReportAndLease(l
 
 std::vector<LeasedShard> OurClient::LeaseMany(uint32_t at_most) {
   const Later<ReportAndLeaseReply> answer = Ask(at_most);
-  CHECK(answer.answered() && answer.result().ok() && answer->answer == LeaseAnswer::kShards,
-        "{} gets no shard", NameOf(replica_));
+  if (!answer.answered() || !answer.result().ok() || answer->answer != LeaseAnswer::kShards) {
+    ADD_FAILURE() << NameOf(replica_) << " got no shard";
+    return {LeasedShard{}};
+  }
   return answer->shards;
 }
 
 ReportVerdict OurClient::Report(const LeasedShard& shard, ShardOutcome outcome, const std::string& error) {
   const Later<ReportAndLeaseReply> answer =
       ReportAndLease({{.lease = shard.lease, .outcome = outcome, .error = error}}, 0);
-  CHECK(answer.answered() && answer.result().ok() && answer->verdicts.size() == 1,
-        "a report of {} gets no verdict", NameOf(replica_));
+  if (!answer.answered() || !answer.result().ok() || answer->verdicts.size() != 1) {
+    ADD_FAILURE() << "a report of " << NameOf(replica_) << " got no verdict";
+    return ReportVerdict::kLost;
+  }
   return answer->verdicts.front();
 }
 
 std::vector<LeaseId> OurClient::Rejoin(std::vector<LeaseId> held) {
   const auto joined =
       master_.TryJoin({.replica = replica_, .incarnation = incarnation_, .held = std::move(held)});
-  CHECK(joined.ok(), "{}", joined.status().message());
+  EXPECT_OK(joined);
+  if (!joined.ok()) return {};
   incarnation_ = joined->incarnation;
   return joined->held;
 }

@@ -19,7 +19,7 @@ namespace edl::master {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// An answer that may come later. Copies see the same answer.
+// The answer of a call, which may arrive later. Copies share the answer.
 template <typename T>
 class Later {
  public:
@@ -27,13 +27,21 @@ class Later {
     return [answer = answer_](Result<T> result) { answer->emplace(std::move(result)); };
   }
   bool answered() const { return answer_->has_value(); }
-  // REQUIRES: answered().
+  // Fails the test and returns an error if the call is still held.
   const Result<T>& result() const {
-    CHECK(answered(), "the call is still held");
-    return **answer_;
+    static const Result<T> held = Internal("the call is still held");
+    if (!answered()) ADD_FAILURE() << "the call is still held";
+    return answered() ? **answer_ : held;
   }
-  const T& operator*() const { return *result(); }
-  const T* operator->() const { return &*result(); }
+  // Fails the test and returns an empty value if the call is still held or was answered with an
+  // error.
+  const T& operator*() const {
+    static const T none{};
+    const Result<T>& answer = result();
+    if (answered() && !answer.ok()) ADD_FAILURE() << "the call failed: " << answer.status();
+    return answer.ok() ? *answer : none;
+  }
+  const T* operator->() const { return &**this; }
 
  private:
   std::shared_ptr<std::optional<Result<T>>> answer_ = std::make_shared<std::optional<Result<T>>>();
@@ -48,9 +56,9 @@ inline constexpr const char* kData = "train";
 // "iris-edljob-worker-0".
 std::string NameOf(ReplicaRef replica);
 
-// A job of that many workers and nothing else, with the defaults of the flags.
+// A job with workers only, with the defaults of the flags.
 job::JobSpec WorkersOnly(int num_workers);
-// A job of TensorFlow's kind: a chief, workers, ps and an evaluator.
+// A TensorFlow job: a chief, workers, ps and evaluators.
 job::JobSpec TensorFlowJob(int num_workers, int num_ps, int num_evaluators);
 
 // `shards` full shards of two batches of five records.
@@ -61,33 +69,33 @@ job::ExitCause Failed();
 job::ExitCause Killed();
 job::ExitCause OutOfMemory();
 
-// A master's core over a ledger in memory, with a clock that moves when told. Every helper that
-// calls the core commits, so that decided answers have left when it returns.
+// A master's core over a ledger in memory, with a clock that the test moves. Every helper that calls
+// the core commits, so all decided answers are sent when it returns.
 //
 // Confined to its test.
 class CoreFixture {
  public:
   explicit CoreFixture(job::JobSpec spec = WorkersOnly(3));
 
-  // The backend has told all it has; what is launched then runs.
+  // The backend reports that it is synced; all replicas that the core then launches run.
   void StartReplicas();
-  // The master dies without a word and is started again: what was not committed is gone, and so is
-  // every held call. Synced again unless `synced` is false.
+  // The master crashes and is started again: changes that were not committed and held calls are
+  // lost. The backend then reports the running replicas, unless `synced` is false.
   void CrashAndReload(bool synced = true);
 
-  // Time passes with the loop at work, all live clients sending heartbeats.
+  // Time passes while the loop runs and all live clients send heartbeats.
   void LetPass(Duration time);
-  // Time passes while the loop stands still.
+  // Time passes while the loop is stalled.
   void Stall(Duration time);
 
   const Dataset& Register(const DatasetSpec& spec);
-  // What the master shows of `name`.
+  // The view of a dataset.
   job::DatasetView Data(const std::string& name = kData) const;
 
   // At our API.
   Result<JoinReply> TryJoin(const JoinRequest& request);
   Status Heartbeat(Incarnation incarnation);
-  // A client that says nothing any more; its process may still be there.
+  // The client sends nothing any more; its process may still run.
   void FallSilent(Incarnation incarnation) { alive_.erase(incarnation); }
   void SendHeartbeatsFromNowOn(Incarnation incarnation) { alive_.insert(incarnation); }
   Later<ReportAndLeaseReply> ReportAndLease(ReportAndLeaseRequest request);
@@ -103,10 +111,10 @@ class CoreFixture {
   LeasedShard FetchShard(ReplicaRef replica, const std::string& dataset = kData);
   void ReportTask(const LeasedShard& shard, const std::string& error = "");
 
-  // From the backend.
+  // Events of the backend.
   void Pending(const std::string& name, const std::string& reason);
   void Running(const std::string& name, int64_t process_id = 1);
-  // The cluster has lost contact with the node of a running replica, or has it again.
+  // The cluster has lost or regained contact with the node of a running replica.
   void NodeOf(const std::string& name, bool lost);
   void Exit(const std::string& name, const job::ExitCause& cause,
             std::vector<std::string> last_lines = {});
@@ -141,29 +149,29 @@ class CoreFixture {
   std::vector<std::string> acknowledged_;
 };
 
-// A well-behaved client at our API: it numbers its calls and says which answers arrived.
+// A well-behaved client of our API: it numbers its calls and confirms the answers.
 class OurClient {
  public:
   OurClient(CoreFixture& master, ReplicaRef replica);
 
-  // The next call: reports, and asks for `at_most` shards of kData.
+  // The next call: reports, and requests at most so many shards of kData.
   Later<ReportAndLeaseReply> ReportAndLease(std::vector<ShardReport> reports, uint32_t at_most = 1,
                                             milliseconds wait = std::chrono::hours(1));
-  // The last call once more, as after a lost connection.
+  // Repeats the last call, as after a lost connection.
   Later<ReportAndLeaseReply> Repeat();
 
   Later<ReportAndLeaseReply> Ask(uint32_t at_most = 1) { return ReportAndLease({}, at_most); }
   // Must be answered with shards at once.
   std::vector<LeasedShard> LeaseMany(uint32_t at_most);
   LeasedShard Lease() { return LeaseMany(1).front(); }
-  // Says that all answers so far have arrived.
+  // Confirms all answers so far.
   void Acknowledge() { ReportAndLease({}, 0); }
   ReportVerdict Report(const LeasedShard& shard, ShardOutcome outcome = ShardOutcome::kDone,
                  const std::string& error = "");
 
   Incarnation incarnation() const { return incarnation_; }
   ReplicaRef replica() const { return replica_; }
-  // Joins again, as what it was, listing `held`.
+  // Joins again with the same incarnation and the leases `held`.
   std::vector<LeaseId> Rejoin(std::vector<LeaseId> held);
 
  private:

@@ -8,6 +8,8 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include "base/log.h"
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 
 namespace edl::master {
 namespace {
@@ -53,7 +55,7 @@ ServedMaster::ServedMaster(job::JobSpec spec, const std::string& address)
 ServedMaster::~ServedMaster() {
   loop_.Post([](Core& core) {
     core.Stop("the test is over");
-    // There is no backend: what a test told to run has ended.
+    // There is no backend, so report the exit of replicas that a test launched.
     core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {});
     std::vector<std::string> names;
     for (const auto& [name, replica] : core.keeper().replicas()) names.push_back(name);
@@ -76,9 +78,10 @@ std::shared_ptr<grpc::Channel> ServedMaster::Connect() const {
 
 int ServedMaster::port() const { return server_->port(); }
 
-void ServedMaster::AwaitShown(int64_t version) {
+Status ServedMaster::AwaitShown(int64_t version) {
   const MutexLock lock(mutex_);
-  while (shown_ < version) changed_.Wait(mutex_);
+  return Await(mutex_, changed_, fmt::format("a view with {} completed batches", version),
+               [&]() REQUIRES(mutex_) { return shown_ >= version; });
 }
 
 void ServedMaster::OnLoop(const std::function<void(Core&)>& work) {
@@ -87,18 +90,20 @@ void ServedMaster::OnLoop(const std::function<void(Core&)>& work) {
     work(core);
     core.SendAfterCommit([&] { done.set_value(); });
   });
-  done.get_future().wait();
+  const Status committed = AwaitReady(done.get_future(), "work on the loop and its commit");
+  CHECK(committed.ok(), "{}", committed.message());
 }
 
 void ServedMaster::Register(const DatasetSpec& spec) {
-  OnLoop([&](Core& core) { CHECK(core.Register(spec).ok(), "not registered"); });
+  OnLoop([&](Core& core) { EXPECT_OK(core.Register(spec)); });
 }
 
-void ServedMaster::AwaitWaiting(size_t calls) {
-  size_t waiting = 0;
-  do {
+Status ServedMaster::AwaitWaiting(size_t calls) {
+  return AwaitPolling(fmt::format("{} calls wait for a shard", calls), [&] {
+    size_t waiting = 0;
     OnLoop([&](Core& core) { waiting = core.dispatcher().waiting(); });
-  } while (waiting != calls);
+    return waiting == calls;
+  });
 }
 
 grpc::Status CallWith(const std::string& request, const std::shared_ptr<grpc::Channel>& channel,

@@ -16,8 +16,8 @@
 
 namespace edl::master {
 
-// A master that serves calls on a port of this machine, without a backend: its loop has a thread
-// of its own until this goes.
+// A master that serves calls on a port of this machine, without a backend. Its loop runs on its own
+// thread until the destructor.
 class ServedMaster {
  public:
   static constexpr const char* kToken = "secret";
@@ -25,10 +25,11 @@ class ServedMaster {
   explicit ServedMaster(job::JobSpec spec, const std::string& address = "127.0.0.1:0");
   ~ServedMaster();
 
-  // A connection of its own, as another process would have it.
+  // A new connection, as from another process.
   std::shared_ptr<grpc::Channel> Connect() const;
   int port() const;
-  // Runs `work` on the loop and returns when it is done and committed.
+  // Runs `work` on the loop and returns when its changes are committed. Aborts the program if that
+  // takes longer than kAwaitTimeout: `work` may refer to variables of the caller.
   void OnLoop(const std::function<void(Core&)>& work);
   void Register(const DatasetSpec& spec);
   // While it is fenced, the master must not write to its ledger.
@@ -37,10 +38,11 @@ class ServedMaster {
     fenced_ = fenced;
     changed_.NotifyAll();
   }
-  // Returns when a view of the job has been shown with so many batches done.
-  void AwaitShown(int64_t version);
-  // Returns when exactly so many calls wait for a shard.
-  void AwaitWaiting(size_t calls);
+  // Waits until a view with at least so many completed batches has been shown. DeadlineExceeded: it
+  // was not.
+  Status AwaitShown(int64_t version);
+  // Waits until exactly so many calls wait for a shard. DeadlineExceeded: they did not.
+  Status AwaitWaiting(size_t calls);
 
  private:
   const job::JobSpec spec_;
@@ -56,7 +58,7 @@ class ServedMaster {
   std::thread thread_;
 };
 
-// What a call of "/package.Service/Method" with these bytes as its message returns.
+// The result of a call of "/package.Service/Method" with these bytes as its message.
 grpc::Status CallWith(const std::string& request, const std::shared_ptr<grpc::Channel>& channel,
                       const std::string& method, grpc::ClientContext& context);
 
