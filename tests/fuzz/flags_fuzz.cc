@@ -1,5 +1,5 @@
-// A command line, one argument a line: reading it ends in values or in an error that says what is
-// wrong, and every value that was accepted can be given again.
+// The input is a command line with one argument per line. Parsing it returns values, or an error with
+// a message. Every accepted value can be set again.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const edl::FlagSpec& flag : table.specs()) {
     const std::string& value = values->Text(flag.name);
     const edl::Status set = again.Set(flag.name, value, edl::FlagSource::kCommandLine);
-    CHECK(set.ok() && again.Text(flag.name) == value, "--{}={} cannot be given again", flag.name,
+    CHECK(set.ok() && again.Text(flag.name) == value, "--{}={} cannot be set again", flag.name,
           value);
     (void)values->ShownText(flag.name);
   }

@@ -1,5 +1,5 @@
-// Objects and refusals of an API server: whatever it sends is read, and what is written back is
-// what was read.
+// The input is an object or an error of an API server. Objects stay the same when they are written and
+// read again.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@ void ReadObject(std::string_view text) {
   auto object = edl::kube::Object::Parse(text);
   if (!object.ok()) return;
   const auto again = edl::kube::Object::Parse(edl::Dump(object->fields()));
-  CHECK(again.ok(), "written back it is no object: {}", again.status().message());
-  CHECK(again->key() == object->key(), "written back it is {}, not {}", again->key(),
+  CHECK(again.ok(), "cannot read again what was written: {}", again.status().message());
+  CHECK(again->key() == object->key(), "written and read again, the object is {} instead of {}", again->key(),
         object->key());
   const edl::kube::PodState pod = edl::kube::PodStateOf(*object);
   CHECK(pod.deleting == object->deleting(), "the pod and its object differ");
@@ -36,7 +36,7 @@ void ReadObject(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   ReadObject(text);
-  CHECK(!edl::kube::StatusOf({.status = 409, .body = text}).ok(), "a refusal is none");
+  CHECK(!edl::kube::StatusOf({.status = 409, .body = text}).ok(), "status 409 is not an error");
   static_cast<void>(edl::kube::StatusOfObject(text).ok());
   const auto wait = edl::kube::RetryAfter({.status = 429, .body = text, .retry_after = text});
   CHECK(!wait || wait->count() > 0, "a wait of {} s", wait->count());

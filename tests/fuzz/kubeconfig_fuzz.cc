@@ -1,5 +1,5 @@
-// A kubeconfig: read or refused with a message that names the file; merging it with itself changes
-// nothing.
+// The input is a kubeconfig. It is accepted, or rejected with a message that names the file. Merging it
+// with itself changes nothing.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto parsed = edl::kube::ParseKubeconfig(text, "/home/me/.kube/config");
   if (!parsed.ok()) {
     CHECK(parsed.status().message().find("/home/me/.kube/config") != std::string_view::npos,
-          "an error that names no file: {}", parsed.status().message());
+          "an error that does not name the file: {}", parsed.status().message());
     return 0;
   }
   const size_t clusters = parsed->clusters.size();
   const auto same = *parsed;
   parsed->Merge(same);
-  CHECK(parsed->clusters.size() == clusters, "merged with itself it grew");
+  CHECK(parsed->clusters.size() == clusters, "merging a kubeconfig with itself added clusters");
   return 0;
 }

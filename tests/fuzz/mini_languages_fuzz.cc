@@ -1,5 +1,5 @@
-// The little languages inside flags: resources, volumes, environment, critical workers. Any text is
-// either read or refused with a message; what hides secrets hides them in every text.
+// The input is a value of a flag with its own syntax: resources, volumes, environment, critical
+// workers. It is accepted, or rejected with a message. The form that hides values hides all of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto envs = edl::job::ParseEnvs(text);
   CheckAnswer(envs);
   const std::string shown = edl::job::RedactEnvs(text);
-  // Names from JSON may be such that the other form cannot say them.
+  // JSON allows names that the other form cannot express.
   if (envs.ok() && text.find('{') == std::string_view::npos) {
     const auto hidden = edl::job::ParseEnvs(shown);
     CHECK(hidden.ok() && hidden->size() == envs->size(), "'{}' hides as '{}'", text, shown);

@@ -1,6 +1,5 @@
-// What a parameter server reads from a connection: the first byte says which message the rest is.
-// Decoded or refused; what was decoded is encoded to the same bytes; and a lane answers or refuses
-// whatever it says, with any tensors behind it.
+// The input is a message to a parameter server; its first byte is the type. A decoded message is
+// encoded to the same bytes, and a lane answers or rejects it, with any tensors after it.
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +20,7 @@ template <typename Message>
 bool DecodesToItself(std::span<const std::byte> bytes, Message& message) {
   if (!edl::wire::Decode(bytes, message).ok()) return false;
   const std::string again = edl::wire::Encode(message);
-  CHECK(std::ranges::equal(std::as_bytes(std::span(again)), bytes), "encoded otherwise");
+  CHECK(std::ranges::equal(std::as_bytes(std::span(again)), bytes), "a decoded message is encoded to other bytes");
   return true;
 }
 
@@ -86,18 +85,18 @@ void Ask(uint8_t type, std::span<const std::byte> meta, std::span<const std::byt
       }
       return;
     default:
-      CHECK(!edl::wire::DecodeRefusal(meta).ok(), "a refusal is a failure");
+      CHECK(!edl::wire::DecodeRefusal(meta).ok(), "a decoded refusal must be an error");
   }
 }
 
 }  // namespace
 
-// The type, the length of the meta part in a byte, the meta part, and tensors.
+// The input: the type, the length of the meta part (1 byte), the meta part, tensors.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
   const size_t meta = std::min<size_t>(data[1], size - 2);
-  // Tensors lie aligned where frames are read.
+  // Frame readers align tensors.
   const std::span<const std::byte> rest = bytes.subspan(2 + meta);
   edl::wire::Buffer tensors(rest.size());
   std::ranges::copy(rest, tensors.data());

@@ -1,5 +1,5 @@
-// A shard checkpoint from anywhere: refused with a message, or restored by a master, and then what
-// is left to do lies within the dataset, and saving it again says the same.
+// The input is a shard checkpoint. It is rejected with a message, or restored by a master. After a
+// restore, the remaining shards are within the dataset, and saving gives the same progress.
 
 #include <cstddef>
 #include <cstdint>
