@@ -102,7 +102,8 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
 
 // The last view may show running replicas, but no process of an interrupted job runs.
 std::string StateOf(const JobSnapshot& snapshot, const job::ReplicaView& replica) {
-  if (!job::HasEnded(replica.state) && snapshot.liveness == Liveness::kInterrupted) return "interrupted";
+  if (!job::HasEnded(replica.state) && snapshot.liveness == Liveness::kInterrupted)
+    return "interrupted";
   return std::string(NameOf(replica.state));
 }
 

@@ -25,14 +25,15 @@ double Seconds(WallTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// How long after it was found silent or hung a replica is replaced, or, when all data is done, ended.
-// The latter is longer, because a program may hold Python's lock while it writes its model.
+// How long after it was found silent or hung a replica is replaced, or, when all data is done,
+// ended. The latter is longer, because a program may hold Python's lock while it writes its model.
 constexpr std::chrono::seconds kReplacedAfter{30};
 constexpr std::chrono::seconds kEndedAfter{300};
 // How long the end of the job waits for a last checkpoint that is not needed for correctness.
 constexpr std::chrono::seconds kSaveAtMost{60};
 
-// The number of the ledger: from the ledger, or from the state of the parameter servers, or `fresh`.
+// The number of the ledger: from the ledger, or from the state of the parameter servers, or
+// `fresh`.
 uint64_t LedgerNumber(const std::string& saved, const std::string& parameters, uint64_t fresh) {
   uint64_t number = 0;
   std::from_chars(saved.data(), saved.data() + saved.size(), number);
@@ -136,7 +137,8 @@ Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
   }
   if (const std::string saved = get("state"); !saved.empty()) {
     const std::optional<JobState> state = job::JobStateFromName(saved);
-    if (!state) return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state", saved);
+    if (!state)
+      return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state", saved);
     state_ = *state;
   }
   declared_end_ = get("declared_end");
@@ -304,7 +306,8 @@ void Core::OnExited(const job::ReplicaEvent& event, std::vector<std::string> las
                          : dispatcher_.MadeProgress(ref);
     end.fetch_unanswered = compat_api_.LeftUnanswered(ref);
     dispatcher_.ForgetProgress(ref);
-    // A published client cannot call finish(), but the chief of an Estimator exits when training ends.
+    // A published client cannot call finish(), but the chief of an Estimator exits when training
+    // ends.
     if (ref.role == job::Role::kChief && event.cause.kind == job::ExitCause::Kind::kSucceeded &&
         !end.fetch_unanswered && declared_end_.empty() && sessions_.FindCompat(ref) != nullptr) {
       declared_end_ = "the chief, which runs a published client, exited with 0";
@@ -535,8 +538,8 @@ void Core::EndTroubled() {
     ++view_number_;
   }
   if (ending_) return;
-  // A replica that runs but does no work is ended when all data is done, and replaced before that if
-  // the user wants it. A chief is always replaced, because it has more to do than train shards.
+  // A replica that runs but does no work is ended when all data is done, and replaced before that
+  // if the user wants it. A chief is always replaced, because it has more to do than train shards.
   const bool done = dispatcher_.AllFinished();
   const auto troubles = keeper_.troubled().all();
   for (const auto& [replica, trouble] : troubles) {

@@ -68,8 +68,8 @@ class Core {
   // Registers a dataset, with the job's defaults for values that are 0. If the name is registered,
   // returns the dataset in force. For errors see Dispatcher::Register and CheckLeasesShards.
   Result<const Dataset*> Register(DatasetSpec spec);
-  // A call with the same `request_id` as an earlier one does nothing and returns the same result; 0:
-  // the call has no id. Reset and Restore return the new generation of the dataset.
+  // A call with the same `request_id` as an earlier one does nothing and returns the same result;
+  // 0: the call has no id. Reset and Restore return the new generation of the dataset.
   Result<uint32_t> Reset(const std::string& name, uint64_t request_id = 0);
   Result<uint32_t> Restore(const std::string& content, uint64_t request_id = 0);
   // Deletes a barrier or event; without a name: all of them.

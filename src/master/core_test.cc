@@ -162,7 +162,7 @@ TEST(JobStates, RefuseToScaleAJobThatEnds) {
   EXPECT_THAT(master.core().Scale(2), StatusIs(Code::kFailedPrecondition));
 }
 
-// The evaluator's time.
+// The grace time of the evaluator.
 
 class EvaluatorGrace : public ::testing::Test {
  protected:
@@ -229,7 +229,7 @@ TEST_F(EvaluatorGrace, DoesNotEndWithTheMastersLife) {
   EXPECT_TRUE(master_.TakeStops().empty());
 }
 
-// What programs leave behind.
+// Leftover shards.
 
 TEST(Leftovers, AreLeasedOnceMoreToAFreshWorker) {
   CoreFixture master(WorkersOnly(1));
@@ -313,7 +313,7 @@ TEST(Leftovers, AreLeasedAgainWhenTheMasterDiedWhileTheyWereWithTheFreshWorker) 
   ASSERT_EQ(launches.size(), 1u);
   master.Running(launches.front().name);
   const ReplicaRef fresh = launches.front().replica;
-  master.FetchShard(fresh);  // an answer that the master's end may swallow
+  master.FetchShard(fresh);  // the answer may be lost when the master exits
 
   master.CrashAndReload();
   ASSERT_FALSE(master.Fetch(fresh).answer->has_value());

@@ -9,8 +9,8 @@
 
 namespace edl::master {
 
-// At most one deadline for each of many ids. Set and Remove cost O(log n); TakeDue costs nothing for
-// ids that are not due.
+// At most one deadline for each of many ids. Set and Remove cost O(log n); TakeDue costs nothing
+// for ids that are not due.
 //
 // Confined: call it on the master's loop.
 template <typename Id>

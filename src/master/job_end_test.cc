@@ -15,11 +15,11 @@ namespace {
 
 using job::JobState;
 
-// When a job has succeeded.
+// Rules of success.
 
 class SuccessRuleTest : public ::testing::Test {
  protected:
-  // One worker reports two of five shards and exits with 0, without being told the end.
+  // One worker reports two of five shards and exits with 0, without the answer Finished.
   static void EndEarly(CoreFixture& master) {
     master.StartReplicas();
     master.Register(Shards(5));
@@ -268,7 +268,7 @@ TEST_F(Resumed, LetsWorkersThatHadSucceededTrainWhatIsLeft) {
   EXPECT_EQ(master.state(), JobState::kRunning);
 }
 
-// What people are shown.
+// The view of the job.
 
 TEST(NoNumber, AsAMetricDoesNotHarmTheLedger) {
   CoreFixture master(WorkersOnly(1));
@@ -313,7 +313,7 @@ TEST(ShownView, OfALedgerHasItsNumbersAndItsEnd) {
   EXPECT_EQ(view->datasets.front().records_done, 10);
 }
 
-// Calls that must not be carried out twice.
+// Calls that must not be executed twice.
 
 TEST(RepeatedCalls, ResetADatasetOnce) {
   CoreFixture master;

@@ -1,4 +1,4 @@
-// What single flags of a job change.
+// The effects of single flags.
 
 #include <string>
 #include <vector>

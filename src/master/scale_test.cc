@@ -1,5 +1,5 @@
-// Thousands of workers at one core: what they see, and how the master's CPU time grows with their
-// number.
+// Thousands of workers of one master: the answers that they get, and how the master's CPU time
+// grows with their number.
 #include <algorithm>
 #include <ctime>
 #include <functional>
@@ -18,7 +18,7 @@ constexpr int kWorkers = 3'000;
 
 class ThousandsOfWorkers : public testing::Test {
  protected:
-  // In a few rounds, as a loop takes many events in at a time.
+  // In a few rounds, because the loop handles many events at a time.
   explicit ThousandsOfWorkers(int workers = kWorkers) : master_(WorkersOnly(workers)) {
     master_.Synced();
     for (int64_t id = 0; id < workers; ++id) {
@@ -50,8 +50,8 @@ class ThousandsOfWorkers : public testing::Test {
     return answer;
   }
 
-  // Lets time pass until `count` is the number of workers, for a minute at most. Returns by how
-  // much one tick raised it at most.
+  // Lets time pass until `count` returns the number of workers, for at most a minute. Returns the
+  // largest increase in one tick.
   int64_t MostInATick(const std::function<int64_t()>& count) {
     int64_t most = 0;
     int64_t before = count();
@@ -73,7 +73,7 @@ TEST_F(ThousandsOfWorkers, ComeToTheEndOfTheDataTogether) {
   for (const Incarnation session : sessions_) first.push_back(Ask(session, 1, {}));
   master_.Commit();
 
-  // Each reports its last shard and waits for more, while the others still hold theirs.
+  // Each worker reports its last shard and waits, while the others still hold theirs.
   std::vector<Later<ReportAndLeaseReply>> last;
   for (size_t i = 0; i < sessions_.size(); ++i) {
     last.push_back(Ask(sessions_[i], 2, {{.lease = first[i]->shards.front().lease}}));
@@ -109,7 +109,7 @@ TEST_F(ThousandsOfWorkers, AreShownAndWatchEachOther) {
     EXPECT_EQ(view.replicas.size(), static_cast<size_t>(kWorkers));
     EXPECT_EQ(view.replicas.front().leases, 1);
   }
-  // A hundred leave at once: the others are told once, a few hundred in each round.
+  // A hundred workers leave at once: each watcher gets one update, a few hundred in each round.
   for (int64_t id = 0; id < 100; ++id) {
     master_.core().OnReplicaEvent(
         {.name = NameOf(Worker(id)), .kind = job::ReplicaEvent::Kind::kExited, .cause = Killed()},
@@ -123,14 +123,15 @@ TEST_F(ThousandsOfWorkers, AreShownAndWatchEachOther) {
   EXPECT_EQ(listed, 0u);
 }
 
-// One round must not be long, whatever happens at once: all other callers wait for its end.
+// Each round must be short, however many events occur at once, because all callers wait for its
+// end.
 TEST_F(ThousandsOfWorkers, AreLostAtOnceOverSeveralTicks) {
   master_.Register(Shards(kWorkers));
   for (const Incarnation session : sessions_) Ask(session, 1, {});
   master_.Commit();
   ASSERT_EQ(master_.Data().leases, kWorkers);
 
-  // Nobody sends a heartbeat any more.
+  // No worker sends a heartbeat any more.
   const Dispatcher& dispatcher = master_.core().dispatcher();
   const int64_t most =
       MostInATick([&] { return kWorkers - dispatcher.LeasesOf(*dispatcher.Find(kData)); });
@@ -157,7 +158,7 @@ TEST_F(ThousandsOfWorkers, WhoseCallsAreDueAtOnceAreAnsweredOverSeveralTicks) {
   const auto answered = [&] {
     return std::count_if(held.begin(), held.end(), [](const auto& a) { return a.answered(); });
   };
-  ASSERT_EQ(answered(), 1);  // the one with the shard
+  ASSERT_EQ(answered(), 1);  // the call that got the shard
 
   const int64_t most = MostInATick(answered);
 
@@ -204,14 +205,14 @@ TEST_F(ThousandsOfWorkers, ReportProgress) {
   }
 }
 
-// CPU time of this thread: what else the machine does is not counted.
+// CPU time of this thread, which does not depend on other processes.
 double CpuSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// A number of workers whose cost can be compared with that of another number.
+// A job with so many workers, to compare costs.
 class Workers : public ThousandsOfWorkers {
  public:
   explicit Workers(int workers) : ThousandsOfWorkers(workers) {}
@@ -226,7 +227,7 @@ class Workers : public ThousandsOfWorkers {
     }
     master_.Commit();
   }
-  // One trains the last shard, and the others wait for the end.
+  // One worker trains the last shard, and the others wait for the end.
   void WaitForTheEnd() {
     master_.Register(Shards(1));
     for (const Incarnation session : sessions_) Ask(session, 1, {});
@@ -267,7 +268,7 @@ class Workers : public ThousandsOfWorkers {
 constexpr int kFew = 300;
 constexpr int kTimesAsMany = 8;
 
-// What `measured` costs after `before`.
+// The CPU time of `measured`, after `before` has run.
 double CostOf(int workers, const std::function<void(Workers&)>& before,
               const std::function<void(Workers&)>& measured) {
   Workers all(workers);
@@ -277,8 +278,8 @@ double CostOf(int workers, const std::function<void(Workers&)>& before,
   return CpuSeconds() - began;
 }
 
-// Eight times as many workers may cost `times` as much. What is linear costs 8 to 10 times as much,
-// what is quadratic 45 to 65 times, in each attempt.
+// Expects that eight times as many workers cost at most `times` as much. Linear work costs 8 to 10
+// times as much in each attempt, quadratic work 45 to 65 times.
 void ExpectGrowth(double times, const std::function<double(int workers)>& cost) {
   double growth = 0;
   for (int attempt = 0; attempt < 3; ++attempt) {

@@ -15,8 +15,7 @@ std::string_view NameOf(TaskType type) {
 }
 
 std::optional<TaskType> TaskTypeFromName(std::string_view name) {
-  for (const TaskType type :
-       {TaskType::kTraining, TaskType::kEvaluation, TaskType::kPrediction}) {
+  for (const TaskType type : {TaskType::kTraining, TaskType::kEvaluation, TaskType::kPrediction}) {
     if (NameOf(type) == name) return type;
   }
   return std::nullopt;

@@ -232,7 +232,8 @@ void SimulatedJob::OnReportAndLease(const WorkerPtr& worker, uint64_t number,
     }
     return;
   }
-  if (reply->answer == LeaseAnswer::kRetry) return;  // the same call waits elsewhere, or is sent again
+  if (reply->answer == LeaseAnswer::kRetry)
+    return;  // the same call waits elsewhere, or is sent again
   const bool told_end = worker->ended;
   time_.Note("{} call {}: answer {} with {} shards", worker->name, number,
              static_cast<int>(reply->answer), reply->shards.size());

@@ -1,5 +1,5 @@
-// The input is a command line with one argument per line. Parsing it returns values, or an error with
-// a message. Every accepted value can be set again.
+// The input is a command line with one argument per line. Parsing it returns values, or an error
+// with a message. Every accepted value can be set again.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The input is pip's configuration, the output of an image builder, and an image name. A configuration
-// that was written by us is read and written as the same text.
+// The input is pip's configuration, the output of an image builder, and an image name. A
+// configuration that was written by us is read and written as the same text.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   const std::string once = edl::image::WritePipConfig(edl::image::ReadPipConfig(text), "");
   const std::string twice = edl::image::WritePipConfig(edl::image::ReadPipConfig(once), "");
-  CHECK(once == twice, "pip's configuration changes when it is read and written again:\n{}{}", once, twice);
+  CHECK(once == twice, "pip's configuration changes when it is read and written again:\n{}{}", once,
+        twice);
 
   edl::image::BuildLog log;
   log.Append(text);

@@ -1,5 +1,5 @@
-// The input is a job file. It is accepted, or rejected with a message. Accepted values stay the same
-// when they are written and read again.
+// The input is a job file. It is accepted, or rejected with a message. Accepted values stay the
+// same when they are written and read again.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string written = edl::job::ToJobFile(values);
   edl::FlagValues again(table);
   const edl::Status read_again = edl::job::SetFromJobFile(again, written);
-  CHECK(read_again.ok(), "cannot read again what was written: {}: {}", written, read_again.message());
+  CHECK(read_again.ok(), "cannot read again what was written: {}: {}", written,
+        read_again.message());
   for (const edl::FlagSpec& flag : table.specs()) {
     CHECK(again.Text(flag.name) == values.Text(flag.name), "--{} was '{}' and became '{}'",
           flag.name, values.Text(flag.name), again.Text(flag.name));

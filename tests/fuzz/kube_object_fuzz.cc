@@ -1,5 +1,5 @@
-// The input is an object or an error of an API server. Objects stay the same when they are written and
-// read again.
+// The input is an object or an error of an API server. Objects stay the same when they are written
+// and read again.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@ void ReadObject(std::string_view text) {
   if (!object.ok()) return;
   const auto again = edl::kube::Object::Parse(edl::Dump(object->fields()));
   CHECK(again.ok(), "cannot read again what was written: {}", again.status().message());
-  CHECK(again->key() == object->key(), "written and read again, the object is {} instead of {}", again->key(),
-        object->key());
+  CHECK(again->key() == object->key(), "written and read again, the object is {} instead of {}",
+        again->key(), object->key());
   const edl::kube::PodState pod = edl::kube::PodStateOf(*object);
   CHECK(pod.deleting == object->deleting(), "the pod and its object differ");
   static_cast<void>(pod.ready() || !pod.disruption().empty() || !pod.unschedulable().empty());

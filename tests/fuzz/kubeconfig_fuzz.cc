@@ -1,5 +1,5 @@
-// The input is a kubeconfig. It is accepted, or rejected with a message that names the file. Merging it
-// with itself changes nothing.
+// The input is a kubeconfig. It is accepted, or rejected with a message that names the file.
+// Merging it with itself changes nothing.
 
 #include <cstddef>
 #include <cstdint>

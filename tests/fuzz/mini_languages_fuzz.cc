@@ -1,5 +1,6 @@
 // The input is a value of a flag with its own syntax: resources, volumes, environment, critical
-// workers. It is accepted, or rejected with a message. The form that hides values hides all of them.
+// workers. It is accepted, or rejected with a message. The form that hides values hides all of
+// them.
 
 #include <cstddef>
 #include <cstdint>

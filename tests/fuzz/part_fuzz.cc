@@ -1,5 +1,5 @@
-// The input is a part of a checkpoint. It is rejected with a message, or restored by a lane, which then
-// serves requests and closes its rounds.
+// The input is a part of a checkpoint. It is rejected with a message, or restored by a lane, which
+// then serves requests and closes its rounds.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,8 @@ Chunk MakeChunk(ChunkKind kind, uint32_t index, uint64_t records, std::string_vi
   return chunk;
 }
 
-// Writes chunks with correct checksums. Each is encoded as kind, table or tensor, records (2 bytes),
-// length (2 bytes), content.
+// Writes chunks with correct checksums. Each is encoded as kind, table or tensor, records (2
+// bytes), length (2 bytes), content.
 void WriteChunks(const std::string& path, std::string_view rest) {
   const auto writer = edl::checkpoint::PartWriter::Create(path);
   CHECK(writer.ok(), "{}", writer.status().message());

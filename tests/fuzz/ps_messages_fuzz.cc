@@ -20,7 +20,8 @@ template <typename Message>
 bool DecodesToItself(std::span<const std::byte> bytes, Message& message) {
   if (!edl::wire::Decode(bytes, message).ok()) return false;
   const std::string again = edl::wire::Encode(message);
-  CHECK(std::ranges::equal(std::as_bytes(std::span(again)), bytes), "a decoded message is encoded to other bytes");
+  CHECK(std::ranges::equal(std::as_bytes(std::span(again)), bytes),
+        "a decoded message is encoded to other bytes");
   return true;
 }
 

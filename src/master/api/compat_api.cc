@@ -83,8 +83,9 @@ bool CompatApi::FetchCut(uint64_t call, ReplicaRef replica, std::optional<LeaseI
 }
 
 void CompatApi::ReportTask(const std::string& dataset, int32_t task, const std::string& error) {
-  context_.dispatcher.ReportTask(dataset, task, error.empty() ? ShardOutcome::kDone : ShardOutcome::kFailed,
-                                 error, context_.now);
+  context_.dispatcher.ReportTask(dataset, task,
+                                 error.empty() ? ShardOutcome::kDone : ShardOutcome::kFailed, error,
+                                 context_.now);
 }
 
 void CompatApi::WorkerSync(const std::string& name, ReplicaRef replica, const Reply<bool>& reply) {
@@ -129,7 +130,8 @@ bool CompatApi::LeftUnanswered(ReplicaRef ref) const {
   if (session == nullptr) return replica->from_ledger;
   if (session->ended) return false;
   if (session->from_ledger && !session->fetch_answered) return true;
-  // The replica ran on after its fetch was cut. A process that exits normally disconnects at its end.
+  // The replica ran on after its fetch was cut. A process that exits normally disconnects at its
+  // end.
   constexpr std::chrono::seconds kLivedOn{2};
   return session->fetch_cut && context_.now - *session->fetch_cut >= kLivedOn;
 }

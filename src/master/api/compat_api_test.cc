@@ -116,7 +116,7 @@ TEST(CompatApi, CountsAReportWithAnErrorAsAFailureOfTheShard) {
   EXPECT_TRUE(IsEndOfData(master.Fetch(Worker(0))));
 }
 
-// Grants that may never have arrived.
+// Leases that may never have arrived.
 
 TEST(CompatApiSuspects, AreLeasedAgainOnlyWhenNothingElseWaits) {
   CoreFixture master;
@@ -163,7 +163,7 @@ TEST(CompatApiSuspects, DoNotExistForAReplicaOnceSeenOutOfOrder) {
   const LeasedShard first = master.FetchShard(Worker(0));
   const LeasedShard second = master.FetchShard(Worker(0));
   master.ReportTask(second);
-  master.ReportTask(first);  // it arrived after all: this replica reports out of order
+  master.ReportTask(first);  // the lease had arrived: this replica reports out of order
   const LeasedShard third = master.FetchShard(Worker(0));
   const LeasedShard fourth = master.FetchShard(Worker(0));
   master.FetchShard(Worker(1));
@@ -214,7 +214,7 @@ TEST(CompatApi, GrantsNothingToAFetchThatWasCancelledWhileHeld) {
   EXPECT_EQ(master.Data().leases, 0);
 }
 
-// Programs that take a lost master for the end of data.
+// Programs that interpret a lost master as the end of the data.
 
 TEST(CompatApiLeaving, IsUnansweredWhenTheMasterDiedWithTheFetch) {
   CoreFixture master(WorkersOnly(2));
@@ -366,7 +366,7 @@ TEST(CompatApi, TakesNoReportOfALeaseOfOurOwnClients) {
   OurClient ours(master, Worker(0));
   const LeasedShard shard = ours.Lease();
 
-  master.ReportTask(shard);  // anybody can guess its number
+  master.ReportTask(shard);  // any caller can guess its number
 
   EXPECT_EQ(master.Data().records_done, 0);
   EXPECT_EQ(ours.Report(shard), ReportVerdict::kAccepted);
@@ -384,7 +384,7 @@ TEST(CompatApi, OpensSessionsForSoManyUnknownCallersOnly) {
   master.FetchShard(Worker(1000));
 }
 
-// Who calls.
+// The replica of a caller.
 
 TEST(CompatApi, KnowsTheRoleFromTheWorkerIdOrTheType) {
   EXPECT_EQ(CompatApi::ReplicaOf(3, ""), Worker(3));

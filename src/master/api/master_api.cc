@@ -95,7 +95,8 @@ void MasterApi::AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLea
     if (auto shard = context_.dispatcher.Describe(lease)) again.shards.push_back(std::move(*shard));
   }
   // All leases have been taken back since, for example by a reset of the dataset.
-  if (stored.answer == LeaseAnswer::kShards && again.shards.empty()) again.answer = LeaseAnswer::kWait;
+  if (stored.answer == LeaseAnswer::kShards && again.shards.empty())
+    again.answer = LeaseAnswer::kWait;
   context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(again));
 }
 
@@ -130,7 +131,8 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     // A caller that has to open a shard again does that first, so this call does not wait.
     const bool reopens = std::ranges::find(verdicts, ReportVerdict::kReopen) != verdicts.end();
     const bool complete = request.lease_at_most == 0 || reopens;
-    const LeaseAnswer answer = request.lease_at_most == 0 ? LeaseAnswer::kNothing : LeaseAnswer::kWait;
+    const LeaseAnswer answer =
+        request.lease_at_most == 0 ? LeaseAnswer::kNothing : LeaseAnswer::kWait;
     if (complete || !verdicts.empty()) {
       context_.sessions.StoreAnswer(*session, request.number,
                                     {.complete = complete,
@@ -149,14 +151,16 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     // The ps runs the workers' program. What it trains would not be part of the model.
     context_.keeper.NotePsAskedForData(session->replica);
     context_.outbox.Send<ReportAndLeaseReply>(
-        reply, ReportAndLeaseReply{.answer = LeaseAnswer::kFinished, .verdicts = std::move(verdicts)});
+        reply,
+        ReportAndLeaseReply{.answer = LeaseAnswer::kFinished, .verdicts = std::move(verdicts)});
     return;
   }
   RequestShards(request, std::move(verdicts), std::move(reply));
 }
 
-void MasterApi::RequestShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
-                             Reply<ReportAndLeaseReply> reply) {
+void MasterApi::RequestShards(const ReportAndLeaseRequest& request,
+                              std::vector<ReportVerdict> verdicts,
+                              Reply<ReportAndLeaseReply> reply) {
   if (Status leases = CheckLeasesShards(context_.spec); !leases.ok()) {
     context_.outbox.Send<ReportAndLeaseReply>(reply, std::move(leases));
     return;
@@ -281,8 +285,8 @@ std::optional<std::string> MasterApi::WhyLost(const Session& session, Time& next
                        std::chrono::duration_cast<std::chrono::seconds>(limit).count());
   }
   if (session.connected || !session.stream_was_open) return std::nullopt;
-  // A call after the end of the stream means that the process runs and reconnects. If the session was
-  // silent before its connection broke, its machine is lost, so there is little to wait for.
+  // A call after the end of the stream means that the process runs and reconnects. If the session
+  // was silent before its connection broke, its machine is lost, so there is little to wait for.
   constexpr std::chrono::milliseconds kSilentBefore{2000};
   constexpr std::chrono::milliseconds kRejoinAfterSilence{250};
   const bool vanished = session.disconnected_at - session.heard_at >= kSilentBefore;

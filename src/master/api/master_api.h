@@ -144,7 +144,7 @@ class MasterApi {
   static Status UnknownIncarnation(Incarnation incarnation);
   void AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLeaseReply>& reply);
   void RequestShards(const ReportAndLeaseRequest& request, std::vector<ReportVerdict> verdicts,
-                    Reply<ReportAndLeaseReply> reply);
+                     Reply<ReportAndLeaseReply> reply);
 
   const Context context_;
   std::map<Incarnation, Stream> streams_;

@@ -177,7 +177,7 @@ TEST(MasterApiCalls, GrantNoMoreThanTheMostShardsACallMayHave) {
   EXPECT_EQ(worker.LeaseMany(1'000'000).size(), MasterApi::kMostShardsPerCall);
 }
 
-// Who belongs to the job.
+// Members of the job.
 
 TEST(MasterApiMembers, GetANewIncarnationEachThatIsNeverUsedAgain) {
   CoreFixture master;
@@ -324,7 +324,7 @@ TEST(MasterApiMembers, LoseTheirLeasesSoonerIfTheyWereSilentBefore) {
   MasterApi& api = master.core().master_api();
   ASSERT_EQ(api.Watch(worker.incarnation(), 1, [](const Membership&) {}), Ok());
   master.FallSilent(worker.incarnation());
-  master.LetPass(seconds(3));  // what the kernel takes to break the connection
+  master.LetPass(seconds(3));  // until the kernel closes the connection
 
   api.Unwatch(worker.incarnation(), 1);
   master.LetPass(milliseconds(200));
@@ -347,7 +347,7 @@ TEST(MasterApiMembers, KeepTheirLeasesWhenTheyReconnectInTime) {
 
   worker.Rejoin({shard.lease});
   ASSERT_EQ(api.Watch(worker.incarnation(), 2, [](const Membership&) {}), Ok());
-  api.Unwatch(worker.incarnation(), 1);  // the old stream's end comes late
+  api.Unwatch(worker.incarnation(), 1);  // the end of the old stream arrives late
   master.LetPass(seconds(60));
 
   EXPECT_EQ(worker.Report(shard), ReportVerdict::kAccepted);

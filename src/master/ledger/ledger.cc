@@ -82,8 +82,8 @@ Result<Ledger> Ledger::Open(const std::string& path) {
   // A commit changes a few rows in a few tables, so small pages make a small log.
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA page_size=1024"));
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA journal_mode=WAL"));
-  // A checkpoint of the log costs milliseconds in which no call is answered, so it is rare: after 8 MB
-  // of log, which a restarted master reads in a few hundredths of a second.
+  // A checkpoint of the log costs milliseconds in which no call is answered, so it is rare: after 8
+  // MB of log, which a restarted master reads in a few hundredths of a second.
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA wal_autocheckpoint=8000"));
   EDL_RETURN_IF_ERROR(ledger.database_.Execute("PRAGMA synchronous=FULL"));
   EDL_RETURN_IF_ERROR(ledger.CreateOrCheckSchema());
@@ -191,8 +191,8 @@ void Ledger::Run(const std::function<Status(Ledger&)>& write) {
 void Ledger::Put(const DatasetRow& row) {
   Write(&Ledger::put_dataset_, row.id.value(), row.spec.name, row.spec.size, row.spec.batch_size,
         row.spec.batches_per_shard, row.spec.epochs, static_cast<int>(row.spec.order),
-        NameOf(row.spec.task_type), row.seed, row.generation, row.epoch, row.next, row.told_finished,
-        row.leftover_at, row.records_done, row.shards_done, row.shards_repeated,
+        NameOf(row.spec.task_type), row.seed, row.generation, row.epoch, row.next,
+        row.told_finished, row.leftover_at, row.records_done, row.shards_done, row.shards_repeated,
         row.records_not_trained, row.records_again, row.order_generation);
 }
 
@@ -273,27 +273,27 @@ void Ledger::PutMeta(const std::string& key, const std::string& value) {
 
 Result<std::vector<DatasetRow>> Ledger::Datasets() {
   return ReadAll(database_, "SELECT * FROM datasets ORDER BY id", [](const Statement& query) {
-    return DatasetRow{.id = DatasetId(query.Int(0)),
-                      .spec = {.name = query.Text(1),
-                               .size = query.Int(2),
-                               .batch_size = query.Int(3),
-                               .batches_per_shard = query.Int(4),
-                               .epochs = query.Int(5),
-                               .order = static_cast<Order>(query.Int(6)),
-                               .task_type = TaskTypeFromName(query.Text(7)).value_or(
-                                   TaskType::kTraining)},
-                      .seed = query.Number(8),
-                      .generation = static_cast<uint32_t>(query.Int(9)),
-                      .epoch = query.Int(10),
-                      .next = query.Number(11),
-                      .told_finished = query.Int(12) != 0,
-                      .leftover_at = query.Int(13),
-                      .records_done = query.Int(14),
-                      .shards_done = query.Int(15),
-                      .shards_repeated = query.Int(16),
-                      .records_not_trained = query.Int(17),
-                      .records_again = query.Int(18),
-                      .order_generation = static_cast<uint32_t>(query.Int(19))};
+    return DatasetRow{
+        .id = DatasetId(query.Int(0)),
+        .spec = {.name = query.Text(1),
+                 .size = query.Int(2),
+                 .batch_size = query.Int(3),
+                 .batches_per_shard = query.Int(4),
+                 .epochs = query.Int(5),
+                 .order = static_cast<Order>(query.Int(6)),
+                 .task_type = TaskTypeFromName(query.Text(7)).value_or(TaskType::kTraining)},
+        .seed = query.Number(8),
+        .generation = static_cast<uint32_t>(query.Int(9)),
+        .epoch = query.Int(10),
+        .next = query.Number(11),
+        .told_finished = query.Int(12) != 0,
+        .leftover_at = query.Int(13),
+        .records_done = query.Int(14),
+        .shards_done = query.Int(15),
+        .shards_repeated = query.Int(16),
+        .records_not_trained = query.Int(17),
+        .records_again = query.Int(18),
+        .order_generation = static_cast<uint32_t>(query.Int(19))};
   });
 }
 

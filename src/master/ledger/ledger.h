@@ -95,8 +95,8 @@ struct SlotRow {
   int64_t memory_bytes = 0;
 };
 
-// The durable record of a job. Writes go into one open transaction. Nothing that depends on them may
-// leave the process before Commit has returned Ok.
+// The durable record of a job. Writes go into one open transaction. Nothing that depends on them
+// may leave the process before Commit has returned Ok.
 //
 // Rows are written in two ways. Both are in the same transaction, so a crash keeps all or nothing.
 // * Immediately, where something is decided: leases, returned and quarantined shards, replicas,
@@ -113,12 +113,13 @@ class Ledger {
  public:
   static constexpr int64_t kSchemaVersion = 4;
 
-  // Opens or creates a ledger. FailedPrecondition: the file has another schema version. Unavailable:
-  // another master has opened it. ":memory:": the ledger exists only as long as this object.
+  // Opens or creates a ledger. FailedPrecondition: the file has another schema version.
+  // Unavailable: another master has opened it. ":memory:": the ledger exists only as long as this
+  // object.
   static Result<Ledger> Open(const std::string& path);
-  // Reads a ledger that no master has open into memory and does not change the file. NotFound: there
-  // is no file. DataLoss: the file is empty or damaged. FailedPrecondition: it has another schema
-  // version.
+  // Reads a ledger that no master has open into memory and does not change the file. NotFound:
+  // there is no file. DataLoss: the file is empty or damaged. FailedPrecondition: it has another
+  // schema version.
   static Result<Ledger> ReadCopy(const std::string& path);
 
   void Put(const DatasetRow& row);

@@ -128,7 +128,9 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
   }
   if (const auto found = meta.find("state"); found != meta.end()) {
     const auto state = job::JobStateFromName(found->second);
-    if (!state) return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state", found->second);
+    if (!state)
+      return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state",
+                      found->second);
     view.state = *state;
   }
   if (const auto found = meta.find("outcome"); found != meta.end() && job::IsFinal(view.state)) {

@@ -15,8 +15,8 @@ Result<std::string> LedgerJson(Ledger& ledger);
 // other errors see Ledger::ReadCopy.
 Result<std::string> ReadLedgerJson(const std::string& path);
 
-// The view of a job from its ledger: state, outcome, version and datasets, without replicas, because
-// none run. ReadLedgerView has the errors of Ledger::ReadCopy.
+// The view of a job from its ledger: state, outcome, version and datasets, without replicas,
+// because none run. ReadLedgerView has the errors of Ledger::ReadCopy.
 Result<job::JobView> LedgerView(Ledger& ledger);
 Result<job::JobView> ReadLedgerView(const std::string& path);
 

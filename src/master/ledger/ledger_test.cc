@@ -29,7 +29,7 @@ class LedgerFile : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // A ledger with one dataset, closed again.
+  // Writes a ledger with one dataset and closes it.
   void WriteOne() {
     Ledger ledger = *Ledger::Open(path_);
     ledger.Put(DatasetRow{.id = DatasetId(1), .spec = Shards(3)});
@@ -199,7 +199,7 @@ TEST_F(LedgerFile, InAFolderThatIsNotThereIsAnError) {
             Code::kNotFound);
 }
 
-// Lets no file of this process grow beyond `bytes`, as a full disk would.
+// Limits the size of all files of this process, which has the effect of a full disk.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

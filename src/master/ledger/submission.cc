@@ -61,7 +61,8 @@ Status CheckResume(const fs::path& folder, const job::JobSpec& spec,
   const std::string id = ValueOf(meta, "submission");
   if (!id.empty() && id != spec.submission_id) {
     return FailedPrecondition(
-        "the ledger in {} belongs to submission {}, and the job to resume is submission {}; restore "
+        "the ledger in {} belongs to submission {}, and the job to resume is submission {}; "
+        "restore "
         "the ledger of the job, or submit the job again without --resume",
         folder.string(), id, spec.submission_id);
   }

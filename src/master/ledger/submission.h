@@ -8,8 +8,8 @@
 
 namespace edl::master {
 
-// Opens the ledger of the submission of `spec` in a job's folder, or creates it. A ledger of another
-// submission is moved with its checkpoints to `old-ID` in that folder; it is not used.
+// Opens the ledger of the submission of `spec` in a job's folder, or creates it. A ledger of
+// another submission is moved with its checkpoints to `old-ID` in that folder; it is not used.
 //
 // FailedPrecondition: the job is resumed, and the ledger belongs to another submission or has fewer
 // completed batches than the job's status file.

@@ -35,7 +35,7 @@ class SubmissionTest : public ::testing::Test {
     return spec;
   }
 
-  // A ledger of `id` whose job completed `version` batches.
+  // Writes the ledger of a submission with so many completed batches.
   void Write(const std::string& id, int version) {
     Ledger ledger = *OpenLedger(folder_, Of(id));
     ledger.PutMeta("counters", fmt::format(R"({{"version":{}}})", version));

@@ -105,9 +105,9 @@ class Methods {
 // One call of any method. It holds no thread while it waits for its answer, and it deletes itself
 // at its end.
 //
-// The caller is admitted by its metadata before any byte of its request is read, so a caller without
-// the token cannot make the master buffer a message. gRPC would read the request of a registered
-// method first, and would use memory in each connection.
+// The caller is admitted by its metadata before any byte of its request is read, so a caller
+// without the token cannot make the master buffer a message. gRPC would read the request of a
+// registered method first, and would use memory in each connection.
 //
 // Confined: call it on the master's loop.
 class Call final : private Loop::Event {

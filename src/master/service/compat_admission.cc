@@ -50,16 +50,19 @@ bool CompatAdmission::IsOurs(const std::string& peer, Time now) {
 
 Status CompatAdmission::Check(const Core& core, const std::string& peer) {
   if (!job_.compat_api) {
-    return PermissionDenied("the job was started with --compat_api=off, so it serves only clients with its token");
+    return PermissionDenied(
+        "the job was started with --compat_api=off, so it serves only clients with its token");
   }
   if (on_this_machine_ && IsLoopback(peer)) {
     if (IsOurs(peer, core.now())) return Ok();
     return PermissionDenied(
-        "{} is not a process of the job's user; the compatibility API serves only that user",
-        peer);
+        "{} is not a process of the job's user; the compatibility API serves only that user", peer);
   }
   if (!core.keeper().IsHost(HostOf(peer))) {
-    return PermissionDenied("{} is not the address of a replica of this job; the compatibility API serves only replicas", peer);
+    return PermissionDenied(
+        "{} is not the address of a replica of this job; the compatibility API serves only "
+        "replicas",
+        peer);
   }
   return Ok();
 }

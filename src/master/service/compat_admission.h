@@ -11,8 +11,8 @@ namespace edl::master {
 
 class Core;
 
-// Decides who may call the compatibility services, whose clients cannot send a token. On one machine:
-// processes of the master's own user. On a cluster: the addresses of the job's replicas.
+// Decides who may call the compatibility services, whose clients cannot send a token. On one
+// machine: processes of the master's own user. On a cluster: the addresses of the job's replicas.
 //
 // Confined: call it on the master's loop.
 class CompatAdmission {
@@ -30,7 +30,8 @@ class CompatAdmission {
 
   const job::JobSpec& job_;
   const bool on_this_machine_;
-  std::map<std::string, Time> known_;  // peers of our user, with the time when that is checked again
+  std::map<std::string, Time>
+      known_;  // peers of our user, with the time when that is checked again
 };
 
 }  // namespace edl::master

@@ -81,7 +81,7 @@ Rendezvous::Process ProcessOf(const std::string& host, int32_t local_id) {
 
 std::string VersionKey(const std::string& version_type, const std::string& task_type,
                        int32_t task_id) {
-  // GLOBAL versions are the cluster's; the others belong to one task.
+  // GLOBAL versions belong to the cluster, the others to one task.
   return version_type == "GLOBAL" ? version_type
                                   : fmt::format("{}/{}/{}", version_type, task_type, task_id);
 }
@@ -91,7 +91,8 @@ std::string VersionKey(const std::string& version_type, const std::string& task_
 void Fetch(Core& core, Call& call, ReplicaRef replica, const std::string& dataset, pb::Task* out) {
   const uint64_t id = call.id();
   call.set_on_disconnect([&call, id, replica](Core& core) {
-    if (core.compat_api().FetchCut(id, replica, std::nullopt)) call.Answer(Cancelled("the client disconnected"));
+    if (core.compat_api().FetchCut(id, replica, std::nullopt))
+      call.Answer(Cancelled("the client disconnected"));
   });
   core.compat_api().Fetch(
       id, replica, dataset,
@@ -168,7 +169,8 @@ void GetShardCheckpoint(Core& core, Call& call, const pb::GetShardCheckpointRequ
 void ReportShardCheckpoint(Core& core, Call& call, const pb::ShardCheckpoint& in,
                            pb::ReportShardCheckpointResponse* out) {
   const auto restored = core.Restore(in.content());
-  if (!restored.ok()) LOG_WARNING("cannot restore a shard checkpoint: {}", restored.status().message());
+  if (!restored.ok())
+    LOG_WARNING("cannot restore a shard checkpoint: {}", restored.status().message());
   out->set_success(restored.ok());
   AnswerLater(core, call);
 }

@@ -19,9 +19,9 @@ namespace {
 
 constexpr int kIdleSeconds = 1;
 constexpr int kProbeEverySeconds = 1;
-// The time without an answer of the peer's kernel, to a probe or to data, after which a connection is
-// closed. Two probes in a row have to be lost, because of thousands that are sent each second some
-// are. The kernel checks once a second.
+// The time without an answer of the peer's kernel, to a probe or to data, after which a connection
+// is closed. Two probes in a row have to be lost, because of thousands that are sent each second
+// some are. The kernel checks once a second.
 constexpr int kUnansweredMs = 2500;
 
 bool ListensOn(int fd, int port) {

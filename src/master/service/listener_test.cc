@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/testing/status_matchers.h"
 #include "base/clock.h"
+#include "base/testing/status_matchers.h"
 #include "master/service/compat_admission.h"
 #include "master/testing/core_fixture.h"
 #include "master/testing/served_master.h"
@@ -37,10 +37,10 @@ int PortOf(int fd) {
   return ntohs(address.sin_port);
 }
 
-// A connection over loopback to a socket that listens.
+// A loopback connection to a listening socket.
 class Connected {
  public:
-  // `client`: whose end it is.
+  // `client`: the address of the client.
   explicit Connected(uid_t client = geteuid()) {
     sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof(address);
@@ -64,7 +64,7 @@ class Connected {
     for (const int fd : {listener_, client_, accepted_}) close(fd);
   }
 
-  // As gRPC names the client.
+  // The client in the notation of gRPC.
   std::string peer() const { return fmt::format("ipv4:127.0.0.1:{}", PortOf(client_)); }
   int accepted() const { return accepted_; }
   int watched() const { return watched_; }

@@ -15,9 +15,9 @@
 
 namespace edl::master {
 
-// The loop of the master's only thread with state. Each round takes events from the completion queue
-// of the server and work that other threads posted, lets the core decide, commits once for all of
-// it, and then sends answers and commands.
+// The loop of the master's only thread with state. Each round takes events from the completion
+// queue of the server and work that other threads posted, lets the core decide, commits once for
+// all of it, and then sends answers and commands.
 //
 // Thread-safe: Post. Confined to one thread: Run.
 class Loop {

@@ -149,8 +149,9 @@ struct OfThisLedger<handler> {
 void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* out) {
   const auto role = job::RoleFromName(in.role());
   if (!role || *role == job::Role::kMaster) {
-    call.Answer(InvalidArgument("a process with role '{}' cannot join; expected worker, chief, evaluator or ps",
-                                in.role()));
+    call.Answer(InvalidArgument(
+        "a process with role '{}' cannot join; expected worker, chief, evaluator or ps",
+        in.role()));
     return;
   }
   JoinRequest request{.replica = {*role, in.replica_id()},
@@ -389,10 +390,12 @@ Status CheckToken(const grpc::ServerContext& context, const std::string& expecte
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {
-    return Unauthenticated("the call has no token; send the token in the file that ELASTICDL_TOKEN_FILE names");
+    return Unauthenticated(
+        "the call has no token; send the token in the file that ELASTICDL_TOKEN_FILE names");
   }
   if (!SecretsEqual({found->second.data(), found->second.size()}, expected)) {
-    return Unauthenticated("the call has a wrong token; send the token in the file that ELASTICDL_TOKEN_FILE names");
+    return Unauthenticated(
+        "the call has a wrong token; send the token in the file that ELASTICDL_TOKEN_FILE names");
   }
   return Ok();
 }

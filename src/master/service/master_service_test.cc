@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "elasticdl/v1/master.grpc.pb.h"
 #include "base/testing/status_matchers.h"
+#include "elasticdl/v1/master.grpc.pb.h"
 #include "master/testing/core_fixture.h"
 #include "master/testing/served_master.h"
 
@@ -18,7 +18,7 @@ namespace {
 namespace pb = ::elasticdl::v1;
 using ReportedAndLeased = pb::ReportAndLeaseResponse;
 
-// A worker's process with a connection of its own.
+// A process of a worker, with its own connection.
 class WorkerProcess {
  public:
   WorkerProcess(const ServedMaster& master, int64_t replica_id)

@@ -18,8 +18,8 @@ namespace {
 // The largest request is a shard checkpoint.
 constexpr int kMostRequestBytes = 16 << 20;
 constexpr int kMostAnswerBytes = 256 << 20;  // as the published clients allow
-// The memory of gRPC for all connections and calls. Beyond it gRPC closes connections, so it is enough
-// for 30,000 workers, each with a connection and two calls, which need 35 KiB.
+// The memory of gRPC for all connections and calls. Beyond it gRPC closes connections, so it is
+// enough for 30,000 workers, each with a connection and two calls, which need 35 KiB.
 constexpr size_t kMostGrpcBytes = size_t{1} << 30;
 constexpr int kMostCallsPerConnection = 256;
 // How many new calls gRPC can deliver before the loop waits for more. Each needs some memory.
@@ -38,8 +38,8 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // TCP keepalive checks the connections (see WatchPeersOf). gRPC's own pings would be answered by the
-  // peer's process, which may be busy, and would change the timeouts of the sockets.
+  // TCP keepalive checks the connections (see WatchPeersOf). gRPC's own pings would be answered by
+  // the peer's process, which may be busy, and would change the timeouts of the sockets.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, std::numeric_limits<int>::max());
   // Clients may send pings without data as often as each second.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
@@ -56,7 +56,10 @@ Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const 
   }
   // On one machine there is no other kernel to lose, and the queue of the loopback device is short.
   if (!on_this_machine && WatchPeersOf(server->port_) == 0) {
-    LOG_WARNING("cannot find the listening sockets on {} to set TCP keepalive: lost machines are noticed late", address);
+    LOG_WARNING(
+        "cannot find the listening sockets on {} to set TCP keepalive: lost machines are noticed "
+        "late",
+        address);
   }
   for (int i = 0; i < kAwaitedCalls; ++i) {
     Call::Await({server->service_, *server->queue_, server->methods_});

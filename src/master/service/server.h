@@ -19,8 +19,8 @@ namespace edl::master {
 
 class Core;
 
-// The master's gRPC server, with our service and the compatibility services. Its calls are events on
-// queue(), which the loop handles.
+// The master's gRPC server, with our service and the compatibility services. Its calls are events
+// on queue(), which the loop handles.
 //
 // Confined: create and destroy it on the thread of the process that owns it; the loop uses queue().
 class Server {

@@ -11,11 +11,13 @@ using nlohmann::json;
 Status RecentCalls::Load(const std::string& saved) {
   if (saved.empty()) return Ok();
   const json in = ReadJson(saved);
-  if (!in.is_array()) return DataLoss("cannot parse the entry 'recent_calls' of the ledger: expected a list");
+  if (!in.is_array())
+    return DataLoss("cannot parse the entry 'recent_calls' of the ledger: expected a list");
   for (const json& call : in) {
     if (!call.is_array() || call.size() != 2 || !call[0].is_number_unsigned() ||
         !call[1].is_number_unsigned()) {
-      return DataLoss("cannot parse the entry 'recent_calls' of the ledger: expected pairs of numbers");
+      return DataLoss(
+          "cannot parse the entry 'recent_calls' of the ledger: expected pairs of numbers");
     }
     answers_[call[0].get<uint64_t>()] = call[1].get<uint32_t>();
     order_.push_back(call[0].get<uint64_t>());

@@ -59,7 +59,7 @@ TEST(Sessions, ForgetAnswersThatArrived) {
   for (const uint64_t number : {1, 2, 3}) sessions.StoreAnswer(session, number, {});
 
   sessions.Received(session, 2);
-  sessions.Received(session, 1);  // an old call that comes late
+  sessions.Received(session, 1);  // an old call that arrives late
 
   EXPECT_EQ(session.answers.size(), 1u);
   EXPECT_EQ(session.received, 2u);

@@ -38,8 +38,9 @@ Status Dataset::Check(const DatasetSpec& spec) {
         spec.name, spec.batches_per_shard, spec.batch_size, kMostShuffled);
   }
   if (spec.epochs > 0 && spec.epochs > kMost / spec.size) {
-    return InvalidArgument("dataset '{}' has {} records and {} epochs: more than can be counted",
-                           spec.name, spec.size, spec.epochs);
+    return InvalidArgument(
+        "dataset '{}' has {} records and {} epochs; their product must be at most 2^62", spec.name,
+        spec.size, spec.epochs);
   }
   return Ok();
 }
@@ -58,7 +59,7 @@ void Dataset::LoadDone(const DoneRow& row) {
 }
 
 void Dataset::LoadReturned(const ReturnedRow& row) {
-  // failed_by_ only spreads retries over workers; those of an earlier master life are gone.
+  // failed_by_ is not loaded: it only spreads retries over replicas.
   returned_[row.key] = {row.key, row.failures, row.counted};
 }
 
@@ -121,8 +122,8 @@ std::optional<Dataset::TakenShard> Dataset::TakeNew() {
   return taken;
 }
 
-// The cursor always rests on a shard that is not done: what is done ahead of it comes only from
-// Restore, and every move ends with SkipDone.
+// The cursor is always at a shard that is not done: only Restore marks shards after the cursor as
+// done, and every move of the cursor ends with SkipDone.
 bool Dataset::HasMore() const { return !returned_.empty() || CursorHasMore(); }
 
 void Dataset::MarkDone(ShardKey key) {
@@ -146,7 +147,8 @@ void Dataset::CompleteEpochIfCovered(int64_t epoch) {
 
 int64_t Dataset::Done(const TakenShard& shard) {
   const ShardKey key = shard.key;
-  CHECK(!IsDone(key), "dataset '{}': shard {}/{} done twice", spec().name, key.epoch, key.ordinal);
+  CHECK(!IsDone(key), "dataset '{}': shard {}/{} is done twice", spec().name, key.epoch,
+        key.ordinal);
   const int64_t records = records_in(key.ordinal);
   failed_by_.erase(key);
   MarkDone(key);
@@ -161,7 +163,7 @@ int64_t Dataset::Done(const TakenShard& shard) {
 
 void Dataset::Return(const TakenShard& shard) {
   const ShardKey key = shard.key;
-  CHECK(!IsDone(key), "dataset '{}': shard {}/{} comes back after it was done", spec().name,
+  CHECK(!IsDone(key), "dataset '{}': shard {}/{} is returned after it was done", spec().name,
         key.epoch, key.ordinal);
   returned_[key] = shard;
   ledger_.Put(ReturnedRow{id(), key, shard.failures, FailedBy(key), shard.counted});
@@ -200,7 +202,7 @@ void Dataset::ReopenIn(int64_t epoch, const RangeSet& covered) {
   RangeSet again;
   for (const RangeSet::Range& range : done_[epoch].Minus(covered).ranges()) {
     for (uint64_t ordinal = range.first; ordinal <= range.last; ++ordinal) {
-      // What was quarantined is not trained anyhow.
+      // Quarantined shards were not trained.
       if (!quarantined_.contains({epoch, ordinal})) again.Add(ordinal);
     }
   }
@@ -215,7 +217,7 @@ void Dataset::ReopenIn(int64_t epoch, const RangeSet& covered) {
   }
 }
 
-// What the ledger has of an epoch is what `ranges` has, after the next Flush.
+// Makes the next Flush replace the ranges of an epoch in the ledger by `ranges`.
 void Dataset::Rewrite(int64_t epoch, const RangeSet& ranges) {
   std::erase_if(dirty_ranges_, [&](const auto& range) { return range.first == epoch; });
   ledger_.DeleteDoneOfEpoch(id(), epoch);
@@ -223,7 +225,7 @@ void Dataset::Rewrite(int64_t epoch, const RangeSet& ranges) {
 }
 
 int64_t Dataset::Reopen(const checkpoint::ShardSet::Dataset& covered) {
-  // A checkpoint of another generation covers nothing; a restore's word holds without one.
+  // A checkpoint of another generation covers nothing. What a restore declared done stays done.
   checkpoint::ShardSet::Dataset known = restored_;
   if (covered.generation == row_.generation) {
     for (const RangeSet::Range& range : covered.epochs.ranges()) known.epochs.AddRange(range);
@@ -232,7 +234,7 @@ int64_t Dataset::Reopen(const checkpoint::ShardSet::Dataset& covered) {
     }
   }
   const size_t before = returned_.size();
-  // Epochs that were complete are looked at like the others.
+  // Complete epochs that are not covered are treated like incomplete ones.
   const RangeSet uncertain = epochs_done_.Minus(known.epochs);
   epochs_done_ = epochs_done_.Minus(uncertain);
   Rewrite(DoneRow::kEpochs, epochs_done_);
@@ -250,7 +252,7 @@ int64_t Dataset::Reopen(const checkpoint::ShardSet::Dataset& covered) {
     ReopenIn(epoch, shards == known.shards.end() ? RangeSet() : shards->second);
   }
   const auto reopened = static_cast<int64_t>(returned_.size() - before);
-  // Whoever trained the leftovers is not to blame that they are left again.
+  // The workers of the last leftover round are not the reason that shards are left again.
   if (reopened > 0) row_.leftover_at = -1;
   dirty_ = true;
   return reopened;
@@ -394,22 +396,22 @@ bool Dataset::IsDone(ShardKey key) const {
 
 int64_t Dataset::records_in(uint64_t ordinal) const {
   const int64_t start = static_cast<int64_t>(ordinal) * records_per_shard();
-  // With shuffled shards the short one keeps its ordinal, so that counts do not depend on the
+  // The short shard keeps its ordinal also when shards are shuffled, so counts do not depend on the
   // order.
   return std::min(records_per_shard(), spec().size - start);
 }
 
 void Dataset::Fill(LeasedShard& shard) const {
   shard.dataset = spec().name;
-  shard.task_type = std::string(NameOf(spec().task_type));
+  shard.task_type = spec().task_type;
   shard.dataset_id = row_.id;
   shard.generation = row_.generation;
   const int64_t records = records_in(shard.key.ordinal);
   const uint64_t key =
       Mix(Mix(row_.seed, row_.order_generation), static_cast<uint64_t>(shard.key.epoch));
   uint64_t place = shard.key.ordinal;
-  // The last, short shard stays last: shuffling full shards among themselves keeps every shard's
-  // size a function of its ordinal.
+  // Only full shards are shuffled, and the short one stays last, so the size of a shard is a
+  // function of its ordinal.
   const uint64_t full = static_cast<uint64_t>(spec().size / records_per_shard());
   if (spec().order == Order::kShuffleShards && place < full) {
     place = Permutation(full, key).At(place);

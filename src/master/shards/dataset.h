@@ -49,8 +49,8 @@ class Dataset {
   void LoadQuarantined(const QuarantinedRow& row);
   void LoadRestored(const DoneRow& row);
 
-  // Hands out a shard, returned shards before new ones. Take skips shards that `caller` itself has
-  // failed; TakeAny does not. nullopt: there is none (for this caller).
+  // Returns a shard to lease: returned shards first, then new ones. Take skips shards that `caller`
+  // has failed itself; TakeAny does not. nullopt: there is none (for this caller).
   std::optional<TakenShard> Take(ReplicaRef caller);
   std::optional<TakenShard> TakeAny();
   // There is a shard to hand out, at least to some caller.
@@ -78,8 +78,8 @@ class Dataset {
   // that a restore declares done stay done when parameters are lost.
   void Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaining,
                const std::optional<ShardOrder>& order);
-  // The job continues by `train --resume`: quarantined shards are handed out again, and records that
-  // were counted as not trained are left again.
+  // The job continues by `train --resume`: quarantined shards are handed out again, and records
+  // that were counted as not trained are left again.
   void Resume();
   // Counts all records that are left as not trained: the job ends without them.
   void CountRestAsNotTrained();
@@ -146,7 +146,8 @@ class Dataset {
   std::map<int64_t, RangeSet> done_;  // of incomplete epochs; contains quarantined shards too
   RangeSet epochs_done_;
   std::map<ShardKey, TakenShard> returned_;
-  std::map<ShardKey, std::set<ReplicaRef>> failed_by_;  // of shards that are neither done nor quarantined
+  std::map<ShardKey, std::set<ReplicaRef>>
+      failed_by_;  // of shards that are neither done nor quarantined
   std::map<ShardKey, std::string> quarantined_;
   int64_t records_quarantined_ = 0;
   checkpoint::ShardSet::Dataset restored_;  // declared done by the last restore

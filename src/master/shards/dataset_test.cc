@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRecordsPerShard = 10;
 
-// A dataset over a ledger of its own, without a master around it.
+// A dataset with its own ledger, without a master.
 class DatasetTest : public ::testing::Test {
  protected:
   Dataset Make(DatasetSpec spec) {
@@ -24,17 +24,17 @@ class DatasetTest : public ::testing::Test {
     return Dataset(std::move(row), ledger_);
   }
 
-  // What a restarted master reads back of what `dataset` wrote down.
+  // The dataset as a restarted master loads it.
   Dataset Reload(Dataset& dataset) {
     dataset.Flush();
     EXPECT_OK(ledger_.Commit());
     Dataset loaded(ledger_.Datasets()->front(), ledger_);
     const std::vector<DoneRow> done = *ledger_.Done();
     const std::vector<ReturnedRow> returned = *ledger_.Returned();
-    const std::vector<QuarantinedRow> aside = *ledger_.Quarantined();
+    const std::vector<QuarantinedRow> quarantined = *ledger_.Quarantined();
     for (const DoneRow& row : done) loaded.LoadDone(row);
     for (const ReturnedRow& row : returned) loaded.LoadReturned(row);
-    for (const QuarantinedRow& row : aside) loaded.LoadQuarantined(row);
+    for (const QuarantinedRow& row : quarantined) loaded.LoadQuarantined(row);
     const std::vector<DoneRow> restored = *ledger_.Restored();
     for (const DoneRow& row : restored) loaded.LoadRestored(row);
     return loaded;
@@ -52,7 +52,7 @@ ShardKey TakeKey(Dataset& dataset, ReplicaRef caller = Worker(0)) {
   return taken->key;
 }
 
-// How often each record of `epoch` comes, over all of its shards.
+// How often each record occurs in the shards of `epoch`.
 std::map<int64_t, int> RecordsOf(const Dataset& dataset, int64_t epoch) {
   std::map<int64_t, int> times;
   for (uint64_t ordinal = 0; ordinal < dataset.shards_per_epoch(); ++ordinal) {

@@ -67,8 +67,7 @@ class Dispatcher {
   void RequestShards(Waiter waiter, IfUnknown if_unknown, Time now);
   // The call `number` of `session` came again as `call`: answers the earlier one with Retry and
   // keeps its place. False: no such call waits.
-  bool ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call,
-                     LeaseReply reply);
+  bool ReplaceWaiter(Incarnation session, uint64_t number, uint64_t call, LeaseReply reply);
   // The connection of a waiting call was closed. False: that call does not wait (any more).
   bool DropWaiter(uint64_t call, Time now);
 

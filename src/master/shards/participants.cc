@@ -5,17 +5,17 @@
 namespace edl::master {
 namespace {
 
-// True: it is the first of its key.
+// Returns whether this is the first entry of the key.
 template <typename Key>
 bool Count(std::map<Key, int64_t>& counts, Key key) {
   return ++counts[key] == 1;
 }
 
-// True: it was the last of its key. REQUIRES: it was counted.
+// Returns whether this was the last entry of the key. REQUIRES: Count was called for it.
 template <typename Key>
 bool Uncount(std::map<Key, int64_t>& counts, Key key) {
   const auto found = counts.find(key);
-  CHECK(found != counts.end(), "more leases or calls end than began");
+  CHECK(found != counts.end(), "a lease or call ends that was not counted");
   if (--found->second > 0) return false;
   counts.erase(found);
   return true;

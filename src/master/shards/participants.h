@@ -7,8 +7,8 @@
 
 namespace edl::master {
 
-// Counts, for one dataset, the leases and waiting calls of each session and replica, so that the end
-// of the data is decided without a loop over all of them.
+// Counts, for one dataset, the leases and waiting calls of each session and replica, so that the
+// end of the data is decided without a loop over all of them.
 //
 // Confined: call it on the master's loop.
 class Participants {
@@ -25,7 +25,8 @@ class Participants {
     return leases_.size() == 1 && leases_.contains(session);
   }
   bool Waits(Incarnation session) const { return waits_.contains(session); }
-  // The waiting session with the lowest incarnation, which is the oldest. REQUIRES: a session waits.
+  // The waiting session with the lowest incarnation, which is the oldest. REQUIRES: a session
+  // waits.
   Incarnation FirstWaiting() const { return waits_.begin()->first; }
   // A replica other than this one holds a lease or waits.
   bool AnyOtherThan(ReplicaRef replica) const {

@@ -37,7 +37,7 @@ uint64_t Permutation::Shuffle(uint64_t value) const {
 uint64_t Permutation::At(uint64_t place) const {
   CHECK(place < n_, "place {} of {}", place, n_);
   uint64_t value = Shuffle(place);
-  // At most four times as many values as places, so the walk is short.
+  // The network has at most four times as many values as n, so the loop is short.
   while (value >= n_) value = Shuffle(value);
   return value;
 }

@@ -120,8 +120,8 @@ Result<ShardCheckpoint> Read(const json& in) {
 }  // namespace
 
 std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
-  // The format has one epoch: the first that is not complete. Progress in later epochs is not saved,
-  // so a restore trains them again from their start.
+  // The format has one epoch: the first that is not complete. Progress in later epochs is not
+  // saved, so a restore trains them again from their start.
   const int64_t epoch = dataset.first_open_epoch();
   const DatasetSpec& spec = dataset.spec();
   json out = {{"version", kVersion},

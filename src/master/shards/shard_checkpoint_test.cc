@@ -12,7 +12,7 @@
 namespace edl::master {
 namespace {
 
-// What is still leased of kData, in order, by a worker that takes it all.
+// The shards that are left in kData, in the order in which one worker leases them.
 std::vector<ShardKey> KeysLeft(CoreFixture& master) {
   OurClient worker(master, Worker(99));
   std::vector<ShardKey> keys;
@@ -44,7 +44,7 @@ TEST(ShardCheckpoint, BringsBackWhatWasNotDoneAndNothingElse) {
 TEST(ShardCheckpoint, RefusesDeeplyNestedTextInsteadOfRunningOutOfStack) {
   CoreFixture master;
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
-  // All else of it is right, so that the list is looked at.
+  // Everything else is valid, so the list is parsed.
   std::string in_list = SavedInTheSecondEpoch();
   const std::string todo = R"("todo":[)";
   in_list.insert(in_list.find(todo) + todo.size(), deep + ",");
@@ -93,7 +93,7 @@ TEST(ShardCheckpoint, LeavesTheSameRecordsOfAShuffledDatasetInAnyJob) {
   CoreFixture second;
   DatasetSpec other = spec;
   other.name = "other";
-  second.Register(other);  // so that the restored one would be shuffled by another seed
+  second.Register(other);  // so that the restored dataset would get another seed
 
   for (CoreFixture* master : {&first, &second}) {
     ASSERT_OK(master->core().Restore(saved));

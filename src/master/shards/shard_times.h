@@ -8,8 +8,8 @@
 
 namespace edl::master {
 
-// The usual time of a shard: the 95th percentile of the last 256. A single slow shard has no effect,
-// and the value follows a job that becomes slower.
+// The usual time of a shard: the 95th percentile of the last 256. A single slow shard has no
+// effect, and the value follows a job that becomes slower.
 //
 // Confined: call it on the master's loop.
 class ShardTimes {

@@ -35,9 +35,8 @@ const Waiter* WaiterQueue::Find(uint64_t call) const {
   return found == by_call_.end() ? nullptr : &*found->second.waiter;
 }
 
-LeaseReply WaiterQueue::Replace(
-    Incarnation session, uint64_t number, uint64_t call,
-    LeaseReply reply) {
+LeaseReply WaiterQueue::Replace(Incarnation session, uint64_t number, uint64_t call,
+                                LeaseReply reply) {
   const auto calls = by_session_.find(session);
   if (calls == by_session_.end()) return nullptr;
   for (const uint64_t old_call : calls->second) {

@@ -49,9 +49,7 @@ class WaiterQueue {
   const Waiter* Find(uint64_t call) const;
   // The call `number` of `session` came again on another connection: it keeps its place under the
   // id `call` and is answered by `reply`. Returns the replaced reply; nullptr: no such call waits.
-  LeaseReply Replace(
-      Incarnation session, uint64_t number, uint64_t call,
-      LeaseReply reply);
+  LeaseReply Replace(Incarnation session, uint64_t number, uint64_t call, LeaseReply reply);
   // Frees what the queue keeps for the name of a dataset, if no call waits for it.
   void ForgetDataset(const std::string& dataset);
 

@@ -12,8 +12,8 @@
 namespace edl::master {
 
 // The group of processes that average gradients among themselves, and their ranks. A change takes
-// effect when every member of the current group has requested its rank. Remaining members keep their
-// order and come before new processes, so a live rank 0 stays rank 0. Each change gets a new
+// effect when every member of the current group has requested its rank. Remaining members keep
+// their order and come before new processes, so a live rank 0 stays rank 0. Each change gets a new
 // rendezvous number; numbers start at 1 and never repeat. The ledger keeps the group.
 //
 // Confined: call it on the master's loop.

@@ -19,7 +19,7 @@ const Process kC{"host-c", 0};
 
 class RendezvousTest : public ::testing::Test {
  protected:
-  // All ask for their rank often enough for a pending change to be installed.
+  // All processes request their ranks, often enough for a pending change to take effect.
   void AllAsk(const std::vector<Process>& processes) {
     for (int times = 0; times < 2; ++times) {
       for (const Process& process : processes) rendezvous_.RankOf(process);

@@ -15,16 +15,17 @@ namespace edl::master {
 // Bounded staleness: holds the calls of workers that are too many batches ahead of the slowest.
 //
 // Workers report their own counts of batches. A worker that starts later begins level with the
-// slowest, and after a restart of the master so do all workers. The ledger keeps none of this: after
-// a restart the bound is exceeded once, by at most the bound.
+// slowest, and after a restart of the master so do all workers. The ledger keeps none of this:
+// after a restart the bound is exceeded once, by at most the bound.
 //
 // Confined: call it on the master's loop.
 class StalenessTracker {
  public:
   using Reply = std::function<void(bool)>;
 
-  // `session` has trained `batches` by its own count. Replies true when that is at most `ahead` more
-  // than the count of the slowest; false at `until`, or when the session calls again or leaves.
+  // `session` has trained `batches` by its own count. Replies true when that is at most `ahead`
+  // more than the count of the slowest; false at `until`, or when the session calls again or
+  // leaves.
   void Await(Incarnation session, uint64_t batches, uint64_t ahead, Time until, Reply reply);
   // The session has nothing to train, or has ended: no other session waits for it.
   void Leave(Incarnation session);

@@ -24,8 +24,9 @@ class SyncPrimitives {
  public:
   using Reply = std::function<void(bool)>;
 
-  // The limit of passed barriers and of events. Beyond it the oldest are forgotten, because programs
-  // that use a new name for each step would fill the ledger. A forgotten name is a new one.
+  // The limit of passed barriers and of events. Beyond it the oldest are forgotten, because
+  // programs that use a new name for each step would fill the ledger. A forgotten name is a new
+  // one.
   static constexpr size_t kMostKept = 1000;
 
   explicit SyncPrimitives(Ledger& ledger) : ledger_(ledger) {}

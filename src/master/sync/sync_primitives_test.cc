@@ -16,7 +16,7 @@ namespace {
 constexpr Incarnation kOne(1);
 constexpr Incarnation kOther(2);
 
-// An answer of the sync, which may come later.
+// The answer of a call, which may arrive later.
 class Awaited {
  public:
   SyncPrimitives::Reply reply() const {
@@ -32,7 +32,7 @@ class Awaited {
 
 class SyncPrimitivesTest : public ::testing::Test {
  protected:
-  // What a restarted master has of it.
+  // The state as a restarted master loads it.
   SyncPrimitives Reload() {
     sync_.Flush();
     EXPECT_OK(ledger_.Commit());

@@ -263,7 +263,8 @@ std::vector<LeasedShard> OurClient::LeaseMany(uint32_t at_most) {
   return answer->shards;
 }
 
-ReportVerdict OurClient::Report(const LeasedShard& shard, ShardOutcome outcome, const std::string& error) {
+ReportVerdict OurClient::Report(const LeasedShard& shard, ShardOutcome outcome,
+                                const std::string& error) {
   const Later<ReportAndLeaseReply> answer =
       ReportAndLease({{.lease = shard.lease, .outcome = outcome, .error = error}}, 0);
   if (!answer.answered() || !answer.result().ok() || answer->verdicts.size() != 1) {

@@ -69,8 +69,8 @@ job::ExitCause Failed();
 job::ExitCause Killed();
 job::ExitCause OutOfMemory();
 
-// A master's core over a ledger in memory, with a clock that the test moves. Every helper that calls
-// the core commits, so all decided answers are sent when it returns.
+// A master's core over a ledger in memory, with a clock that the test moves. Every helper that
+// calls the core commits, so all decided answers are sent when it returns.
 //
 // Confined to its test.
 class CoreFixture {
@@ -167,7 +167,7 @@ class OurClient {
   // Confirms all answers so far.
   void Acknowledge() { ReportAndLease({}, 0); }
   ReportVerdict Report(const LeasedShard& shard, ShardOutcome outcome = ShardOutcome::kDone,
-                 const std::string& error = "");
+                       const std::string& error = "");
 
   Incarnation incarnation() const { return incarnation_; }
   ReplicaRef replica() const { return replica_; }
