@@ -1,8 +1,8 @@
 """ElasticDL for Python programs.
 
-What is here is imported when it is first used, so that `import elasticdl` costs nothing:
-`ParameterClient` (docs/parameter-server.md) and what it returns and raises, and `ShardTrainer`,
-which trains the shards of a job with it.
+The names are imported when they are first used, so that `import elasticdl` is fast:
+`ParameterClient` (docs/parameter-server.md) with its results and errors, and `ShardTrainer`, which
+trains the shards of a job with a `ParameterClient`.
 """
 
 from __future__ import annotations

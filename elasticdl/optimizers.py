@@ -1,4 +1,4 @@
-"""The optimizers of the parameter server, and which settings each of them has."""
+"""The optimizers of the parameter server and their settings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SETTINGS: dict[str, frozenset[str]] = {
 
 
 def check_optimizer(optimizer: Any, what: str) -> None:
-    """Raises for an optimizer that does not exist, or for a setting that it does not have: the
-    server knows the settings of all optimizers, and would ignore it."""
+    """Raises if the optimizer does not exist or has no such setting. The server accepts the
+    settings of all optimizers, and would ignore a setting of another one."""
     if optimizer is None:
         return
     if not isinstance(optimizer, Mapping):

@@ -1,4 +1,4 @@
-"""Trains the shards of a job with parameters on its servers, every batch once."""
+"""Trains the shards of a job with parameter servers. Each batch is applied once."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from elasticdl.parameter_client import (
 )
 
 _DONE = (Outcome.APPLIED, Outcome.REFUSED)
-# Before a shard is opened again that could not be reported; doubled up to the longest.
+# Pause before shards are opened again that the master asked to reopen; doubled up to the longest.
 _SHORTEST_REOPEN_S = 0.05
 _LONGEST_REOPEN_S = 2.0
 
-# From the indices of a batch's records to the arguments of `ParameterClient.push`.
+# Maps the indices of a batch's records to the arguments of `ParameterClient.push`.
 Train = Callable[[Sequence[int]], dict[str, Any]]
 
 
 def job_client(**options: Any) -> ParameterClient:
-    """A `ParameterClient` of the servers of the job that this process is a replica of. It waits for
-    servers as long as it takes, because the master replaces those that are lost."""
+    """Returns a `ParameterClient` for the servers of this process's job. It waits for servers
+    without a limit, because the master replaces servers that are lost."""
     servers = os.environ.get("ELASTICDL_PS_ADDRS")
     if not servers:
-        raise RuntimeError("this process is no replica of a job with parameter servers: start it "
+        raise RuntimeError("this process does not belong to a job with parameter servers: start it "
                            "with `elasticdl train --ps_program=elasticdl --num_ps_pods=N ...`")
     options.setdefault("timeout", math.inf)
     options.setdefault("managed", True)
@@ -49,12 +49,12 @@ def job_client(**options: Any) -> ParameterClient:
 class ShardTrainer:
     """Leases the shards of a dataset from the job's master, trains their batches and reports them.
 
-    Whatever dies meanwhile (this process, a server, the master), each batch changes the parameters
-    once: a shard that was begun goes on at the first batch that a server lacks, and one whose
-    pushes a server has lost is trained again where they are lacking.
+    Each batch changes the parameters once, whichever process is lost (a worker, a server, the
+    master): an interrupted shard continues at the first batch that a server lacks, and batches that
+    a server has lost are trained again.
 
-    A trainer is used by one thread at a time. Several threads of a process may train, each with a
-    trainer of its own; they may share a `ParameterClient`, and get different shards.
+    One thread at a time may use a trainer. Several threads of a process may train, each with its
+    own trainer. They may share a `ParameterClient`, and get different shards.
     """
 
     def __init__(self, client: ParameterClient, dataset: str, *, size: int, batch_size: int,
@@ -62,11 +62,11 @@ class ShardTrainer:
                  shuffle_shards: bool = False, in_flight: int = 1, max_staleness: int | None = None,
                  master: Any = None) -> None:
         """client: a `ParameterClient` that has declared its parameters.
-        dataset, size, batch_size, epochs, batches_per_shard, shuffle_...: what is trained, as the
-            first worker registers it; the others get that.
-        in_flight: how many pushes may be on their way while the next batch is computed.
-        max_staleness: a worker that has trained so many batches more than the slowest waits for it;
-            0: none does; unless said, the job's --max_staleness.
+        dataset, size, batch_size, epochs, batches_per_shard, shuffle_...: the dataset. The first
+            worker registers it; the arguments of the other workers have no effect.
+        in_flight: how many pushes may be in progress while the next batch is computed.
+        max_staleness: a worker that has trained this many batches more than the slowest worker
+            waits for it. 0: workers do not wait. None: the job's --max_staleness.
         """
         if in_flight < 1:
             raise ValueError(f"in_flight is {in_flight}; it must be at least 1")
@@ -78,18 +78,18 @@ class ShardTrainer:
         self._in_flight = in_flight
         self._max_staleness = max_staleness
         self._trained = 0
-        self._is_awaited = False  # others wait for this one
-        self._ps_epoch = 0  # of the job's parameter servers, as the master told it last
+        self._is_awaited = False  # other workers may wait for this one
+        self._ps_epoch = 0  # epoch of the parameter servers in the master's last answer
         self._master = master or build_master_client()
         self._spec = self._master.register_dataset(DatasetSpec(
             name=dataset, size=size, batch_size=batch_size, batches_per_shard=batches_per_shard,
             epochs=epochs, shuffle_records=shuffle_records, shuffle_shards=shuffle_shards))
 
     def run(self, train: Train) -> None:
-        """Trains until the data has ended. `train(records)` gets the indices of a batch's records
-        and returns the arguments of `ParameterClient.push`: a dict with `tables`, `tensors` and
-        `learning_rate`. It may be called again with the same records, and has to return then what
-        it makes of the parameters as they are then."""
+        """Trains until the data has ended. `train(records)` is called with the indices of a batch's
+        records, and returns the arguments of `ParameterClient.push`: a dict with `tables`,
+        `tensors` and `learning_rate`. It may be called again with the same records; it must then
+        compute the gradients again, with the present parameters."""
         reports: list[Report] = []
         held: dict[int, Shard] = {}
         pause = _SHORTEST_REOPEN_S
@@ -101,7 +101,7 @@ class ShardTrainer:
                     held.pop(report.lease, None)
             reports = []
             if answered.reopen:
-                # The servers are being replaced: this would go round without a pause.
+                # A server is being replaced: without a pause this loop would spin.
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_REOPEN_S)
             else:
@@ -121,12 +121,12 @@ class ShardTrainer:
     def _report_of(self, shard: Shard, opened: OpenedShard | None) -> Report:
         if opened is not None:
             return Report(shard.lease, ShardOutcome.DONE, ps_epoch=opened.ps_epoch)
-        # The servers took it for another's. If the master does not agree, it gets the shard back;
-        # otherwise the report is about a lease that is over, and has no effect.
+        # The servers fenced the lease. If it is still valid for the master, the master gets the
+        # shard back; otherwise the report has no effect.
         return Report(shard.lease, ShardOutcome.GIVEN_BACK)
 
     def _report_and_lease(self, reports: Iterable[Report]) -> Any:
-        if self._is_awaited:  # who has to wait here is no longer awaited
+        if self._is_awaited:  # a worker for which others wait must not wait here
             return self._master.report_and_lease(reports, self._spec.name, wait_s=0)
         return self._master.report_and_lease(reports, self._spec.name)
 
@@ -137,8 +137,8 @@ class ShardTrainer:
         self._trained += 1
 
     def _train(self, shard: Shard, train: Train) -> OpenedShard | None:
-        """Pushes what servers lack of a shard. What they said when it was opened; None: it is
-        another's by now."""
+        """Pushes the batches of a shard that servers lack. Returns what the servers had when the
+        shard was opened. None: another worker has the shard now."""
         key = ShardKey(shard.ledger, shard.dataset_id, shard.generation, shard.epoch,
                        shard.ordinal)
         records = shard.records()
@@ -149,10 +149,10 @@ class ShardTrainer:
             try:
                 opened = self._client.open_shard(shard.lease, key, self._ps_epoch)
             except ParameterError as error:
-                if error.code != "ABORTED":  # the lease is over
+                if error.code != "ABORTED":  # the lease has ended
                     raise
-                logger.info("shard %d of epoch %d went to another: %s", shard.ordinal, shard.epoch,
-                            error)
+                logger.info("another worker has shard %d of epoch %d now: %s", shard.ordinal,
+                            shard.epoch, error)
                 return None
             try:
                 outcome = self._push(shard, key, records, range(opened.batches, count), train)
@@ -168,7 +168,8 @@ class ShardTrainer:
 
     def _push(self, shard: Shard, key: ShardKey, records: Sequence[int], batches: range,
               train: Train) -> Outcome:
-        """Pushes batches in order; the first outcome that is none of _DONE ends it."""
+        """Pushes batches in order. Stops at the first outcome that is not in _DONE, and returns it.
+        """
         waiting: collections.deque[PendingPush] = collections.deque()
         outcome = Outcome.APPLIED
         for batch in batches:

@@ -7,7 +7,7 @@ namespace {
 
 namespace nb = nanobind;
 
-// What the capsule of an array owns.
+// The owner of an array's memory.
 struct Owned {
   Owned(wire::Buffer its_memory, ArrayCount its_count)
       : memory(std::move(its_memory)), count(std::move(its_count)) {
@@ -23,7 +23,7 @@ struct Owned {
 
 template <typename Value>
 nb::object ArrayOf(wire::Buffer memory, const std::vector<size_t>& shape, const ArrayCount& count) {
-  // NumPy takes no null, not even for nothing.
+  // NumPy rejects a null pointer, even for an empty array.
   if (memory.data() == nullptr) memory.Reshape(wire::kAlignment);
   auto owned = std::make_unique<Owned>(std::move(memory), count);
   std::byte* const data = owned->memory.data();

@@ -13,17 +13,17 @@
 
 namespace edl::native {
 
-// What comes from Python: used where it lies, and nothing else is taken.
+// Arrays from Python, used without a copy. Arrays of other types or layouts are rejected.
 using Ids = nanobind::ndarray<const int64_t, nanobind::c_contig, nanobind::device::cpu>;
 using Floats = nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>;
 
 std::vector<size_t> ShapeOf(const Ids& ids);
 
-// How many arrays live. Shared by the client, which tells it, and the arrays, which may outlive
+// How many arrays exist. Shared by the client, which reports it, and the arrays, which may outlive
 // the client.
 using ArrayCount = std::shared_ptr<std::atomic<int64_t>>;
 
-// A NumPy array that owns the memory, which begins at a multiple of 64. REQUIRES: the GIL.
+// Makes a NumPy array that owns the memory. REQUIRES: the GIL.
 nanobind::object ArrayOfFloats(wire::Buffer memory, const std::vector<size_t>& shape,
                                const ArrayCount& count);
 nanobind::object ArrayOfInt32(wire::Buffer memory, const std::vector<size_t>& shape,

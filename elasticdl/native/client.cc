@@ -21,12 +21,12 @@ namespace nb = nanobind;
 using ps_client::ClientOptions;
 using ps_client::Keys;
 using ps_client::Pending;
-using Ticket = ps_client::Client::Ticket;
+using Ticket = ps_client::ParameterClient::Ticket;
 
-// Between two looks for signals.
+// Between two checks for signals.
 constexpr Duration kSlice = std::chrono::milliseconds(50);
 
-// False: a signal's handler has raised. REQUIRES: the GIL.
+// Waits for the operation. False: the handler of a signal has raised. REQUIRES: the GIL.
 bool WaitUnlessSignalled(Pending& pending) {
   while (true) {
     {
@@ -37,7 +37,7 @@ bool WaitUnlessSignalled(Pending& pending) {
   }
 }
 
-// Does what may take long on a thread of its own; a signal stops it by `stop`.
+// Runs `act` on another thread. If the handler of a signal raises, sets `stop`.
 template <typename T>
 T DoInterruptibly(std::atomic<bool>& stop, const std::function<Result<T>()>& act) {
   std::optional<Result<T>> result;
@@ -60,7 +60,7 @@ ClientOptions OptionsOf(const std::vector<Client::Server>& servers, std::string 
                         std::string caller, const std::string& transport, double timeout_seconds,
                         bool follows_restarts) {
   using Transport = ClientOptions::Transport;
-  // Infinity, too: the client takes whatever is longer than a century for that.
+  // Longer timeouts, and infinity, mean no timeout: ParameterClient caps them at a century.
   constexpr double kLongestSeconds = 5e9;
   ClientOptions options{
       .token = std::move(token),
@@ -109,6 +109,10 @@ struct PushTable {
 
 }  // namespace
 
+ShardTuple TupleOf(const wire::ShardKey& key) {
+  return {key.ledger, key.dataset, key.generation, key.epoch, key.ordinal};
+}
+
 void SameProcess::Check() const {
   if (!IsForked()) return;
   throw std::runtime_error(
@@ -124,7 +128,7 @@ PulledVersions PulledVersions::Oldest(const PulledVersions& other) const {
 }
 
 struct PushState {
-  uint64_t lease = 0;
+  job::LeaseId lease;
   wire::ShardKey shard;
   uint64_t batch = 0;
   std::vector<PushTable> tables;
@@ -136,11 +140,11 @@ struct PushState {
   ps_client::PushResult result;
 
   std::tuple<int, uint64_t, bool> Told() const {
-    return {static_cast<int>(result.outcome), result.mark, result.refused};
+    return {static_cast<int>(result.outcome), result.watermark, result.refused};
   }
 
-  Ticket Start(ps_client::Client& client) {
-    // A lane answers in order, so the shard is open when the push comes.
+  Ticket Start(ps_client::ParameterClient& client) {
+    // A lane handles requests in order, so the shard is open when the lane handles the push.
     if (opens) open = client.StartOpen(lease, shard);
     ps_client::PushSpec spec{.lease = lease,
                              .shard = shard,
@@ -156,7 +160,7 @@ struct PushState {
     return client.StartPush(spec);
   }
 
-  Status Finish(ps_client::Client& client, Ticket ticket) {
+  Status Finish(ps_client::ParameterClient& client, Ticket ticket) {
     const Status opened = opens ? client.WaitOpen(open).status() : Ok();
     const auto pushed = client.WaitPush(ticket);
     EDL_RETURN_IF_ERROR(opened);
@@ -170,7 +174,7 @@ std::pair<nb::list, nb::list> Prefetch::Take() {
   process_.Check();
   if (!WaitUnlessSignalled(*pending_)) throw nb::python_error();
   OrRaise(pending_->status());
-  if (taken_) RaiseValueError("these rows were taken already");
+  if (taken_) RaiseValueError("take() was called twice");
   taken_ = true;
   std::pair<nb::list, nb::list> all;
   for (Table& table : wanted_->tables) {
@@ -201,8 +205,8 @@ Client::Client(std::vector<Server> servers, std::string token, std::string calle
   ClientOptions options = options_;
   options.stop = &stop_;
   options.restarts = &restarts_;
-  auto client = DoInterruptibly<std::unique_ptr<ps_client::Client>>(
-      stop_, [&] { return ps_client::Client::Connect(options, clock_); });
+  auto client = DoInterruptibly<std::unique_ptr<ps_client::ParameterClient>>(
+      stop_, [&] { return ps_client::ParameterClient::Connect(options, clock_); });
   placement_ = client->placement();
   thread_ = std::make_unique<ps_client::ClientThread>(std::move(client), stop_);
 }
@@ -211,7 +215,7 @@ Client::~Client() { Close(); }
 
 void Client::Close() {
   if (process_.IsForked()) {
-    // Its thread is the parent's, and so are its connections: nothing is closed or waited for.
+    // The thread and the connections belong to the parent: nothing is closed or joined.
     (void)thread_.release();  // NOLINT: leaked on purpose
     return;
   }
@@ -250,7 +254,7 @@ void Client::Declare(std::string text, std::vector<size_t> dims,
     sizes.push_back(size);
   }
   Wait(thread_->Call(
-      [parameters](ps_client::Client& client) { return client.Declare(parameters); }));
+      [parameters](ps_client::ParameterClient& client) { return client.Declare(parameters); }));
   dims_ = std::move(dims);
   sizes_ = std::move(sizes);
 }
@@ -259,11 +263,12 @@ size_t Client::Put(const std::vector<Value>& values) {
   process_.Check();
   std::vector<ps_client::TensorPush> tensors;
   for (const auto& [tensor, value] : values) {
-    if (value.size() != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
-    tensors.push_back({.tensor = tensor, .gradients = value.data()});
+    if (value.size() != SizeOf(tensor))
+      RaiseValueError("tensor {} has {} values, expected {}", tensor, value.size(), SizeOf(tensor));
+    tensors.push_back({.tensor = tensor, .values = value.data()});
   }
   const auto taken = std::make_shared<size_t>(0);  // of this call and of the thread
-  Wait(thread_->Call([tensors, taken](ps_client::Client& client) -> Status {
+  Wait(thread_->Call([tensors, taken](ps_client::ParameterClient& client) -> Status {
     EDL_ASSIGN_OR_RETURN(*taken, client.Put(tensors));
     return Ok();
   }),
@@ -275,13 +280,16 @@ std::shared_ptr<Prefetch::Wanted> Client::WantedOf(const std::vector<TableIds>& 
                                                    const std::vector<TensorShape>& tensors) const {
   auto wanted = std::make_shared<Prefetch::Wanted>();
   for (const auto& [table, ids] : tables) {
-    if (ids.size() > Keys::kMostIds) RaiseValueError("{} ids at a time", ids.size());
+    if (ids.size() > Keys::kMostIds)
+      RaiseValueError("{} ids are too many for one call; the limit is {}", ids.size(),
+                      Keys::kMostIds);
     wanted->tables.emplace_back(placement_, table, DimOf(table)).shape = ShapeOf(ids);
   }
   for (const auto& [tensor, shape] : tensors) {
     size_t size = 1;
     for (const size_t length : shape) size *= length;
-    if (size != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
+    if (size != SizeOf(tensor))
+      RaiseValueError("tensor {} has {} values, expected {}", tensor, size, SizeOf(tensor));
     wanted->tensors.push_back(
         {.number = tensor, .shape = shape, .values = wire::Buffer(size * sizeof(float))});
   }
@@ -291,7 +299,7 @@ std::shared_ptr<Prefetch::Wanted> Client::WantedOf(const std::vector<TableIds>& 
 std::shared_ptr<Pending> Client::BeginPull(std::shared_ptr<Prefetch::Wanted> wanted, bool create) {
   using Unknown = wire::Pull::Unknown;
   return thread_->Start(
-      [wanted, create](ps_client::Client& client) {
+      [wanted, create](ps_client::ParameterClient& client) {
         ps_client::PullSpec spec{.unknown = create ? Unknown::kMake : Unknown::kTell};
         for (Prefetch::Table& table : wanted->tables) {
           if (!table.ids.empty()) table.keys.Assign(table.ids);
@@ -304,7 +312,7 @@ std::shared_ptr<Pending> Client::BeginPull(std::shared_ptr<Prefetch::Wanted> wan
         }
         return client.StartPull(spec);
       },
-      [wanted](ps_client::Client& client, Ticket ticket) {
+      [wanted](ps_client::ParameterClient& client, Ticket ticket) {
         for (Prefetch::Table& table : wanted->tables) {
           if (table.ids.empty()) continue;
           table.places = CopyOf(table.keys.places());
@@ -348,7 +356,7 @@ std::unique_ptr<Prefetch> Client::StartPull(const std::vector<TableIds>& tables,
   auto wanted = WantedOf(tables, tensors);
   {
     const nb::gil_scoped_release released;
-    // A copy, for the caller may change its array while the thread puts the ids in order.
+    // A copy, because the caller may change its array while the thread sorts the ids.
     for (size_t i = 0; i < tables.size(); ++i) {
       const Ids& ids = tables[i].second;
       wanted->tables[i].ids.assign(ids.data(), ids.data() + ids.size());
@@ -367,23 +375,24 @@ std::pair<nb::list, PulledVersions> Client::PullTensors(const std::vector<Tensor
   return {std::move(taken), prefetch.versions()};
 }
 
-std::pair<uint64_t, uint64_t> Client::Open(uint64_t lease, const Shard& shard,
-                                           uint64_t at_least_epoch) {
+std::pair<uint64_t, job::PsEpoch> Client::Open(job::LeaseId lease, const Shard& shard,
+                                               job::PsEpoch at_least_epoch) {
   process_.Check();
   // Shared by this call and the thread.
-  const auto opened = std::make_shared<ps_client::Client::Opened>();
+  const auto opened = std::make_shared<ps_client::ParameterClient::Opened>();
   Wait(thread_->Start(
-      [lease, key = KeyOf(shard), at_least_epoch](ps_client::Client& client) {
+      [lease, key = KeyOf(shard), at_least_epoch](ps_client::ParameterClient& client) {
         return client.StartOpen(lease, key, at_least_epoch);
       },
-      [opened](ps_client::Client& client, Ticket ticket) -> Status {
+      [opened](ps_client::ParameterClient& client, Ticket ticket) -> Status {
         EDL_ASSIGN_OR_RETURN(*opened, client.WaitOpen(ticket));
         return Ok();
       }));
-  return {opened->mark, opened->ps_epoch};
+  return {opened->watermark, opened->ps_epoch};
 }
 
-std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,
+std::shared_ptr<PushState> Client::PushStateOf(job::LeaseId lease, const Shard& shard,
+                                               uint64_t batch,
                                                const std::vector<TableGradient>& tables,
                                                const std::vector<TensorGradient>& tensors,
                                                const PulledVersions* versions, bool opens) const {
@@ -395,15 +404,19 @@ std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shar
   std::vector<size_t> dims;
   for (const auto& [table, ids, gradients, rate] : tables) {
     dims.push_back(DimOf(table));
-    if (ids.size() > Keys::kMostIds) RaiseValueError("{} ids at a time", ids.size());
+    if (ids.size() > Keys::kMostIds)
+      RaiseValueError("{} ids are too many for one call; the limit is {}", ids.size(),
+                      Keys::kMostIds);
     if (gradients.size() != ids.size() * dims.back()) {
-      RaiseValueError("{} values are no gradients of {} ids of table {}", gradients.size(),
-                      ids.size(), table);
+      RaiseValueError("table {}: {} gradient values do not match {} ids of dim {}", table,
+                      gradients.size(), ids.size(), dims.back());
     }
     state->tables.emplace_back(placement_, table).learning_rate = static_cast<float>(rate);
   }
   for (const auto& [tensor, gradient, rate] : tensors) {
-    if (gradient.size() != SizeOf(tensor)) RaiseValueError("tensor {} has another size", tensor);
+    if (gradient.size() != SizeOf(tensor))
+      RaiseValueError("tensor {} has {} values, expected {}", tensor, gradient.size(),
+                      SizeOf(tensor));
     state->tensors.push_back({.tensor = tensor,
                               .gradients = gradient.data(),
                               .learning_rate = static_cast<float>(rate)});
@@ -423,11 +436,13 @@ std::shared_ptr<PushState> Client::PushStateOf(uint64_t lease, const Shard& shar
 
 std::shared_ptr<Pending> Client::BeginPush(std::shared_ptr<PushState> state) {
   return thread_->Start(
-      [state](ps_client::Client& client) { return state->Start(client); },
-      [state](ps_client::Client& client, Ticket ticket) { return state->Finish(client, ticket); });
+      [state](ps_client::ParameterClient& client) { return state->Start(client); },
+      [state](ps_client::ParameterClient& client, Ticket ticket) {
+        return state->Finish(client, ticket);
+      });
 }
 
-std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard, uint64_t batch,
+std::tuple<int, uint64_t, bool> Client::Push(job::LeaseId lease, const Shard& shard, uint64_t batch,
                                              const std::vector<TableGradient>& tables,
                                              const std::vector<TensorGradient>& tensors,
                                              const PulledVersions* versions, bool opens) {
@@ -436,7 +451,8 @@ std::tuple<int, uint64_t, bool> Client::Push(uint64_t lease, const Shard& shard,
   return state->Told();
 }
 
-std::unique_ptr<PendingPush> Client::StartPush(uint64_t lease, const Shard& shard, uint64_t batch,
+std::unique_ptr<PendingPush> Client::StartPush(job::LeaseId lease, const Shard& shard,
+                                               uint64_t batch,
                                                const std::vector<TableGradient>& tables,
                                                const std::vector<TensorGradient>& tensors,
                                                const PulledVersions* versions, bool opens) {
@@ -459,7 +475,7 @@ void Client::Flush() {
   ClientOptions options = options_;
   options.stop = &stop;
   DoInterruptibly<bool>(stop, [&]() -> Result<bool> {
-    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
+    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::ParameterClient::Connect(options, clock_));
     EDL_RETURN_IF_ERROR(client->Flush());
     return true;
   });
@@ -467,13 +483,13 @@ void Client::Flush() {
 
 std::tuple<uint64_t, double, double> Client::Save(const std::string& folder) {
   process_.Check();
-  // On connections of its own: pulls and pushes of other threads go on.
+  // On its own connections: pulls and pushes of other threads continue.
   std::atomic<bool> stop = false;
   ClientOptions options = options_;
   options.stop = &stop;
-  using SaveResult = ps_client::Client::SaveResult;
+  using SaveResult = ps_client::ParameterClient::SaveResult;
   const auto saved = DoInterruptibly<SaveResult>(stop, [&]() -> Result<SaveResult> {
-    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
+    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::ParameterClient::Connect(options, clock_));
     return client->Save(folder);
   });
   return {saved.bytes, saved.seconds, saved.longest_pause_seconds};
@@ -484,13 +500,13 @@ uint64_t Client::Restore(const std::string& folder) {
   std::atomic<bool> stop = false;
   ClientOptions options = options_;
   options.stop = &stop;
-  using Restored = std::pair<uint64_t, std::vector<uint64_t>>;
+  using Restored = std::pair<uint64_t, std::vector<job::PsIncarnation>>;
   const auto restored = DoInterruptibly<Restored>(stop, [&]() -> Result<Restored> {
-    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::Client::Connect(options, clock_));
+    EDL_ASSIGN_OR_RETURN(const auto client, ps_client::ParameterClient::Connect(options, clock_));
     EDL_ASSIGN_OR_RETURN(const uint64_t rows, client->Restore(folder));
     return Restored(rows, client->incarnations());
   });
-  Wait(thread_->Call([incarnations = restored.second](ps_client::Client& client) {
+  Wait(thread_->Call([incarnations = restored.second](ps_client::ParameterClient& client) {
     client.Expect(incarnations);
     return Ok();
   }));

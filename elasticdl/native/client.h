@@ -13,29 +13,30 @@
 
 #include "base/clock.h"
 #include "elasticdl/native/arrays.h"
-#include "ps_client/client.h"
 #include "ps_client/client_thread.h"
+#include "ps_client/parameter_client.h"
 
 namespace edl::native {
 
-// Throws RuntimeError in a process that was forked after the object was made: the thread that
-// serves it exists only in the parent, and a wait would have no end. REQUIRES: the GIL.
+// Detects that the process was forked after the object was made: the object's thread exists only in
+// the parent, and a wait in the child would never end. REQUIRES: the GIL.
 class SameProcess {
  public:
   SameProcess() : process_(getpid()) {}
   bool IsForked() const { return getpid() != process_; }
+  // Throws RuntimeError in a forked process.
   void Check() const;
 
  private:
   const pid_t process_;
 };
 
-// How old parameters are that were pulled: the version of each lane. Immutable.
+// The age of pulled parameters: the version of each lane. Immutable.
 class PulledVersions {
  public:
   explicit PulledVersions(ps_client::Versions versions) : versions_(std::move(versions)) {}
 
-  // The older version of each lane, for parameters that came by two pulls.
+  // The older version of each lane, for a batch that uses the parameters of two pulls.
   PulledVersions Oldest(const PulledVersions& other) const;
   const ps_client::Versions& versions() const { return versions_; }
 
@@ -43,7 +44,7 @@ class PulledVersions {
   const ps_client::Versions versions_;
 };
 
-// What a batch needs, on its way or here. Thread-safe, with the GIL.
+// The rows and tensors of a pull that was started. Thread-safe: the GIL protects it.
 class Prefetch {
  public:
   struct Table {
@@ -52,12 +53,11 @@ class Prefetch {
     size_t number;
     size_t dim;
     std::vector<size_t> shape;  // of the ids
-    std::vector<int64_t> ids;   // until they are in order
+    std::vector<int64_t> ids;   // until they are assigned to keys
     ps_client::Keys keys;
-    // One for each of keys.ids(), for each id that was given, and the ids.
-    wire::Buffer rows;
-    wire::Buffer places;
-    wire::Buffer unique;
+    wire::Buffer rows;    // one for each of keys.ids()
+    wire::Buffer places;  // of each requested id in keys.ids()
+    wire::Buffer unique;  // a copy of keys.ids()
   };
   struct Tensor {
     size_t number;
@@ -70,7 +70,7 @@ class Prefetch {
     ps_client::Versions versions;
   };
 
-  // `wanted` is owned by this and by the thread that pulls it.
+  // `wanted` is owned by the Prefetch and by the thread that pulls it.
   Prefetch(std::shared_ptr<Wanted> wanted, std::shared_ptr<ps_client::Pending> pending,
            ArrayCount arrays)
       : wanted_(std::move(wanted)), pending_(std::move(pending)), arrays_(std::move(arrays)) {}
@@ -79,8 +79,8 @@ class Prefetch {
     process_.Check();
     return pending_->WaitFor(Duration::zero());
   }
-  // Waits. For each table (rows, places of the given ids among them, their ids), and the tensors;
-  // once.
+  // Waits. Returns for each table a tuple (rows, index of the row of each requested id, id of each
+  // row), and the tensors. Call this once.
   std::pair<nanobind::list, nanobind::list> Take();
   // REQUIRES: Take() has returned.
   PulledVersions versions() const { return PulledVersions(wanted_->versions); }
@@ -93,13 +93,13 @@ class Prefetch {
   bool taken_ = false;
 };
 
-// What a push owns while it is under way.
+// The memory of a push that is in progress.
 struct PushState;
 
-// A push that nobody waits for yet. Thread-safe, with the GIL.
+// A push that was started. Thread-safe: the GIL protects it.
 class PendingPush {
  public:
-  // The state is owned by this and by the thread that pushes.
+  // The state is owned by the PendingPush and by the thread that pushes.
   PendingPush(std::shared_ptr<PushState> state, std::shared_ptr<ps_client::Pending> pending)
       : state_(std::move(state)), pending_(std::move(pending)) {}
 
@@ -107,7 +107,7 @@ class PendingPush {
     process_.Check();
     return pending_->WaitFor(Duration::zero());
   }
-  // Waits. As Client::Push tells it.
+  // Waits. Returns what Client::Push returns.
   std::tuple<int, uint64_t, bool> Result();
 
  private:
@@ -116,65 +116,70 @@ class PendingPush {
   const SameProcess process_;
 };
 
-// ps_client::Client for Python. What comes in was checked by elasticdl/parameter_client.py, which
-// has better words for it; what would touch foreign memory is checked here again.
+// A wire::ShardKey in Python: ledger, dataset, generation, epoch, ordinal.
+using ShardTuple = std::tuple<job::LedgerId, job::DatasetId, uint32_t, uint32_t, uint64_t>;
+ShardTuple TupleOf(const wire::ShardKey& key);
+
+// ps_client::ParameterClient for Python. elasticdl/parameter_client.py checks all arguments, with
+// messages for users; arguments that could cause an invalid memory access are checked here again.
 //
-// Thread-safe, with the GIL, which no wait and no loop over a batch holds. A signal whose handler
-// raises ends a wait; what was asked for goes on.
+// Thread-safe: the GIL protects it, and is released by waits and by loops over a batch. A signal
+// whose handler raises ends a wait; the operation continues.
 class Client {
  public:
   using Server = std::pair<std::string, uint16_t>;
-  // Connects. "auto", "tcp" or "shm".
+  // Connects. `transport` is "auto", "tcp" or "shm".
   Client(std::vector<Server> servers, std::string token, std::string caller,
          const std::string& transport, double timeout_seconds, bool follows_restarts);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // `dims` of the tables, name and size of the tensors.
+  // `dims` are those of the tables; `tensors` are names and sizes.
   void Declare(std::string text, std::vector<size_t> dims,
                const std::vector<std::pair<std::string, size_t>>& tensors);
-  // Tensors by number. How many of their blocks had no value.
+  // Tensors by number. Returns how many blocks had no value.
   using Value = std::pair<size_t, Floats>;
   size_t Put(const std::vector<Value>& values);
 
-  // Tables by number, each with ids of any shape; `create` makes rows of new ids.
+  // Tables by number, each with ids of any shape.
   using TableIds = std::pair<size_t, Ids>;
-  // Tensors by number, with the shape in which they come.
+  // Tensors by number, with the shape of the returned array.
   using TensorShape = std::pair<size_t, std::vector<size_t>>;
-  // The rows of each table, and how old they are.
+  // Returns the rows of each table, and their age. `create`: whether to create the rows of new ids.
   std::pair<nanobind::list, PulledVersions> Pull(const std::vector<TableIds>& tables, bool create);
   std::unique_ptr<Prefetch> StartPull(const std::vector<TableIds>& tables,
                                       const std::vector<TensorShape>& tensors, bool create);
   std::pair<nanobind::list, PulledVersions> PullTensors(const std::vector<TensorShape>& tensors);
 
-  // Ledger, dataset, generation, epoch, ordinal.
-  using Shard = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
-  // The first batch that a bucket lacks, and the epoch of the servers.
-  std::pair<uint64_t, uint64_t> Open(uint64_t lease, const Shard& shard, uint64_t at_least_epoch);
-  // Table, ids, a gradient for each, learning rate.
+  using Shard = ShardTuple;
+  // Returns the watermark of the shard, and the epoch of the servers.
+  std::pair<uint64_t, job::PsEpoch> Open(job::LeaseId lease, const Shard& shard,
+                                         job::PsEpoch at_least_epoch);
+  // Table, ids, one gradient for each id, learning rate.
   using TableGradient = std::tuple<size_t, Ids, Floats, double>;
   using TensorGradient = std::tuple<size_t, Floats, double>;
-  // Outcome, mark, whether it was refused for what is no number. `versions`: of the parameters that
-  // the batch was computed with; null: of the last pull. `opens`: opens the shard right before.
-  std::tuple<int, uint64_t, bool> Push(uint64_t lease, const Shard& shard, uint64_t batch,
+  // Returns the outcome, the watermark, and whether the batch was refused for NaN or infinity.
+  // `versions`: of the parameters that the batch was computed with; null: of the last pull.
+  // `opens`: opens the shard first.
+  std::tuple<int, uint64_t, bool> Push(job::LeaseId lease, const Shard& shard, uint64_t batch,
                                        const std::vector<TableGradient>& tables,
                                        const std::vector<TensorGradient>& tensors,
                                        const PulledVersions* versions, bool opens);
-  // Takes copies of the gradients.
-  std::unique_ptr<PendingPush> StartPush(uint64_t lease, const Shard& shard, uint64_t batch,
+  // Copies the gradients.
+  std::unique_ptr<PendingPush> StartPush(job::LeaseId lease, const Shard& shard, uint64_t batch,
                                          const std::vector<TableGradient>& tables,
                                          const std::vector<TensorGradient>& tensors,
                                          const PulledVersions* versions, bool opens);
 
   void Flush();
-  // Bytes, seconds, the longest pause of a lane in seconds.
+  // Returns the bytes, the seconds, and the longest pause of a lane in seconds.
   std::tuple<uint64_t, double, double> Save(const std::string& folder);
   uint64_t Restore(const std::string& folder);
   void Close();
 
   int64_t live_arrays() const { return *arrays_; }
-  // How many lanes have found their server to be started anew, so far.
+  // How many restarts of servers were detected.
   uint64_t restarts() const { return restarts_; }
 
  private:
@@ -184,13 +189,14 @@ class Client {
                                              const std::vector<TensorShape>& tensors) const;
   std::shared_ptr<ps_client::Pending> BeginPull(std::shared_ptr<Prefetch::Wanted> wanted,
                                                 bool create);
-  // Tensors stay where they lie.
-  std::shared_ptr<PushState> PushStateOf(uint64_t lease, const Shard& shard, uint64_t batch,
+  // Does not copy the gradients of tensors.
+  std::shared_ptr<PushState> PushStateOf(job::LeaseId lease, const Shard& shard, uint64_t batch,
                                          const std::vector<TableGradient>& tables,
                                          const std::vector<TensorGradient>& tensors,
                                          const PulledVersions* versions, bool opens) const;
   std::shared_ptr<ps_client::Pending> BeginPush(std::shared_ptr<PushState> state);
-  // Waits for what uses arrays of `used`, which are kept if a signal ends the wait before.
+  // Waits for an operation that uses the arrays in `used`. If a signal ends the wait, the arrays
+  // are kept until the operation is done.
   template <typename Used>
   void Wait(const std::shared_ptr<ps_client::Pending>& pending, const Used& used);
   void Wait(const std::shared_ptr<ps_client::Pending>& pending) { Wait(pending, 0); }

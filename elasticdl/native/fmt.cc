@@ -1,5 +1,5 @@
-// fmt within the module: Debian has it as a shared library alone, and who imports the module need
-// not have that.
+// Compiles fmt into the module. Debian has it only as a shared library, which may be missing where
+// the module is imported.
 
 #include <fmt/format-inl.h>
 

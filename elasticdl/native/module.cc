@@ -1,4 +1,4 @@
-// The names of elasticdl._native. They are elasticdl/parameter_client.py's to use, and may change.
+// The names of elasticdl._native. They are private to the package, and may change.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +10,8 @@
 #include "base/secret.h"
 #include "elasticdl/native/client.h"
 #include "elasticdl/native/status.h"
+#include "elasticdl/native/strong_id.h"
+#include "ps_client/own_shard.h"
 
 namespace nb = nanobind;
 
@@ -18,7 +20,8 @@ NB_MODULE(_native, module) {
   using edl::native::PendingPush;
   using edl::native::Prefetch;
   using edl::native::PulledVersions;
-  // A program may end with a client in a global.
+  using edl::ps_client::OwnShard;
+  // A program may exit with a client in a global variable.
   nb::set_leak_warnings(false);
   edl::native::DefineExceptions(module);
   module.def(
@@ -33,8 +36,8 @@ NB_MODULE(_native, module) {
       },
       nb::arg("text"));
 
-  // The numbers of push outcomes, for elasticdl.Outcome.
-  using Outcome = edl::ps_client::PushResult::Outcome;
+  // The numbers of elasticdl.Outcome, and the only place where Python gets them from.
+  using Outcome = edl::wire::PushOutcome;
   nb::dict outcomes;
   for (const auto& [name, outcome] : {std::pair{"APPLIED", Outcome::kApplied},
                                       {"ALREADY", Outcome::kAlready},
@@ -44,7 +47,24 @@ NB_MODULE(_native, module) {
                                       {"STALE", Outcome::kStale}}) {
     outcomes[name] = static_cast<int>(outcome);
   }
+  // Not from a server: the client found a NaN or infinite gradient in a batch that was applied.
+  outcomes["REFUSED"] = -1;
   module.attr("OUTCOMES") = outcomes;
+
+  module.attr("OWN_LEASE") = edl::job::kOwnLease.value();
+  nb::class_<OwnShard>(module, "OwnShard")
+      .def(nb::init<>())
+      .def("key", [](const OwnShard& shard) { return edl::native::TupleOf(shard.key()); })
+      .def("next", &OwnShard::Next)
+      .def(
+          "settle",
+          [](OwnShard& shard, uint64_t batch, int outcome) {
+            return static_cast<int>(
+                edl::native::OrRaise(shard.Settle(batch, static_cast<Outcome>(outcome))));
+          },
+          nb::arg("batch"), nb::arg("outcome"))
+      .def("break_off", &OwnShard::Break)
+      .def("is_broken", &OwnShard::is_broken);
 
   nb::class_<PulledVersions>(module, "PulledVersions").def("oldest", &PulledVersions::Oldest);
   nb::class_<Prefetch>(module, "Prefetch")
@@ -55,7 +75,7 @@ NB_MODULE(_native, module) {
       .def("done", &PendingPush::IsDone)
       .def("result", &PendingPush::Result);
 
-  // noconvert: an array of another kind would be copied in silence.
+  // noconvert: otherwise nanobind would copy an array of another type without an error.
   nb::class_<Client>(module, "Client")
       .def(nb::init<std::vector<Client::Server>, std::string, std::string, const std::string&,
                     double, bool>(),

@@ -11,7 +11,7 @@ namespace nb = nanobind;
 
 constexpr const char* kModule = "elasticdl._native";
 
-// Which exception a code is.
+// The exception class of a code.
 const char* ExceptionOf(Code code) {
   switch (code) {
     case Code::kInvalidArgument:
@@ -39,7 +39,7 @@ void Define(nb::module_& module, const char* name, const nb::object& bases, cons
 
 void DefineExceptions(nb::module_& module) {
   Define(module, "ParameterError", nb::borrow(PyExc_Exception),
-         "A parameter server or the way to it failed; `code` says how, as in \"DATA_LOSS\".");
+         "A call of a parameter server failed; `code` is the reason, such as \"DATA_LOSS\".");
   const nb::object base = module.attr("ParameterError");
   base.attr("code") = "UNKNOWN";
   const auto define = [&](const char* name, PyObject* also, const char* doc) {
@@ -48,10 +48,10 @@ void DefineExceptions(nb::module_& module) {
   define("ParameterValueError", PyExc_ValueError, "INVALID_ARGUMENT or OUT_OF_RANGE.");
   define("ParameterTimeoutError", PyExc_TimeoutError, "DEADLINE_EXCEEDED.");
   define("ParameterConnectionError", PyExc_ConnectionError,
-         "UNAVAILABLE: a server was away for longer than the client waits.");
+         "UNAVAILABLE: a server could not be reached within the timeout.");
   define("ParameterPermissionError", PyExc_PermissionError,
-         "UNAUTHENTICATED: the token is not the servers'. PERMISSION_DENIED: a folder cannot be "
-         "written or read.");
+         "UNAUTHENTICATED: the token is wrong. PERMISSION_DENIED: a folder cannot be written or "
+         "read.");
 }
 
 void Raise(const Status& failure) {

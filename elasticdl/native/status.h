@@ -6,14 +6,14 @@
 
 namespace edl::native {
 
-// Adds the exceptions to the module: ParameterError with `code`, the name of a canonical code, and
-// its kinds, which are also what Python calls such an error.
+// Adds the exceptions to the module: ParameterError, whose `code` is the name of a canonical code,
+// and subclasses of it that also derive from the matching built-in exception.
 void DefineExceptions(nanobind::module_& module);
 
 // Throws the exception of a failure. REQUIRES: the GIL, and a failure.
 [[noreturn]] void Raise(const Status& failure);
 
-// The value, or the exception of the failure. REQUIRES: the GIL.
+// Returns the value, or throws the exception of the failure. REQUIRES: the GIL.
 inline void OrRaise(const Status& status) {
   if (!status.ok()) Raise(status);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <random>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +16,8 @@
 #include "base/host_port.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "ps_client/client.h"
+#include "ps_client/own_shard.h"
+#include "ps_client/parameter_client.h"
 
 namespace {
 
@@ -24,10 +25,8 @@ using edl::Result;
 using edl::Status;
 using edl::ps_client::ClientOptions;
 using edl::ps_client::Keys;
+using edl::ps_client::OwnShard;
 using edl::ps_client::Parameters;
-
-// The lease of a client's own batches. No master gives it out, and none can outdate it.
-constexpr uint64_t kOwnLease = UINT64_MAX;
 
 thread_local std::string t_last_error;
 
@@ -41,7 +40,7 @@ Status CheckPointer(const void* pointer, const char* what) {
   return edl::InvalidArgument("{} is NULL", what);
 }
 
-// Checks an argument that is an array.
+// Checks an array argument, which may be NULL if it is empty.
 Status CheckArray(const void* array, size_t count, const char* what) {
   return count == 0 ? edl::Ok() : CheckPointer(array, what);
 }
@@ -72,10 +71,12 @@ Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
       options.transport = Transport::kSharedMemory;
       break;
     default:
-      return edl::InvalidArgument("there is no transport {}", from.transport);
+      return edl::InvalidArgument(
+          "transport is {}; it must be EDL_PS_AUTO, EDL_PS_TCP or EDL_PS_SHARED_MEMORY",
+          from.transport);
   }
   if (from.timeout > 0) {
-    // Infinity, too: the client takes whatever is longer than a century for that.
+    // Longer timeouts, and infinity, mean no timeout: ParameterClient caps them at a century.
     constexpr double kLongestSeconds = 5e9;
     options.timeout = std::chrono::duration_cast<edl::Duration>(
         std::chrono::duration<double>(std::min(from.timeout, kLongestSeconds)));
@@ -83,15 +84,15 @@ Result<ClientOptions> OptionsOf(const edl_ps_options& from) {
   return options;
 }
 
-// What a client has to know of a declaration; all else is the server's to judge.
+// Reads what the client needs of a declaration. The server checks the rest.
 Result<Parameters> ParseParameters(const char* text) {
   EDL_ASSIGN_OR_RETURN(const nlohmann::json json, edl::ParseJson(text));
-  if (!json.is_object()) return edl::InvalidArgument("the declaration is no JSON object");
+  if (!json.is_object()) return edl::InvalidArgument("the declaration is not a JSON object");
   Parameters parameters{.text = text};
   const auto number = [](const nlohmann::json& of, const char* field) -> Result<size_t> {
     const auto found = of.is_object() ? of.find(field) : of.end();
     if (found == of.end() || !found->is_number_unsigned()) {
-      return edl::InvalidArgument("no number '{}' in {}", field, edl::Dump(of));
+      return edl::InvalidArgument("expected a number '{}' in {}", field, edl::Dump(of));
     }
     return found->get<size_t>();
   };
@@ -103,7 +104,7 @@ Result<Parameters> ParseParameters(const char* text) {
     EDL_ASSIGN_OR_RETURN(const size_t size, number(tensor, "size"));
     const auto name = tensor.find("name");
     if (name == tensor.end() || !name->is_string()) {
-      return edl::InvalidArgument("no 'name' in {}", edl::Dump(tensor));
+      return edl::InvalidArgument("expected a string 'name' in {}", edl::Dump(tensor));
     }
     parameters.tensors.push_back({.name = name->get<std::string>(), .size = size});
   }
@@ -114,21 +115,20 @@ Result<Parameters> ParseParameters(const char* text) {
 
 struct edl_ps {  // NOLINT: the header's name
   const edl::SystemClock clock{};
-  std::unique_ptr<edl::ps_client::Client> client;
+  std::unique_ptr<edl::ps_client::ParameterClient> client;
   std::vector<size_t> dims;
   size_t tensors = 0;
-  // The batches that this client has pushed, once it has pushed one.
-  bool is_open = false;
-  edl::wire::ShardKey shard{};
-  uint64_t next_batch = 0;
+  std::optional<OwnShard> own;  // none: no batch was pushed since connecting or restoring
 
   Status CheckTable(size_t table, size_t ids) const {
-    if (table >= dims.size()) return edl::InvalidArgument("no table {} was declared", table);
-    if (ids > Keys::kMostIds) return edl::InvalidArgument("{} ids at a time", ids);
+    if (table >= dims.size()) return edl::InvalidArgument("table {} was not declared", table);
+    if (ids > Keys::kMostIds)
+      return edl::InvalidArgument("{} ids are too many for one call; the limit is {}", ids,
+                                  Keys::kMostIds);
     return edl::Ok();
   }
   Status CheckTensor(size_t tensor) const {
-    if (tensor >= tensors) return edl::InvalidArgument("no tensor {} was declared", tensor);
+    if (tensor >= tensors) return edl::InvalidArgument("tensor {} was not declared", tensor);
     return edl::Ok();
   }
   Keys KeysOf(const int64_t* ids, size_t count) const {
@@ -171,11 +171,10 @@ Status edl_ps::Pull(int unknown, std::span<const edl_ps_rows> tables,
   return edl::Ok();
 }
 
-// Whether it was refused.
+// Returns whether the batch was refused.
 Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
                           std::span<const edl_ps_tensor_gradient> values) {
-  using Outcome = edl::ps_client::PushResult::Outcome;
-  edl::ps_client::PushSpec spec{.lease = kOwnLease};
+  edl::ps_client::PushSpec spec{.lease = edl::job::kOwnLease};
   std::vector<Keys> keys;
   std::vector<std::vector<float>> sums;
   keys.reserve(tables.size());
@@ -201,28 +200,26 @@ Result<bool> edl_ps::Push(std::span<const edl_ps_row_gradients> tables,
                             .gradients = tensor.gradient,
                             .learning_rate = tensor.learning_rate});
   }
-  if (!is_open) {
-    std::random_device random;
-    shard = {.ledger = (uint64_t{random()} << 32) | random()};
-    EDL_ASSIGN_OR_RETURN(const edl::ps_client::Client::Opened opened,
-                         client->Open(kOwnLease, shard));
-    next_batch = opened.mark;
-    is_open = true;
+  if (!own.has_value() || own->is_broken()) own.emplace();
+  spec.shard = own->key();
+  spec.batch = own->Next();
+  const auto push = [&]() -> Result<edl::ps_client::PushResult> {
+    if (spec.batch == 0) EDL_RETURN_IF_ERROR(client->Open(spec.lease, spec.shard).status());
+    return client->WaitPush(client->StartPush(spec));
+  };
+  const Result<edl::ps_client::PushResult> result = push();
+  if (!result.ok()) {
+    own->Break();
+    return result.status();
   }
-  spec.shard = shard;
-  spec.batch = next_batch;
-  is_open = false;  // until it is known what became of the batch
-  EDL_ASSIGN_OR_RETURN(const auto result, client->WaitPush(client->StartPush(spec)));
-  if (result.outcome == Outcome::kStale) {
-    is_open = true;
-    return edl::OutOfRange("the parameters of this batch were too old for its round");
+  EDL_ASSIGN_OR_RETURN(const edl::wire::PushOutcome outcome,
+                       own->Settle(spec.batch, result->outcome));
+  if (outcome == edl::wire::PushOutcome::kStale) {
+    return edl::OutOfRange(
+        "the parameters of this batch are too old for its round: pull, and compute the batch "
+        "again");
   }
-  if (result.outcome != Outcome::kApplied) {
-    return edl::Aborted("a parameter server was started anew and lacks batches of this client");
-  }
-  is_open = true;
-  ++next_batch;
-  return result.refused;
+  return result->refused;
 }
 
 int edl_ps_connect(const edl_ps_options* options, edl_ps** client) {
@@ -232,7 +229,7 @@ int edl_ps_connect(const edl_ps_options* options, edl_ps** client) {
     EDL_ASSIGN_OR_RETURN(ClientOptions parsed, OptionsOf(*options));
     auto made = std::make_unique<edl_ps>();
     EDL_ASSIGN_OR_RETURN(made->client,
-                         edl::ps_client::Client::Connect(std::move(parsed), made->clock));
+                         edl::ps_client::ParameterClient::Connect(std::move(parsed), made->clock));
     *client = made.release();
     return edl::Ok();
   };
@@ -256,11 +253,11 @@ int edl_ps_put(edl_ps* client, const edl_ps_tensor* tensors, size_t count) {
   const auto put = [&]() -> Status {
     EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
     EDL_RETURN_IF_ERROR(CheckArray(tensors, count, "tensors"));
-    std::vector<edl::ps_client::TensorPush> values;
+    std::vector<edl::ps_client::TensorValues> values;
     for (const edl_ps_tensor& tensor : std::span(tensors, count)) {
       EDL_RETURN_IF_ERROR(client->CheckTensor(tensor.tensor));
       EDL_RETURN_IF_ERROR(CheckPointer(tensor.values, "values"));
-      values.push_back({.tensor = tensor.tensor, .gradients = tensor.values});
+      values.push_back({.tensor = tensor.tensor, .values = tensor.values});
     }
     return client->client->Put(values).status();
   };
@@ -310,7 +307,7 @@ int edl_ps_restore(edl_ps* client, const char* folder) {
   const auto restore = [&]() -> Status {
     EDL_RETURN_IF_ERROR(CheckPointer(client, "client"));
     EDL_RETURN_IF_ERROR(CheckPointer(folder, "folder"));
-    client->is_open = false;
+    client->own.reset();
     return client->client->Restore(folder).status();
   };
   return CodeOf(restore());

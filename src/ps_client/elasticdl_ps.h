@@ -1,5 +1,5 @@
-/* Parameters on servers (`elasticdl ps`), for C and for languages that call C. The library is
- * libelasticdl_ps.so.
+/* A client of parameter servers (`elasticdl ps`), for C and for languages that call C. The library
+ * is libelasticdl_ps.so.
  *
  *   edl_ps* client;
  *   edl_ps_options options = {.servers = "127.0.0.1:40001"};
@@ -10,9 +10,9 @@
  *   edl_ps_rows wanted = {.table = 0, .count = 2, .ids = ids, .rows = rows};
  *   edl_ps_pull(client, EDL_PS_CREATE, &wanted, 1, NULL, 0);
  *
- * Calls return 0, or one of the canonical codes of gRPC (3: a wrong argument, 14: a server is
- * away); what was wrong is told by edl_ps_last_error(). Memory stays the caller's, and is not
- * touched once a call has returned. One thread at a time may use a client; different clients are
+ * Calls return 0, or a canonical code of gRPC (3: a wrong argument, 14: a server cannot be
+ * reached). edl_ps_last_error() returns the message. Memory stays the caller's, and is not accessed
+ * after a call has returned. One thread at a time may use a client; different clients are
  * independent. */
 #ifndef ELASTICDL_PS_H_
 #define ELASTICDL_PS_H_
@@ -34,28 +34,29 @@ enum { EDL_PS_AUTO = 0, EDL_PS_TCP = 1, EDL_PS_SHARED_MEMORY = 2 };
 typedef struct edl_ps_options {
   const char* servers; /* "host:port,host:port", in the order of their --index */
   const char* token;   /* NULL: none */
-  const char* caller;  /* who this is, in messages of the server; may be NULL */
-  int transport;       /* EDL_PS_AUTO: shared memory where that works */
-  double timeout;      /* seconds without any answer before calls fail; 0: ten minutes */
+  const char* caller;  /* name of this process in logs and errors of servers; may be NULL */
+  int transport;       /* EDL_PS_AUTO: shared memory where possible, otherwise TCP */
+  double timeout;      /* seconds without progress after which calls fail; 0: ten minutes */
 } edl_ps_options;
 
-/* Waits for the servers. `*client` is set only when it returns 0. */
+/* Connects to the servers, and waits for servers that do not run yet. Sets `*client` only when it
+ * returns 0. */
 EDL_PS_API int edl_ps_connect(const edl_ps_options* options, edl_ps** client);
 
-/* Names the parameters, once, before all below: JSON, docs/formats/parameters.md. From then on
- * tables and tensors are numbers, from 0 in the order of the text. */
+/* Declares the parameters, as JSON: docs/formats/parameters.md. Call this once, before the
+ * functions below, in which tables and tensors are numbers, from 0 in the order of the text. */
 EDL_PS_API int edl_ps_declare(edl_ps* client, const char* json);
 
-/* The values of a tensor, as many as were declared. */
+/* The values of a tensor, as many as its declared size. */
 typedef struct edl_ps_tensor {
   size_t tensor;
-  float* values; /* written by a pull, only read by a put */
+  float* values; /* written by edl_ps_pull, read by edl_ps_put */
 } edl_ps_tensor;
 
-/* Gives tensors that have no value yet theirs. */
+/* Sets the values of tensors that have none yet. */
 EDL_PS_API int edl_ps_put(edl_ps* client, const edl_ps_tensor* tensors, size_t count);
 
-/* Rows of a table: `count` ids in any order, some perhaps more than once, and a row for each. */
+/* Rows of a table: `count` ids in any order, which may repeat, and memory for a row of each. */
 typedef struct edl_ps_rows {
   size_t table;
   size_t count;
@@ -63,14 +64,15 @@ typedef struct edl_ps_rows {
   float* rows;
 } edl_ps_rows;
 
-/* What to do about an id without a row: make it, or only tell what it would be. */
+/* What to do for an id without a row: create the row, or only return the row that would be created.
+ */
 enum { EDL_PS_CREATE = 0, EDL_PS_TELL = 1 };
 
-/* All in one message to each server. */
+/* Pulls rows and tensors, with one message to each lane. */
 EDL_PS_API int edl_ps_pull(edl_ps* client, int unknown, const edl_ps_rows* tables,
                            size_t table_count, const edl_ps_tensor* tensors, size_t tensor_count);
 
-/* Gradients of rows: one for each id; those of the same id are added. */
+/* Gradients of rows: one for each id. The gradients of equal ids are summed. */
 typedef struct edl_ps_row_gradients {
   size_t table;
   size_t count;
@@ -85,27 +87,28 @@ typedef struct edl_ps_tensor_gradient {
   float learning_rate;
 } edl_ps_tensor_gradient;
 
-/* Trains with a batch, once, also when a connection is lost in the middle. `*refused` becomes 1
- * when a gradient is NaN or infinite, and the batch changed nothing; it may be NULL. 10 (ABORTED),
- * of pulls, too: a server was started anew and lacks what this client trained; it is told once.
- * Restore then, or go on with what the servers have. 11 (OUT_OF_RANGE), in synchronous rounds
- * alone: the parameters that were pulled are too old; pull, compute the batch again, and push it.
- */
+/* Applies the gradients of a batch once, even if a connection is lost during the call. Sets
+ * `*refused` to 1 if a gradient is NaN or infinite; the batch changes nothing then. `refused` may
+ * be NULL. 10 (ABORTED), also of edl_ps_pull: a server was restarted and lacks what this client
+ * trained. It is returned once; restore a checkpoint, or continue with the parameters that the
+ * servers have. 11 (OUT_OF_RANGE), only in synchronous rounds: the parameters that were pulled are
+ * too old; pull, compute the batch again, and push it. */
 EDL_PS_API int edl_ps_push(edl_ps* client, const edl_ps_row_gradients* tables, size_t table_count,
                            const edl_ps_tensor_gradient* tensors, size_t tensor_count,
                            int* refused);
 
-/* Applies synchronous rounds that are not full with what they have: nobody will fill them. */
+/* Closes open synchronous rounds with the gradients that they have. */
 EDL_PS_API int edl_ps_flush(edl_ps* client);
 
-/* To a new folder that the servers can write; and from there to servers that have nothing yet. */
+/* Saves all parameters to a new folder that the servers can write, and loads them into servers that
+ * have no parameters yet. */
 EDL_PS_API int edl_ps_save(edl_ps* client, const char* folder);
 EDL_PS_API int edl_ps_restore(edl_ps* client, const char* folder);
 
-/* Of this thread's last call that failed. Valid until its next one. */
+/* The message of this thread's last failed call. Valid until the next failed call. */
 EDL_PS_API const char* edl_ps_last_error(void);
 
-/* Ends the connections. NULL is none. */
+/* Closes the connections and frees the client. Does nothing for NULL. */
 EDL_PS_API void edl_ps_close(edl_ps* client);
 
 #ifdef __cplusplus

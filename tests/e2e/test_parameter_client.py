@@ -77,7 +77,7 @@ def test_gradients_of_the_same_id_are_added(client):
     ids = ids_of(4, 8, 4, 4)
     gradients = np.repeat(np.float32([[1], [10], [2], [3]]), DIM, axis=1)
     result = client.push({"rows": (ids, gradients)}, learning_rate=0.5)
-    assert result.applied and result.mark == 1
+    assert result.applied and result.watermark == 1
     rows = client.pull("rows", ids_of(4, 8, 15))
     np.testing.assert_allclose(rows[:, 0], [1 - 0.5 * 6, 1 - 0.5 * 10, 1])
 
@@ -102,7 +102,7 @@ def test_a_second_client_finds_the_parameters_of_the_first(start_ps):
         np.testing.assert_array_equal(second.pull("rows", ids_of(1)), 0)
         np.testing.assert_array_equal(second.pull_tensors()["dense/kernel"], 0)
         other = {**TABLE, "dim": 4}
-        with connect(servers) as third, pytest.raises(ParameterError, match="'rows' is there"):
+        with connect(servers) as third, pytest.raises(ParameterError, match="'rows' was already"):
             third.declare(tables=[other])
 
 
@@ -178,7 +178,7 @@ def test_pushes_are_in_flight_while_the_program_continues(client):
     np.testing.assert_array_equal(client.pull("rows", ids_of(0, 1, 4999))[:, 0], [0, -2, -30])
     np.testing.assert_array_equal(handle.result()["rows"][0], -30)
     np.testing.assert_array_equal(handle.tensors()["dense/kernel"], VALUE - 31)
-    assert client.push({"rows": (ids_of(0), ones(1, DIM))}, learning_rate=1).mark == 6
+    assert client.push({"rows": (ids_of(0), ones(1, DIM))}, learning_rate=1).watermark == 6
 
 
 def test_threads_push_with_one_client(client):
@@ -188,7 +188,7 @@ def test_threads_push_with_one_client(client):
         try:
             pushes = [client.push_async({"rows": (np.arange(20000), gradients)}, learning_rate=1)
                       for _ in range(10)]
-            assert [push.result().mark for push in pushes] == list(range(1, 11))
+            assert [push.result().watermark for push in pushes] == list(range(1, 11))
         except Exception as error:
             caught.append(error)
 
@@ -214,7 +214,7 @@ def test_a_pending_push_fails_as_a_push_would(start_ps):
     with connect([server]) as client:
         declare(client)
         batch = {"rows": (ids_of(1), ones(1, DIM))}
-        with pytest.raises(ValueError, match="nothing for"):
+        with pytest.raises(ValueError, match="no entry for"):
             client.push_async(batch, learning_rate={})
         bad = {"rows": (ids_of(1), np.full((1, DIM), np.nan, np.float32))}
         refused = [client.push_async(bad, learning_rate=1),
@@ -222,7 +222,7 @@ def test_a_pending_push_fails_as_a_push_would(start_ps):
         assert refused[0].result().outcome is Outcome.REFUSED
         with pytest.raises(FloatingPointError):
             refused[1].result()
-        assert client.push_async(batch, learning_rate=1).result().mark == 3
+        assert client.push_async(batch, learning_rate=1).result().watermark == 3
         shard = ShardKey(ledger=5)
         assert client.push_async(batch, learning_rate=1, at=(7, shard, 0)).result().outcome is (
             Outcome.NOT_OPEN)
@@ -231,7 +231,7 @@ def test_a_pending_push_fails_as_a_push_would(start_ps):
         server, = start_ps(port=server.port)
         lost = [client.push_async(batch, learning_rate=1) for _ in range(3)]
         for push in lost:
-            with pytest.raises(ParameterError, match="started anew") as caught:
+            with pytest.raises(ParameterError, match="restarted") as caught:
                 push.result()
             assert caught.value.code == "ABORTED"
         assert client.push(batch, learning_rate=1) == (Outcome.APPLIED, 1), "the next one succeeds"
@@ -272,12 +272,13 @@ def test_arrays_are_pushed_without_a_copy(client):
 
 
 @pytest.mark.parametrize("wrong, error, words", [
-    (np.arange(3, dtype=np.int32), TypeError, "ids of table 'rows' are of int32; int64"),
+    (np.arange(3, dtype=np.int32), TypeError,
+     "ids of table 'rows': expected dtype int64, found int32"),
     (np.arange(3, dtype=np.uint64), TypeError, "uint64"),
     (np.array([1.0, 2.0]), TypeError, "float64"),
     (np.array(["a"]), TypeError, "<U1"),
     (np.array([1, None]), TypeError, "object"),
-    ([1, 2, 3], TypeError, "no NumPy array: list"),
+    ([1, 2, 3], TypeError, "expected a NumPy array, found list"),
     (np.arange(6).reshape(2, 3).T, ValueError, "ascontiguousarray"),
     (np.arange(6)[::2], ValueError, "ascontiguousarray"),
     (np.arange(3).astype(">i8"), TypeError, ">i8"),
@@ -302,12 +303,12 @@ def test_an_invalid_push_is_rejected_before_anything_is_sent(start_ps):
         for error, words, tables, tensors, rate in [
                 (TypeError, "float64", {"rows": (ids_of(1), np.ones((1, DIM)))}, {}, 1),
                 (ValueError, r"want \(2, 3\)", {"rows": (ids_of(1, 2), ones(1, DIM))}, {}, 1),
-                (ValueError, "one piece", {"rows": (ids_of(1), ones(1, 2 * DIM)[:, ::2])}, {}, 1),
+                (ValueError, "not contig", {"rows": (ids_of(1), ones(1, 2 * DIM)[:, ::2])}, {}, 1),
                 (ValueError, "the tensor", {}, {"dense/kernel": ones(24)}, 1),
                 (KeyError, "'rows', 'other'", {"row": (ids_of(1), ones(1, DIM))}, {}, 1),
                 (KeyError, "'dense/kernel'", {}, {"bias": ones(1)}, 1),
                 (ValueError, "learning rate", {"rows": (ids_of(1), ones(1, DIM))}, {}, np.nan),
-                (ValueError, "nothing for", {"rows": (ids_of(1), ones(1, DIM))}, {}, {})]:
+                (ValueError, "no entry for", {"rows": (ids_of(1), ones(1, DIM))}, {}, {})]:
             with pytest.raises(error, match=words):
                 client.push(tables, tensors, learning_rate=rate)
         for words, clips in (("both given", {"clipnorm": 1, "global_clipnorm": 1}),
@@ -346,7 +347,7 @@ def test_batches_with_nan_or_infinity_are_refused(client):
         assert result.outcome is Outcome.REFUSED and not result.applied
         with pytest.raises(FloatingPointError):
             client.push({"rows": (ids_of(1, 2), gradients)}, learning_rate=1, fail_on_nan=True)
-    assert client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1).mark == 5
+    assert client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1).watermark == 5
     np.testing.assert_array_equal(client.pull("rows", ids_of(1, 2))[:, 0], [0, 1])
 
 
@@ -468,7 +469,7 @@ def test_a_killed_server_is_restored_from_its_checkpoint(start_ps, tmp_path, tra
 
     server.kill()
     server, = start_ps(port=server.port)
-    with pytest.raises(ParameterError, match="started anew") as caught:
+    with pytest.raises(ParameterError, match="restarted") as caught:
         client.push(push, learning_rate=1)
     assert caught.value.code == "ABORTED"
     assert client.push(push, learning_rate=1).applied, "the error is reported once"
@@ -513,7 +514,8 @@ def test_no_batch_is_lost_or_doubled_by_a_wait(start_ps):
             if number == 2:
                 server.freeze()
                 timer.start()
-            assert client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1).mark == number
+            pushed = client.push({"rows": (ids_of(1), ones(1, DIM))}, learning_rate=1)
+            assert pushed.watermark == number
         np.testing.assert_array_equal(client.pull("rows", ids_of(1)), 1 - 3)
 
 

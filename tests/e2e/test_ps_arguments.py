@@ -21,7 +21,7 @@ def client(start_ps):
 @pytest.mark.parametrize("tables, error, words", [
     ({"t": TABLE}, TypeError, "must be a list of dicts"),
     ("t", TypeError, "must be a list of dicts"),
-    (["t"], TypeError, "holds a str"),
+    (["t"], TypeError, "contains a str"),
     ([{"name": "t", "dim": 3.5}], TypeError, "dim of table 't' is 3.5; it must be an integer"),
     ([{"name": "t", "dim": "3"}], TypeError, "must be an integer"),
     ([{"name": 7, "dim": 3}], TypeError, "the name of a table is 7"),
@@ -32,7 +32,7 @@ def client(start_ps):
     ([{**TABLE, "optimizer": {"name": "Adam", "learning_rate": 0.1}}], ValueError,
      "comes with each push"),
     ([{**TABLE, "initializer": {"name": "constant", "value": np.inf}}], ValueError, "NaN"),
-    ([{**TABLE, "initializer": object()}], TypeError, "it may hold dicts"),
+    ([{**TABLE, "initializer": object()}], TypeError, "it may contain dicts"),
 ])
 def test_wrong_declarations(client, tables, error, words):
     with pytest.raises(error, match=words.replace("(", r"\(").replace("{", r"\{")):

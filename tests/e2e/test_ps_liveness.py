@@ -201,5 +201,5 @@ def test_a_server_that_was_stopped_for_a_minute_continues(start_ps):
         server.freeze()
         timer = threading.Timer(60, server.thaw)
         timer.start()
-        assert add_one(client).mark == 2
+        assert add_one(client).watermark == 2
         np.testing.assert_array_equal(client.pull("rows", IDS), 2)
