@@ -23,7 +23,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/flags.h"
-#include "ps_client/client.h"
+#include "ps_client/parameter_client.h"
 
 namespace edl::ps_client {
 namespace {
@@ -228,7 +228,8 @@ int Run(const FlagValues& flags) {
   const auto next = [&] { return creates ? turn < keys.size() : steady_clock::now() < deadline; };
   nlohmann::json result;
   if (what == "push") {
-    const wire::ShardKey shard{.ledger = std::random_device()(), .dataset = 1};
+    const wire::ShardKey shard{.ledger = job::LedgerId(std::random_device()()),
+                               .dataset = job::DatasetId(1)};
     CHECK(client.Open(1, shard).ok(), "the shard did not open");
     uint64_t batch = 0;
     result = Measure(
@@ -236,7 +237,7 @@ int Run(const FlagValues& flags) {
         [&](size_t slot, size_t& rows) {
           const Keys& some = keys[turn++ % keys.size()];
           rows = some.ids().size();
-          return client.StartPush({.lease = 1,
+          return client.StartPush({.lease = job::LeaseId(1),
                                    .shard = shard,
                                    .batch = batch++,
                                    .tables = {{.keys = &some,
@@ -246,7 +247,7 @@ int Run(const FlagValues& flags) {
         [&](Client::Ticket ticket) {
           const auto pushed = client.WaitPush(ticket);
           CHECK(pushed.ok(), "{}", pushed.status().message());
-          CHECK(pushed->outcome == PushResult::Outcome::kApplied, "a push was not applied");
+          CHECK(pushed->outcome == wire::PushOutcome::kApplied, "a push was not applied");
         },
         next);
   } else {

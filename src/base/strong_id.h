@@ -16,6 +16,8 @@ class StrongId {
   constexpr StrongId() = default;
   constexpr explicit StrongId(Number value) : value_(value) {}
   constexpr Number value() const { return value_; }
+  // The id that follows this one, for ids that are counted.
+  constexpr StrongId Next() const { return StrongId(value_ + 1); }
   constexpr auto operator<=>(const StrongId&) const = default;
 
  private:

@@ -25,7 +25,7 @@ Status CheckPath(const fs::path& path) {
   return Ok();
 }
 
-// What is left of the path below the folder. Empty: it is not below it.
+// The rest of the path below the folder. Empty: the path is not below the folder.
 fs::path Below(const fs::path& folder, const fs::path& path) {
   const auto [in_folder, in_path] =
       std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
@@ -60,7 +60,7 @@ CheckpointFiles CheckpointFiles::Below(std::vector<fs::path> roots) {
   CheckpointFiles files;
   for (const fs::path& root : roots) {
     files.roots_.push_back(Normal(fs::absolute(root)));
-    // A caller may name the folder by the path that its symbolic links lead to.
+    // A caller may also use the path of the folder with its symbolic links resolved.
     std::error_code error;
     fs::path resolved = Normal(fs::weakly_canonical(root, error));
     if (!error && resolved != files.roots_.back()) files.roots_.push_back(std::move(resolved));
@@ -111,7 +111,7 @@ Result<CheckpointFiles::Created> CheckpointFiles::Create(const fs::path& path) c
 
 Result<FileDescriptor> CheckpointFiles::Open(const fs::path& path) const {
   EDL_ASSIGN_OR_RETURN(const FileDescriptor folder, OpenFolder(path));
-  // O_NONBLOCK: opening a FIFO would wait for its writer.
+  // O_NONBLOCK: opening a FIFO would block until it has a writer.
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   FileDescriptor file(openat(folder.get(), path.filename().c_str(), kFlags));
   if (!file.valid()) return Errno("opening {}", path.string());

@@ -10,8 +10,8 @@
 
 namespace edl::checkpoint {
 
-// Creates, opens and removes parts of checkpoints at paths that callers name. Whoever reaches a
-// server names them, so a path is only followed below folders that the operator gave:
+// Creates, opens and removes parts of checkpoints at paths that callers choose. Any process that
+// can connect to a server chooses them, so only paths below folders of the operator are allowed:
 // * no component below the folder may be a symbolic link or "..";
 // * a new part never replaces a file;
 // * only regular files are opened, and opening one does not block.
@@ -20,18 +20,18 @@ class CheckpointFiles {
  public:
   // Every absolute path is allowed.
   static CheckpointFiles Anywhere();
-  // Only paths below these folders. Without folders every path is refused.
+  // Only paths below these folders are allowed. Without folders no path is.
   static CheckpointFiles Below(std::vector<std::filesystem::path> roots);
 
   struct Created {
     FileDescriptor file;
-    FileDescriptor folder;  // which has to be made durable too
+    FileDescriptor folder;  // of the file; the caller syncs it too
   };
-  // AlreadyExists: there is a file of that name. PermissionDenied: the path is not allowed.
+  // AlreadyExists: the file exists. PermissionDenied: the path is not allowed.
   Result<Created> Create(const std::filesystem::path& path) const;
-  // InvalidArgument: it is no regular file. PermissionDenied: the path is not allowed.
+  // InvalidArgument: not a regular file. PermissionDenied: the path is not allowed.
   Result<FileDescriptor> Open(const std::filesystem::path& path) const;
-  // Removes a part if it is there and may be.
+  // Removes a part if it exists and its path is allowed.
   void Remove(const std::filesystem::path& path) const;
 
  private:

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::checkpoint {
 namespace {
 
@@ -27,8 +29,8 @@ class CheckpointFilesTest : public testing::Test {
 
 TEST_F(CheckpointFilesTest, CreatesOpensAndRemovesFilesBelowTheRoot) {
   const fs::path path = root_ / "version-1" / "part";
-  EXPECT_TRUE(files_.Create(path).ok());
-  EXPECT_TRUE(files_.Open(path).ok());
+  EXPECT_OK(files_.Create(path));
+  EXPECT_OK(files_.Open(path));
   files_.Remove(path);
   EXPECT_FALSE(fs::exists(path));
 }
@@ -60,14 +62,14 @@ TEST_F(CheckpointFilesTest, FollowsNoSymbolicLinkBelowTheRoot) {
 TEST_F(CheckpointFilesTest, TakesARootByTheNameThatItsLinksLeadTo) {
   fs::create_directory_symlink(root_, folder_ / "link");
   const CheckpointFiles by_link = CheckpointFiles::Below({folder_ / "link"});
-  EXPECT_TRUE(by_link.Create(folder_ / "link" / "a").ok());
-  EXPECT_TRUE(by_link.Create(root_ / "b").ok());
+  EXPECT_OK(by_link.Create(folder_ / "link" / "a"));
+  EXPECT_OK(by_link.Create(root_ / "b"));
 }
 
 TEST_F(CheckpointFilesTest, ReplacesNoFile) {
   const fs::path path = root_ / "version-1" / "part";
   std::ofstream(path) << "there";
-  EXPECT_EQ(files_.Create(path).status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(files_.Create(path), StatusIs(Code::kAlreadyExists));
   EXPECT_EQ(fs::file_size(path), 5U);
 }
 
@@ -75,15 +77,15 @@ TEST_F(CheckpointFilesTest, RefusesAPipeWithoutWaitingForItsWriter) {
   const fs::path path = root_ / "pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const Status status = files_.Open(path).status();
-  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status, StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(status.message(), HasSubstr("not a regular file"));
-  EXPECT_EQ(CheckpointFiles::Anywhere().Open(path).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(CheckpointFiles::Anywhere().Open(path), StatusIs(Code::kInvalidArgument));
   EXPECT_FALSE(files_.Open(root_ / "version-1").ok()) << "a folder";
 }
 
 TEST_F(CheckpointFilesTest, AllowsNothingWithoutARoot) {
   const Status status = CheckpointFiles::Below({}).Create(root_ / "part").status();
-  EXPECT_EQ(status.code(), Code::kPermissionDenied);
+  EXPECT_THAT(status, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(status.message(), HasSubstr("start it with --checkpoint_root=DIR"));
 }
 

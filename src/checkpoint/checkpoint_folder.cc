@@ -23,7 +23,7 @@ bool Read(std::string_view text, int base, Number& number) {
 }  // namespace
 
 std::string CheckpointName::ToText() const {
-  return fmt::format("version-{}.{:016x}.{}", version, ledger, save);
+  return fmt::format("version-{}.{:016x}.{}", version, ledger.value(), save);
 }
 
 std::optional<CheckpointName> CheckpointName::FromText(std::string_view text) {
@@ -34,10 +34,12 @@ std::optional<CheckpointName> CheckpointName::FromText(std::string_view text) {
   const size_t second = first == std::string_view::npos ? first : rest.find('.', first + 1);
   if (second == std::string_view::npos) return std::nullopt;
   CheckpointName name;
+  uint64_t ledger = 0;
   const bool is_one = Read(rest.substr(0, first), 10, name.version) &&
-                      Read(rest.substr(first + 1, second - first - 1), 16, name.ledger) &&
+                      Read(rest.substr(first + 1, second - first - 1), 16, ledger) &&
                       Read(rest.substr(second + 1), 10, name.save);
-  // Another spelling of the numbers is another name.
+  name.ledger = job::LedgerId(ledger);
+  // Numbers with leading zeros or a sign make another name.
   if (!is_one || name.ToText() != text) return std::nullopt;
   return name;
 }
@@ -51,11 +53,11 @@ Status MakeCheckpointFolder(const fs::path& folder) {
   if (error) return StatusFromErrno(error.value(), fmt::format("making {}", parent.string()));
   const bool made = fs::create_directory(folder, error);
   if (error) return StatusFromErrno(error.value(), fmt::format("making {}", folder.string()));
-  if (!made) return AlreadyExists("{} is there already: another run saves there", folder.string());
+  if (!made) return AlreadyExists("{} already exists: another run saves to it", folder.string());
   return SyncFolder(parent);
 }
 
-std::vector<std::string> RemoveOrphans(const fs::path& folder, uint64_t ledger,
+std::vector<std::string> RemoveOrphans(const fs::path& folder, job::LedgerId ledger,
                                        const std::vector<std::string>& keep, int64_t below) {
   std::vector<std::string> orphans;
   std::error_code error;
@@ -69,7 +71,8 @@ std::vector<std::string> RemoveOrphans(const fs::path& folder, uint64_t ledger,
   std::erase_if(orphans, [&](const std::string& name) {
     std::error_code failed;
     fs::remove_all(folder / name, failed);
-    if (failed) LOG_WARNING("removing the rest of save {}: {}", name, failed.message());
+    if (failed)
+      LOG_WARNING("cannot remove the incomplete checkpoint {}: {}", name, failed.message());
     return static_cast<bool>(failed);
   });
   return orphans;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/status_matchers.h"
 #include "base/testing/synced_files.h"
 #include "checkpoint/manifest.h"
 
@@ -19,8 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr uint64_t kOurs = 0xc0ffee;
-constexpr uint64_t kOthers = 0xc0ffef;
+constexpr job::LedgerId kOurs(0xc0ffee);
+constexpr job::LedgerId kOthers(0xc0ffef);
 
 TEST(CheckpointName, IsReadAsItWasWritten) {
   const CheckpointName name{.version = 9375, .ledger = kOurs, .save = 12};
@@ -41,7 +42,7 @@ class CheckpointFolder : public testing::Test {
   CheckpointFolder() { fs::create_directories(folder_); }
   ~CheckpointFolder() override { fs::remove_all(folder_); }
 
-  std::string Make(uint64_t ledger, int64_t save) const {
+  std::string Make(job::LedgerId ledger, int64_t save) const {
     std::string name = CheckpointName{.version = 7, .ledger = ledger, .save = save}.ToText();
     fs::create_directories(folder_ / name);
     std::ofstream(folder_ / name / "part-0000-of-0001") << "parameters";
@@ -61,8 +62,8 @@ class CheckpointFolder : public testing::Test {
 // Two runs of a job of one name, or a master that began anew, must not share a folder.
 TEST_F(CheckpointFolder, IsMadeOnce) {
   const fs::path folder = folder_ / "job" / "version-1.0000000000c0ffee.1";
-  EXPECT_EQ(MakeCheckpointFolder(folder), Ok());
-  EXPECT_EQ(MakeCheckpointFolder(folder).code(), Code::kAlreadyExists);
+  EXPECT_OK(MakeCheckpointFolder(folder));
+  EXPECT_THAT(MakeCheckpointFolder(folder), StatusIs(Code::kAlreadyExists));
 }
 
 TEST_F(CheckpointFolder, IsSyncedWithTheFoldersThatNameIt) {
@@ -70,11 +71,11 @@ TEST_F(CheckpointFolder, IsSyncedWithTheFoldersThatNameIt) {
   const fs::path folder = job / "version-1.0000000000c0ffee.1";
   Synced().clear();
 
-  ASSERT_EQ(MakeCheckpointFolder(folder), Ok());
+  ASSERT_OK(MakeCheckpointFolder(folder));
   EXPECT_THAT(Synced(), ElementsAre(job.parent_path().string(), job.string()));
   Synced().clear();
 
-  ASSERT_EQ(WriteManifest(folder, {}), Ok());
+  ASSERT_OK(WriteManifest(folder, {}));
   EXPECT_THAT(Synced(), ElementsAre(HasSubstr("manifest.json"), folder.string(), job.string()));
 }
 

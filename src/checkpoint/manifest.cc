@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr int kFormat = 3;
 constexpr const char* kFile = "manifest.json";
 
-// A name that leads out of the folder is none.
+// Whether the name stays within the folder.
 bool IsPlain(const std::string& file) {
   return !file.empty() && file.find('/') == std::string::npos && file != "." && file != "..";
 }
@@ -31,7 +31,7 @@ Status CheckBuckets(std::vector<Manifest::Part> parts, const fs::path& path) {
   uint64_t next = 0;
   for (const Manifest::Part& part : parts) {
     if (part.first_bucket != next || part.end_bucket <= next) {
-      return DataLoss("{} is damaged: no part has bucket {}, or more than one has", path.string(),
+      return DataLoss("{} is damaged: bucket {} is in no part, or in more than one", path.string(),
                       std::min(next, part.first_bucket));
     }
     next = part.end_bucket;
@@ -41,16 +41,17 @@ Status CheckBuckets(std::vector<Manifest::Part> parts, const fs::path& path) {
                   wire::kBuckets);
 }
 
-// Only a file that is not there counts as missing; a folder that cannot be reached says nothing.
+// Only a file that does not exist counts as missing: after any other error the file may be good.
 Status CheckPart(const fs::path& path, uint64_t bytes) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
   if (error == std::errc::no_such_file_or_directory) {
     return DataLoss("{} is missing", path.string());
   }
-  if (error) return StatusFromErrno(error.value(), fmt::format("looking at {}", path.string()));
+  if (error)
+    return StatusFromErrno(error.value(), fmt::format("reading the size of {}", path.string()));
   if (size != bytes) {
-    return DataLoss("{} has {} bytes, and not {}", path.string(), size, bytes);
+    return DataLoss("{} has {} bytes, expected {}", path.string(), size, bytes);
   }
   return Ok();
 }
@@ -89,7 +90,8 @@ Result<bool> HasManifest(const fs::path& folder) {
   std::error_code error;
   const bool exists = fs::exists(folder / kFile, error);
   if (error) {
-    return StatusFromErrno(error.value(), fmt::format("looking at {}", (folder / kFile).string()));
+    return StatusFromErrno(error.value(),
+                           fmt::format("reading the size of {}", (folder / kFile).string()));
   }
   return exists;
 }
@@ -103,8 +105,8 @@ Status WriteManifest(const fs::path& folder, const Manifest& manifest) {
                      {"end_bucket", part.end_bucket}});
   }
   json written = {{"format", kFormat}, {"parts", parts}};
-  if (manifest.covered.ledger != 0) {
-    written["ps_epoch"] = manifest.ps_epoch;
+  if (manifest.covered.ledger != job::LedgerId()) {
+    written["ps_epoch"] = manifest.ps_epoch.value();
     written["version"] = manifest.version;
     written["covered"] = ReadJson(manifest.covered.ToJson());
   }
@@ -116,7 +118,7 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
   const fs::path path = folder / kFile;
   Result<std::string> text = ReadFile(path);
   if (text.status().code() == Code::kNotFound) {
-    return NotFound("{} holds no checkpoint: there is no {}", folder.string(), kFile);
+    return NotFound("{} contains no checkpoint: it has no {}", folder.string(), kFile);
   }
   if (!text.ok()) return text.status();
   const Result<json> parsed = ParseJson(*text);
@@ -138,7 +140,7 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
     const json epoch = read.value("ps_epoch", json());
     const json version = read.value("version", json());
     if (!epoch.is_number_unsigned() || !version.is_number_integer()) return damaged();
-    manifest.ps_epoch = epoch.get<uint64_t>();
+    manifest.ps_epoch = job::PsEpoch(epoch.get<uint64_t>());
     manifest.version = version.get<int64_t>();
     Result<ShardSet> covered = ShardSet::FromJson(Dump(read["covered"]));
     if (!covered.ok()) return damaged();

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/placement.h"
 
 namespace edl::checkpoint {
@@ -33,7 +34,7 @@ class ManifestTest : public testing::Test {
     Manifest manifest{
         .parts = {{.file = "b", .bytes = 0, .first_bucket = 512, .end_bucket = wire::kBuckets},
                   {.file = "a", .bytes = 5, .first_bucket = 0, .end_bucket = 512}}};
-    EXPECT_EQ(WriteManifest(folder_, manifest), Ok());
+    EXPECT_OK(WriteManifest(folder_, manifest));
     return manifest;
   }
 
@@ -43,33 +44,33 @@ class ManifestTest : public testing::Test {
 TEST_F(ManifestTest, IsReadAsItWasWritten) {
   const Manifest manifest = WriteTwo();
   const auto read = ReadManifest(folder_);
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(*read, manifest);
 }
 
 TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
   Manifest manifest = WriteTwo();
-  manifest.ps_epoch = 3;
+  manifest.ps_epoch = job::PsEpoch(3);
   manifest.version = 70;
-  manifest.covered.ledger = UINT64_MAX;
-  manifest.covered.datasets[1].generation = 2;
-  manifest.covered.datasets[1].shards[4].AddRange({0, 6});
-  ASSERT_EQ(WriteManifest(folder_, manifest), Ok());
+  manifest.covered.ledger = job::LedgerId(UINT64_MAX);
+  manifest.covered.datasets[job::DatasetId(1)].generation = 2;
+  manifest.covered.datasets[job::DatasetId(1)].shards[4].AddRange({0, 6});
+  ASSERT_OK(WriteManifest(folder_, manifest));
   const auto read = ReadManifest(folder_);
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(*read, manifest);
 }
 
 TEST_F(ManifestTest, IsWhatMakesAFolderACheckpoint) {
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kNotFound);
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kNotFound));
 }
 
 TEST_F(ManifestTest, NoticesAPartThatIsMissingOrCut) {
   WriteTwo();
   Write("a", "1234");
-  EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("has 4 bytes, and not 5"));
+  EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("has 4 bytes, expected 5"));
   fs::remove(folder_ / "a");
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss));
 }
 
 // A restore would go on with what is there, and nobody would miss the rest.
@@ -77,23 +78,23 @@ TEST_F(ManifestTest, MustHaveEveryBucketOnce) {
   const Manifest whole = WriteTwo();
   Manifest half = whole;
   half.parts.pop_back();
-  ASSERT_EQ(WriteManifest(folder_, half), Ok());
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+  ASSERT_OK(WriteManifest(folder_, half));
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss));
   half.parts = {whole.parts[1]};
-  ASSERT_EQ(WriteManifest(folder_, half), Ok());
+  ASSERT_OK(WriteManifest(folder_, half));
   EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("512 of 1024 buckets"));
   Manifest twice = whole;
   twice.parts.push_back(twice.parts[0]);
-  ASSERT_EQ(WriteManifest(folder_, twice), Ok());
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
-  ASSERT_EQ(WriteManifest(folder_, {}), Ok());
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss);
+  ASSERT_OK(WriteManifest(folder_, twice));
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss));
+  ASSERT_OK(WriteManifest(folder_, {}));
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss));
 }
 
 TEST_F(ManifestTest, OfAnotherFormatIsRejectedByItsNumber) {
   Write("manifest.json", R"({"format": 2, "parts": []})");
   const Status status = ReadManifest(folder_).status();
-  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
   EXPECT_THAT(status.message(), HasSubstr("has format 2, and this program reads format 3"));
 }
 
@@ -109,11 +110,11 @@ TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
   WriteTwo();
   fs::remove(folder_ / "a");
   fs::create_symlink("a", folder_ / "a");  // ELOOP
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kUnknown);
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kUnknown));
   fs::remove(folder_ / "manifest.json");
   fs::create_symlink("manifest.json", folder_ / "manifest.json");
-  EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kUnknown);
-  EXPECT_EQ(HasManifest(folder_).status().code(), Code::kUnknown);
+  EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kUnknown));
+  EXPECT_THAT(HasManifest(folder_), StatusIs(Code::kUnknown));
 }
 
 TEST_F(ManifestTest, IsRefusedWhenItIsNone) {
@@ -124,7 +125,7 @@ TEST_F(ManifestTest, IsRefusedWhenItIsNone) {
         R"({"format": 3, "parts": [{"file": "a", "bytes": -1}]})",
         R"({"format": 3, "parts": [{"file": "a", "bytes": 0}]})"}) {
     Write("manifest.json", text);
-    EXPECT_EQ(ReadManifest(folder_).status().code(), Code::kDataLoss) << text;
+    EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss)) << text;
   }
 }
 

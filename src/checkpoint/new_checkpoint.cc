@@ -13,18 +13,19 @@ namespace edl::checkpoint {
 
 namespace fs = std::filesystem;
 
-std::string PartName(size_t place, size_t lanes, uint64_t incarnation) {
-  return fmt::format("part-{:04}-of-{:04}-{:016x}", place, lanes, incarnation);
+std::string PartName(job::LaneInJob lane, size_t lanes, job::PsIncarnation incarnation) {
+  return fmt::format("part-{:04}-of-{:04}-{:016x}", lane.value(), lanes, incarnation.value());
 }
 
 NewCheckpoint::NewCheckpoint(fs::path folder, Manifest manifest)
     : folder_(std::move(folder)), manifest_(std::move(manifest)) {}
 
-std::string NewCheckpoint::AddPart(size_t place, size_t lanes, uint64_t incarnation) {
+std::string NewCheckpoint::AddPart(job::LaneInJob lane, size_t lanes,
+                                   job::PsIncarnation incarnation) {
   const wire::Placement placement(lanes);
-  manifest_.parts.push_back({.file = PartName(place, lanes, incarnation),
-                             .first_bucket = placement.FirstOf(place),
-                             .end_bucket = placement.EndOf(place)});
+  manifest_.parts.push_back({.file = PartName(lane, lanes, incarnation),
+                             .first_bucket = placement.FirstOf(lane),
+                             .end_bucket = placement.EndOf(lane)});
   return wire::Encode(wire::Save{.path = fs::absolute(folder_) / manifest_.parts.back().file});
 }
 

@@ -9,14 +9,15 @@
 
 #include "base/status.h"
 #include "checkpoint/manifest.h"
+#include "job/ids.h"
 #include "wire/messages.h"
 
 namespace edl::checkpoint {
 
-// The file that a lane writes, `place` of `lanes` counted over all servers. It names the
+// The file that a lane writes, `lane` of `lanes`, counted over all servers. It names the
 // incarnation of the server, so that a process that was replaced never writes to the file of its
 // successor.
-std::string PartName(size_t place, size_t lanes, uint64_t incarnation);
+std::string PartName(job::LaneInJob lane, size_t lanes, job::PsIncarnation incarnation);
 
 // A checkpoint while it is saved, by a client or by the controller of parameter servers: names the
 // part of each lane, and completes the manifest from the answers. The caller makes the folder
@@ -32,7 +33,7 @@ class NewCheckpoint {
   const Manifest& manifest() const { return manifest_; }
 
   // Adds the part of a lane. Returns the Save message for that lane, encoded.
-  std::string AddPart(size_t place, size_t lanes, uint64_t incarnation);
+  std::string AddPart(job::LaneInJob lane, size_t lanes, job::PsIncarnation incarnation);
   // Takes a lane's answer to Save; parts are counted in the order of AddPart. InvalidArgument: the
   // answer cannot be decoded.
   Status AddAnswer(size_t part, std::string_view meta);

@@ -14,7 +14,7 @@ namespace {
 
 using testing::SizeIs;
 
-constexpr uint64_t kIncarnation = 0xab;
+constexpr job::PsIncarnation kIncarnation(0xab);
 
 std::string AnswerOf(uint64_t bytes, double seconds) {
   return wire::Encode(wire::SaveAnswer{.bytes = bytes, .seconds = seconds});
@@ -23,14 +23,14 @@ std::string AnswerOf(uint64_t bytes, double seconds) {
 TEST(NewCheckpoint, TellsEachLaneItsFile) {
   NewCheckpoint checkpoint("/checkpoints/one");
   wire::Save save;
-  ASSERT_OK(wire::Decode(AsBytes(checkpoint.AddPart(1, 2, kIncarnation)), save));
+  ASSERT_OK(wire::Decode(AsBytes(checkpoint.AddPart(job::LaneInJob(1), 2, kIncarnation)), save));
   EXPECT_EQ(save.path, "/checkpoints/one/part-0001-of-0002-00000000000000ab");
 }
 
 TEST(NewCheckpoint, CompletesItsManifestFromTheAnswers) {
   NewCheckpoint checkpoint("/checkpoints/one", {.ps_epoch = 4, .version = 9});
-  checkpoint.AddPart(0, 2, kIncarnation);
-  checkpoint.AddPart(1, 2, kIncarnation);
+  checkpoint.AddPart(job::LaneInJob(0), 2, kIncarnation);
+  checkpoint.AddPart(job::LaneInJob(1), 2, kIncarnation);
   ASSERT_OK(checkpoint.AddAnswer(0, AnswerOf(100, 2)));
   ASSERT_OK(checkpoint.AddAnswer(1, AnswerOf(7, 1)));
 
@@ -48,17 +48,18 @@ TEST(NewCheckpoint, CompletesItsManifestFromTheAnswers) {
 
 TEST(NewCheckpoint, RefusesAnAnswerThatIsNoAnswerToSave) {
   NewCheckpoint checkpoint("/checkpoints/one");
-  checkpoint.AddPart(0, 1, kIncarnation);
+  checkpoint.AddPart(job::LaneInJob(0), 1, kIncarnation);
   EXPECT_THAT(checkpoint.AddAnswer(0, "x"), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(NewCheckpoint, RemovesOnlyItsOwnParts) {
   const TemporaryFolder folder;
   NewCheckpoint checkpoint(folder.path());
-  checkpoint.AddPart(0, 2, kIncarnation);
-  checkpoint.AddPart(1, 2, kIncarnation);  // was never written
-  const std::filesystem::path own = folder.path() / PartName(0, 2, kIncarnation);
-  const std::filesystem::path other = folder.path() / PartName(0, 2, kIncarnation + 1);
+  checkpoint.AddPart(job::LaneInJob(0), 2, kIncarnation);
+  checkpoint.AddPart(job::LaneInJob(1), 2, kIncarnation);  // was never written
+  const std::filesystem::path own = folder.path() / PartName(job::LaneInJob(0), 2, kIncarnation);
+  const std::filesystem::path other =
+      folder.path() / PartName(job::LaneInJob(0), 2, kIncarnation + 1);
   std::ofstream(own) << "parameters";
   std::ofstream(other) << "parameters";
   checkpoint.RemoveParts();

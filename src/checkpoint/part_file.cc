@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'E', 'D', 'L', 'P', 'A', 'R', 'T', '1'};
 constexpr uint64_t kMostBytes = uint64_t{1} << 31;
-// The system writes by itself when much is waiting, and then all at once; it is asked to begin
-// every so often.
+// The kernel writes back by itself only when many bytes wait, and then all at once. So it is told
+// to start after this many.
 constexpr uint64_t kFlushBytes = uint64_t{8} << 20;
 
-// What a chunk begins with, as it lies in the file.
+// The header of a chunk, as in the file.
 struct ChunkHeader {
   uint32_t kind = 0;
   uint32_t index = 0;
@@ -66,7 +66,7 @@ Status PartWriter::WriteBytes(const void* data, size_t size) {
 
 Status PartWriter::Write(const Chunk& chunk) {
   if (chunk.content.size() > kMostBytes) {
-    return ResourceExhausted("writing {}: a chunk of {} bytes, and a reader accepts {}",
+    return ResourceExhausted("writing {}: a chunk has {} bytes, and the limit of a reader is {}",
                              path_.string(), chunk.content.size(), kMostBytes);
   }
   ChunkHeader header{.kind = static_cast<uint32_t>(chunk.kind),
@@ -105,7 +105,7 @@ Result<std::unique_ptr<PartReader>> PartReader::Open(std::filesystem::path path,
       std::move(path), std::move(file), static_cast<uint64_t>(about.st_size), bytes_read));
   std::array<char, kMagic.size()> magic{};
   EDL_RETURN_IF_ERROR(reader->ReadBytes(magic.data(), magic.size()));
-  if (magic != kMagic) return DataLoss("{} is no part of a checkpoint", reader->path_.string());
+  if (magic != kMagic) return DataLoss("{} is not a part of a checkpoint", reader->path_.string());
   return reader;
 }
 
@@ -130,7 +130,7 @@ Result<std::optional<Chunk>> PartReader::Next() {
   ChunkHeader header;
   EDL_RETURN_IF_ERROR(ReadBytes(&header, sizeof(header)));
   const auto damaged = [&] { return DataLoss("{} is damaged at {}", path_.string(), begin); };
-  // A length that cannot be is not asked memory for.
+  // An impossible length allocates no memory.
   if (header.bytes > kMostBytes || header.bytes > size_ - at_) return damaged();
   Chunk chunk{.kind = static_cast<ChunkKind>(header.kind),
               .index = header.index,

@@ -14,14 +14,14 @@
 
 namespace edl::checkpoint {
 
-// What a part of a checkpoint is made of, docs/formats/checkpoint.md.
+// The chunks of a part of a checkpoint, docs/formats/checkpoint.md.
 enum class ChunkKind : uint32_t {
-  kHead = 1,         // JSON: what the others mean
-  kMarks = 2,        // what was applied
+  kHead = 1,         // JSON that describes the other chunks
+  kWatermarks = 2,   // which batches were applied
   kSteps = 3,        // how often each bucket was changed
   kRows = 4,         // of a table
   kBlock = 5,        // of a tensor
-  kEnd = 6,          // nothing comes after it
+  kEnd = 6,          // the last chunk
   kCandidates = 7,   // of a table: ids that have no row yet
   kRound = 8,        // how many gradients each bucket's open round has
   kRoundRows = 9,    // of a table, in open rounds
@@ -30,15 +30,15 @@ enum class ChunkKind : uint32_t {
 
 struct Chunk {
   ChunkKind kind = ChunkKind::kEnd;
-  uint32_t index = 0;    // kRows, kBlock: which table or tensor of the head
-  uint64_t records = 0;  // kRows: how many; kBlock: its number; kEnd: chunks before it
+  uint32_t index = 0;    // of the table or tensor in the head
+  uint64_t records = 0;  // kRows: how many; kBlock: index of the block; kEnd: chunks before it
   wire::Buffer content;
 };
 
-// Writes a part: what one lane saved. Confined.
+// Writes a part, the file of one lane. Confined.
 class PartWriter {
  public:
-  // AlreadyExists: a file of that name is there. Others are those of CheckpointFiles::Create.
+  // Fails like CheckpointFiles::Create.
   static Result<std::unique_ptr<PartWriter>> Create(
       std::filesystem::path path, const CheckpointFiles& files = CheckpointFiles::Anywhere());
   // Writes to a file that was just created.
@@ -47,7 +47,7 @@ class PartWriter {
 
   // ResourceExhausted: the disk is full, or the chunk is larger than a reader accepts.
   Status Write(const Chunk& chunk);
-  // Writes the end and returns once all of it will survive a loss of power: its size in bytes.
+  // Writes the last chunk, syncs the file, and returns its size in bytes.
   Result<uint64_t> Finish();
 
  private:
@@ -60,22 +60,23 @@ class PartWriter {
 
   const std::filesystem::path path_;
   const FileDescriptor file_;
-  const FileDescriptor folder_;  // not valid: it is not made durable
+  const FileDescriptor folder_;  // not valid: the folder is not synced
   uint64_t bytes_ = 0;
-  uint64_t flushed_ = 0;  // that the system was asked to begin with
+  uint64_t flushed_ = 0;  // bytes that the kernel was told to write back
   uint64_t chunks_ = 0;
 };
 
 // Reads a part. Confined.
 class PartReader {
  public:
-  // `bytes_read`, if any, outlives it and is raised by what was read. Failures are those of
-  // CheckpointFiles::Open, and DataLoss: the file is no part.
+  // Adds the number of bytes that are read to `*bytes_read`, which outlives the reader and may be
+  // null. Fails like CheckpointFiles::Open. DataLoss: the file is not a part.
   static Result<std::unique_ptr<PartReader>> Open(
       std::filesystem::path path, std::atomic<uint64_t>* bytes_read = nullptr,
       const CheckpointFiles& files = CheckpointFiles::Anywhere());
 
-  // None: the end. DataLoss: the file is damaged or ends too early, and says where.
+  // nullopt: the end. DataLoss: the file is damaged or ends too early; the message has the
+  // position.
   Result<std::optional<Chunk>> Next();
   const std::filesystem::path& path() const { return path_; }
 

@@ -52,7 +52,7 @@ bool ReadDataset(const json& in, ShardSet::Dataset& dataset) {
 
 }  // namespace
 
-bool ShardSet::Contains(int64_t dataset, uint32_t generation, int64_t epoch,
+bool ShardSet::Contains(job::DatasetId dataset, uint32_t generation, int64_t epoch,
                         uint64_t ordinal) const {
   const auto found = datasets.find(dataset);
   if (found == datasets.end() || generation > found->second.generation) return false;
@@ -63,21 +63,23 @@ bool ShardSet::Contains(int64_t dataset, uint32_t generation, int64_t epoch,
 }
 
 std::string ShardSet::ToJson() const {
-  json out = {{"ledger", ledger}, {"datasets", json::object()}};
+  json out = {{"ledger", ledger.value()}, {"datasets", json::object()}};
   for (const auto& [id, dataset] : datasets) {
     json shards = json::object();
     for (const auto& [epoch, ordinals] : dataset.shards) {
       shards[std::to_string(epoch)] = RangesOf(ordinals);
     }
-    out["datasets"][std::to_string(id)] = {{"generation", dataset.generation},
-                                           {"epochs", RangesOf(dataset.epochs)},
-                                           {"shards", shards}};
+    out["datasets"][std::to_string(id.value())] = {{"generation", dataset.generation},
+                                                   {"epochs", RangesOf(dataset.epochs)},
+                                                   {"shards", shards}};
   }
   return Dump(out);
 }
 
 Result<ShardSet> ShardSet::FromJson(const std::string& text) {
-  const auto none = [] { return DataLoss("a set of shards that cannot be read"); };
+  const auto none = [] {
+    return DataLoss("the set of covered shards is not valid: see docs/formats/checkpoint.md");
+  };
   const Result<json> parsed = ParseJson(text);
   if (!parsed.ok() || !parsed->is_object()) return none();
   const json& in = *parsed;
@@ -85,11 +87,11 @@ Result<ShardSet> ShardSet::FromJson(const std::string& text) {
   const json datasets = in.value("datasets", json());
   if (!ledger.is_number_unsigned() || !datasets.is_object()) return none();
   ShardSet set;
-  set.ledger = ledger.get<uint64_t>();
+  set.ledger = job::LedgerId(ledger.get<uint64_t>());
   for (const auto& [id, dataset] : datasets.items()) {
     int64_t number = 0;
     if (!dataset.is_object() || !ReadNumber(id, number) ||
-        !ReadDataset(dataset, set.datasets[number])) {
+        !ReadDataset(dataset, set.datasets[job::DatasetId(number)])) {
       return none();
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/range_set.h"
 #include "base/status.h"
+#include "job/ids.h"
 
 namespace edl::checkpoint {
 
@@ -18,13 +19,13 @@ struct ShardSet {
 
     bool operator==(const Dataset&) const = default;
   };
-  uint64_t ledger = 0;
-  std::map<int64_t, Dataset> datasets;  // by id
+  job::LedgerId ledger;
+  std::map<job::DatasetId, Dataset> datasets;
 
   bool operator==(const ShardSet&) const = default;
 
   // True for shards of older generations: they can no longer be leased.
-  bool Contains(int64_t dataset, uint32_t generation, int64_t epoch, uint64_t ordinal) const;
+  bool Contains(job::DatasetId dataset, uint32_t generation, int64_t epoch, uint64_t ordinal) const;
 
   // JSON, docs/formats/checkpoint.md.
   std::string ToJson() const;

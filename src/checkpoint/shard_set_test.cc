@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::checkpoint {
 namespace {
 
 ShardSet Example() {
-  ShardSet set{.ledger = 77};
-  ShardSet::Dataset& dataset = set.datasets[3];
+  ShardSet set{.ledger = job::LedgerId(77)};
+  ShardSet::Dataset& dataset = set.datasets[job::DatasetId(3)];
   dataset.generation = 2;
   dataset.epochs.AddRange({0, 1});
   dataset.shards[2].AddRange({5, 9});
@@ -16,22 +18,22 @@ ShardSet Example() {
 
 TEST(ShardSet, KnowsWholeEpochsAndRangesOfOthers) {
   const ShardSet set = Example();
-  EXPECT_TRUE(set.Contains(3, 2, 1, 1'000'000));
-  EXPECT_TRUE(set.Contains(3, 2, 2, 9));
-  EXPECT_FALSE(set.Contains(3, 2, 2, 10));
-  EXPECT_FALSE(set.Contains(3, 2, 3, 5));
-  EXPECT_FALSE(set.Contains(4, 2, 0, 0));
+  EXPECT_TRUE(set.Contains(job::DatasetId(3), 2, 1, 1'000'000));
+  EXPECT_TRUE(set.Contains(job::DatasetId(3), 2, 2, 9));
+  EXPECT_FALSE(set.Contains(job::DatasetId(3), 2, 2, 10));
+  EXPECT_FALSE(set.Contains(job::DatasetId(3), 2, 3, 5));
+  EXPECT_FALSE(set.Contains(job::DatasetId(4), 2, 0, 0));
 }
 
 TEST(ShardSet, HasAllOfAnEarlierGenerationAndNothingOfALaterOne) {
   const ShardSet set = Example();
-  EXPECT_TRUE(set.Contains(3, 1, 50, 50));
-  EXPECT_FALSE(set.Contains(3, 3, 0, 0));
+  EXPECT_TRUE(set.Contains(job::DatasetId(3), 1, 50, 50));
+  EXPECT_FALSE(set.Contains(job::DatasetId(3), 3, 0, 0));
 }
 
 TEST(ShardSet, IsReadAsItWasWritten) {
   const auto read = ShardSet::FromJson(Example().ToJson());
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(*read, Example());
 }
 
@@ -42,7 +44,7 @@ TEST(ShardSet, RefusesWhatIsNone) {
        R"({"ledger": 1, "datasets": {"x": {"generation": 1, "epochs": [], "shards": {}}}})",
        R"({"ledger": 1, "datasets": {"1": {"generation": 1, "epochs": [[2, 1]], "shards": {}}}})",
        R"({"ledger": 1, "datasets": {"1": {"generation": 1, "epochs": [], "shards": {"0": 1}}}})"}) {
-    EXPECT_EQ(ShardSet::FromJson(text).status().code(), Code::kDataLoss) << text;
+    EXPECT_THAT(ShardSet::FromJson(text), StatusIs(Code::kDataLoss)) << text;
   }
 }
 

@@ -119,7 +119,7 @@ DatasetView ReadDataset(const json& in) {
 
 json Write(const ServerView& view) {
   return {{"index", view.index},
-          {"ps_epoch", view.ps_epoch},
+          {"ps_epoch", view.ps_epoch.value()},
           {"rows", view.rows},
           {"bytes", view.bytes},
           {"evicted", view.evicted},
@@ -131,7 +131,9 @@ json Write(const ServerView& view) {
 ServerView ReadServer(const json& in) {
   ServerView view;
   Read(in, "index", view.index);
-  Read(in, "ps_epoch", view.ps_epoch);
+  uint64_t ps_epoch = 0;
+  Read(in, "ps_epoch", ps_epoch);
+  view.ps_epoch = PsEpoch(ps_epoch);
   Read(in, "rows", view.rows);
   Read(in, "bytes", view.bytes);
   Read(in, "evicted", view.evicted);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "job/ids.h"
 
 namespace edl::job {
 
@@ -60,8 +61,8 @@ struct DatasetView {
 // A parameter server (--ps_program=elasticdl) as it last reported itself.
 struct ServerView {
   int index = 0;
-  uint64_t incarnation = 0;  // 0: it has not reported yet
-  uint64_t ps_epoch = 0;     // 0: it does not serve
+  PsIncarnation incarnation;  // 0: it has not reported yet
+  PsEpoch ps_epoch;     // 0: it does not serve
   int64_t rows = 0;
   int64_t bytes = 0;
   int64_t evicted = 0;

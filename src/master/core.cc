@@ -34,13 +34,13 @@ constexpr std::chrono::seconds kSaveAtMost{60};
 
 // The number of the ledger: from the ledger, or from the state of the parameter servers, or
 // `fresh`.
-uint64_t LedgerNumber(const std::string& saved, const std::string& parameters, uint64_t fresh) {
+LedgerId LedgerIdOf(const std::string& saved, const std::string& parameters, uint64_t fresh) {
   uint64_t number = 0;
   std::from_chars(saved.data(), saved.data() + saved.size(), number);
-  if (number != 0) return number;
+  if (number != 0) return LedgerId(number);
   const json in = ReadJson(parameters);
   if (in.is_object()) number = in.value("ledger", uint64_t{0});
-  return number != 0 ? number : fresh;
+  return LedgerId(number != 0 ? number : fresh);
 }
 
 }  // namespace
@@ -96,8 +96,8 @@ Status Core::Load(Time now, WallTime wall_now) {
   EDL_RETURN_IF_ERROR(rendezvous_.Load(get("rendezvous")));
   EDL_RETURN_IF_ERROR(recent_calls_.Load(get("recent_calls")));
   EDL_RETURN_IF_ERROR(keeper_.Load(now_));
-  ledger_number_ = LedgerNumber(get("ledger"), get("parameters"), Mix(seed_, 1) | 1);
-  EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), ledger_number_, now_));
+  ledger_id_ = LedgerIdOf(get("ledger"), get("parameters"), Mix(seed_, 1) | 1);
+  EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), ledger_id_, now_));
   keeper_.set_ps_lanes(parameters_.lanes());
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
@@ -154,7 +154,7 @@ Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
     LoadOutcome(ending);
     End(outcome_, reason_, last_lines_);
   }
-  ledger_.PutMeta("ledger", std::to_string(ledger_number_));
+  ledger_.PutMeta("ledger", std::to_string(ledger_id_.value()));
   ++master_starts_;
   SaveJob();
   return Ok();
@@ -253,21 +253,21 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
   tick_due_ = true;  // once for all events of this round
 }
 
-void Core::OnProbed(uint64_t number, const Result<ProbeReply>& reply) {
+void Core::OnProbed(PsCommandId number, const Result<ProbeReply>& reply) {
   parameters_.OnProbed(number, reply, now_);
   Tick();
 }
 
-void Core::OnRestored(uint64_t number, const Status& status) {
+void Core::OnRestored(PsCommandId number, const Status& status) {
   parameters_.OnRestored(number, status, now_);
 }
 
-void Core::OnSaved(uint64_t number, const Status& status) {
+void Core::OnSaved(PsCommandId number, const Status& status) {
   parameters_.OnSaved(number, status, now_);
   Tick();
 }
 
-void Core::OnServerAlive(int index, uint64_t incarnation) {
+void Core::OnServerAlive(int index, PsIncarnation incarnation) {
   parameters_.OnAlive(index, incarnation, now_);
 }
 

@@ -80,10 +80,10 @@ class Core {
   void OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::string> last_lines);
   // Results and observations of the controller of parameter servers. `number` is that of the
   // command.
-  void OnProbed(uint64_t number, const Result<ProbeReply>& reply);
-  void OnRestored(uint64_t number, const Status& status);
-  void OnSaved(uint64_t number, const Status& status);
-  void OnServerAlive(int index, uint64_t incarnation);
+  void OnProbed(PsCommandId number, const Result<ProbeReply>& reply);
+  void OnRestored(PsCommandId number, const Status& status);
+  void OnSaved(PsCommandId number, const Status& status);
+  void OnServerAlive(int index, PsIncarnation incarnation);
   void OnServerState(const job::ServerView& view);
   // Saves the parameters as soon as possible, unless they are durable by then.
   void RequestSave() { parameters_.WantSave(); }
@@ -124,7 +124,7 @@ class Core {
   void set_boot(std::string boot) { boot_ = std::move(boot); }
   Result<std::string> LedgerJson();
   // Identifies the ledger in calls and at parameter servers.
-  uint64_t ledger_number() const { return ledger_number_; }
+  LedgerId ledger_id() const { return ledger_id_; }
 
  private:
   void SetState(job::JobState state);
@@ -185,7 +185,7 @@ class Core {
   std::string success_rule_;
   std::string declared_end_;  // how the program declared its end; empty: it did not
   std::string paused_;
-  uint64_t ledger_number_ = 0;
+  LedgerId ledger_id_;
   int64_t resume_taken_ = 0;
   std::vector<std::string> last_lines_;
   std::vector<std::string> remarks_;

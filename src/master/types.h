@@ -6,16 +6,17 @@
 #include <string_view>
 #include <vector>
 
-#include "base/strong_id.h"
+#include "job/ids.h"
 #include "job/role.h"
 
 namespace edl::master {
 
-// Rises over the whole ledger. A number is never used twice.
-using LeaseId = StrongId<struct LeaseIdTag, uint64_t>;
-// Names one process that joined the job. The ledger never uses a number twice.
-using Incarnation = StrongId<struct IncarnationTag, uint64_t>;
-using DatasetId = StrongId<struct DatasetIdTag, int64_t>;
+using job::DatasetId;
+using job::Incarnation;
+using job::LeaseId;
+using job::LedgerId;
+using job::PsEpoch;
+using job::PsIncarnation;
 
 // The order of the shards and records of an epoch.
 enum class Order { kSequential, kShuffleShards, kShuffleRecords };
@@ -46,10 +47,10 @@ struct DatasetSpec {
 
 // Names a shard of a dataset: a range of its order in one epoch. A shard stays the same however
 // often it is leased.
-struct ShardKey {
+struct ShardPosition {
   int64_t epoch = 0;
   uint64_t ordinal = 0;
-  auto operator<=>(const ShardKey&) const = default;
+  auto operator<=>(const ShardPosition&) const = default;
 };
 
 // A leased shard as its holder receives it.
@@ -60,9 +61,9 @@ struct LeasedShard {
   TaskType task_type = TaskType::kTraining;
   uint32_t generation = 0;
   // With the generation and the key, these name the shard at our own parameter servers.
-  uint64_t ledger = 0;
+  LedgerId ledger;
   DatasetId dataset_id;
-  ShardKey key;
+  ShardPosition key;
   int64_t start = 0;
   int64_t end = 0;
   std::vector<int64_t> indices;  // record shuffle only
@@ -81,7 +82,7 @@ struct ShardReport {
   std::string error;
   // The lowest ps epoch that a parameter server answered when the shard was opened; 0: the shard
   // was not opened at any server.
-  uint64_t ps_epoch = 0;
+  PsEpoch ps_epoch;
 };
 
 // What the master answers to the report of a shard. The numbers are those of the wire.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "job/ids.h"
 #include "wire/placement.h"
 
 namespace edl::ps {
@@ -14,7 +15,7 @@ struct BucketRange {
   wire::Bucket first = 0;
   size_t end = 0;
 
-  static BucketRange OfLane(const wire::Placement& placement, size_t lane) {
+  static BucketRange OfLane(const wire::Placement& placement, job::LaneInJob lane) {
     return {.first = placement.FirstOf(lane), .end = placement.EndOf(lane)};
   }
 

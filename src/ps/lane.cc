@@ -54,7 +54,7 @@ Result<Lane::PullPlan> Lane::Plan(const DeclaredParameters& declared, const wire
                                   std::span<const std::byte> tensors) const {
   PullPlan plan{.unknown = pull.unknown};
   wire::TensorReader reader(tensors);
-  for (const wire::TableShare& share : pull.tables) {
+  for (const wire::TableEntry& share : pull.tables) {
     EDL_ASSIGN_OR_RETURN(Table* const table, At(declared.tables, share.table, "table"));
     EDL_ASSIGN_OR_RETURN(const auto ids, reader.Take<int64_t>(share.ids));
     plan.tables.emplace_back(table, ids);
@@ -92,7 +92,7 @@ wire::PullAnswer Lane::Pull(const PullPlan& plan, std::byte* out) {
 Result<wire::OpenAnswer> Lane::Open(const wire::Open& open) {
   EDL_ASSIGN_OR_RETURN(const uint64_t mark, state_.watermarks.Open(open.lease, open.shard));
   trained_ = true;
-  return wire::OpenAnswer{.mark = mark};
+  return wire::OpenAnswer{.watermark = mark};
 }
 
 Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wire::Push& push,
@@ -100,7 +100,7 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
   wire::TensorReader reader(tensors);
   std::vector<TableGradients> tables;
   tables.reserve(push.tables.size());
-  for (const wire::TableShare& share : push.tables) {
+  for (const wire::TableEntry& share : push.tables) {
     EDL_ASSIGN_OR_RETURN(Table* const table, At(declared.tables, share.table, "table"));
     EDL_ASSIGN_OR_RETURN(const auto ids, reader.Take<int64_t>(share.ids));
     EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(ids.size() * table->spec().dim));
@@ -109,7 +109,7 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
   }
   std::vector<TensorGradients> shares;
   shares.reserve(push.tensors.size());
-  for (const wire::TensorShare& share : push.tensors) {
+  for (const wire::TensorEntry& share : push.tensors) {
     EDL_ASSIGN_OR_RETURN(TensorBlocks* const tensor, At(declared.tensors, share.tensor, "tensor"));
     EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(tensor->values()));
     if (!tensor->has_value()) {
@@ -125,7 +125,7 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
     const Watermarks::BatchCheck seen = state_.watermarks.Peek(push.lease, push.shard, push.batch);
     if (seen.outcome == Watermarks::Outcome::kApplied) {
       return wire::PushAnswer{
-          .outcome = Watermarks::Outcome::kStale, .mark = seen.mark, .version = version()};
+          .outcome = Watermarks::Outcome::kStale, .watermark = seen.mark, .version = version()};
     }
   }
   Watermarks::BatchCheck check = state_.watermarks.Count(push.lease, push.shard, push.batch);
@@ -146,7 +146,7 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
     for (const TableGradients& table : tables) state_.steps.Apply(table, taking);
     for (const TensorGradients& tensor : shares) state_.steps.Apply(tensor, taking);
   }
-  return wire::PushAnswer{.outcome = check.outcome, .mark = check.mark, .version = version()};
+  return wire::PushAnswer{.outcome = check.outcome, .watermark = check.mark, .version = version()};
 }
 
 Status Lane::ReserveRows(const std::vector<TableGradients>& pushes) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "job/ids.h"
 #include "ps/gradients.h"
 #include "ps/lane_state.h"
 #include "wire/messages.h"
@@ -16,12 +17,12 @@ namespace edl::ps {
 
 // One lane of a parameter server: answers the messages of workers about the rows and blocks of its
 // buckets. Each batch changes a bucket exactly once, however often it is pushed. Connections, disks
-// and threads are not its concern (see Session, LaneSaver, LaneRestorer). Confined to the lane's
-// thread.
+// and threads are not its concern (see LaneSession, LaneSaver, LaneRestorer). Confined to the
+// lane's thread.
 class Lane {
  public:
   // The lane number `place` of the job.
-  Lane(const wire::Placement& placement, size_t place)
+  Lane(const wire::Placement& placement, job::LaneInJob place)
       : state_(BucketRange::OfLane(placement, place)) {}
 
   // Creates the tables and tensors that do not exist yet. The result is valid until the generation

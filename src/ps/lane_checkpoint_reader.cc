@@ -81,7 +81,7 @@ Status LaneCheckpointReader::TakeValid(const checkpoint::Chunk& chunk) {
   switch (chunk.kind) {
     case checkpoint::ChunkKind::kHead:
       return TakeHead(chunk);
-    case checkpoint::ChunkKind::kMarks:
+    case checkpoint::ChunkKind::kWatermarks:
       return resumes ? TakeWatermarks(chunk) : Ok();
     case checkpoint::ChunkKind::kSteps:
       return TakeSteps(chunk);
@@ -117,17 +117,17 @@ Status LaneCheckpointReader::TakeHead(const checkpoint::Chunk& chunk) {
 
 Status LaneCheckpointReader::TakeWatermarks(const checkpoint::Chunk& chunk) {
   wire::MetaReader reader(chunk.content.bytes());
-  state_.watermarks.RaiseFloor(reader.Get<uint64_t>());
+  state_.watermarks.RaiseFloor(reader.Get<job::LeaseId>());
   for (uint64_t i = 0; i < chunk.records && reader.ok(); ++i) {
     const auto first = reader.Get<uint32_t>();
     Watermarks::Entry entry{.first = static_cast<wire::Bucket>(first)};
     entry.end = reader.Get<uint32_t>();
-    entry.shard.ledger = reader.Get<uint64_t>();
-    entry.shard.dataset = reader.Get<uint64_t>();
+    entry.shard.ledger = reader.Get<job::LedgerId>();
+    entry.shard.dataset = reader.Get<job::DatasetId>();
     entry.shard.generation = reader.Get<uint32_t>();
     entry.shard.epoch = reader.Get<uint32_t>();
     entry.shard.ordinal = reader.Get<uint64_t>();
-    entry.lease = reader.Get<uint64_t>();
+    entry.lease = reader.Get<job::LeaseId>();
     entry.mark = reader.Get<uint64_t>();
     if (!reader.ok() || first > entry.end || entry.end > wire::kBuckets) break;
     state_.watermarks.Restore(entry);

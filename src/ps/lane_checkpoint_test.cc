@@ -20,11 +20,12 @@ namespace edl::ps {
 namespace {
 
 namespace fs = std::filesystem;
-using Outcome = wire::PushAnswer::Outcome;
+using Outcome = wire::PushOutcome;
 using ::testing::HasSubstr;
 
-constexpr wire::ShardKey kShard{.ledger = 3, .dataset = 1, .generation = 1};
-constexpr uint64_t kLease = 4;
+constexpr wire::ShardKey kShard{
+    .ledger = job::LedgerId(3), .dataset = job::DatasetId(1), .generation = 1};
+constexpr job::LeaseId kLease(4);
 constexpr size_t kDim = 2;
 constexpr int64_t kIds = 3000;
 
@@ -49,8 +50,8 @@ void Append(std::vector<std::byte>& bytes, const std::vector<Value>& values) {
 class Lanes {
  public:
   explicit Lanes(size_t count) : placement_(count) {
-    for (size_t place = 0; place < count; ++place) {
-      lanes_.push_back(std::make_unique<Lane>(placement_, place));
+    for (uint32_t place = 0; place < count; ++place) {
+      lanes_.push_back(std::make_unique<Lane>(placement_, job::LaneInJob(place)));
     }
   }
 
@@ -73,13 +74,13 @@ class Lanes {
   }
 
   // Pushes gradients that depend on the ids and the batch, to table and tensor.
-  std::vector<Outcome> Push(uint64_t lease, uint64_t batch, const std::vector<int64_t>& ids) {
+  std::vector<Outcome> Push(job::LeaseId lease, uint64_t batch, const std::vector<int64_t>& ids) {
     std::vector<Outcome> outcomes;
     for (size_t i = 0; i < lanes_.size(); ++i) {
       std::vector<int64_t> own;
       Values gradients;
       for (const int64_t id : ids) {
-        if (placement_.LaneOf(wire::BucketOf(id)) != i) continue;
+        if (placement_.LaneOf(wire::BucketOf(id)).value() != i) continue;
         own.push_back(id);
         for (size_t k = 0; k < kDim; ++k) {
           gradients.push_back(static_cast<float>(id % 7) + static_cast<float>(batch) - 2.5F);
@@ -103,12 +104,12 @@ class Lanes {
     return outcomes;
   }
 
-  std::vector<uint64_t> Open(uint64_t lease) {
+  std::vector<uint64_t> Open(job::LeaseId lease) {
     std::vector<uint64_t> marks;
     for (const auto& lane : lanes_) {
       const auto opened = lane->Open({.lease = lease, .shard = kShard});
       EXPECT_OK(opened);
-      marks.push_back(opened.ok() ? opened->mark : UINT64_MAX);
+      marks.push_back(opened.ok() ? opened->watermark : UINT64_MAX);
     }
     return marks;
   }
@@ -118,7 +119,7 @@ class Lanes {
     std::map<int64_t, Values> content;
     for (size_t i = 0; i < lanes_.size(); ++i) {
       for (int64_t id = 0; id < kIds; ++id) {
-        if (placement_.LaneOf(wire::BucketOf(id)) != i) continue;
+        if (placement_.LaneOf(wire::BucketOf(id)).value() != i) continue;
         Values row(kDim);
         declared_[i].tables[0]->Pull({&id, 1}, Table::Unknown::kTell, row.data());
         content[id] = row;
@@ -238,7 +239,7 @@ TEST_F(LaneCheckpointTest, SavesTheStateOfTheStartWhileTheLaneChanges) {
     restored.Declare();
     EXPECT_EQ(restored.Content(), at_cut) << count << " lanes";
     EXPECT_EQ(restored.rows(), rows_at_cut);
-    EXPECT_EQ(restored.Open(kLease + 1), std::vector<uint64_t>(count, 5));
+    EXPECT_EQ(restored.Open(kLease.Next()), std::vector<uint64_t>(count, 5));
   }
 }
 
@@ -280,8 +281,9 @@ TEST_F(LaneCheckpointTest, KeepsRoundsThatAreOpen) {
     Lanes restored(count);
     ASSERT_OK(restored.Restore(Parts(lanes)));
     restored.Declare(rounds);
-    restored.Open(kLease + 1);
-    for (uint64_t batch = 5; batch < 9; ++batch) restored.Push(kLease + 1, batch, batches[batch]);
+    restored.Open(kLease.Next());
+    for (uint64_t batch = 5; batch < 9; ++batch)
+      restored.Push(kLease.Next(), batch, batches[batch]);
     EXPECT_EQ(restored.Content(), lanes.Content()) << count << " lanes";
   }
 }
@@ -310,11 +312,11 @@ TEST_F(LaneCheckpointTest, TrainsOnAsWithoutARestore) {
   batches.reserve(6);
   for (int i = 0; i < 6; ++i) batches.push_back(Some(replay));
   EXPECT_EQ(again, replay);
-  restored.Open(kLease + 1);
-  restored.Push(kLease + 1, 5, batches[5]);
+  restored.Open(kLease.Next());
+  restored.Push(kLease.Next(), 5, batches[5]);
   for (uint64_t batch = 6; batch < 9; ++batch) {
     lanes.Push(kLease, batch, ids);
-    for (const Outcome outcome : restored.Push(kLease + 1, batch, ids)) {
+    for (const Outcome outcome : restored.Push(kLease.Next(), batch, ids)) {
       EXPECT_EQ(outcome, Outcome::kApplied);
     }
   }
@@ -351,7 +353,8 @@ TEST_F(LaneCheckpointTest, KeepsTheFloor) {
   Finish(0);
   Lanes restored(1);
   ASSERT_OK(restored.Restore(Parts(lanes)));
-  EXPECT_THAT(restored[0].Open({.lease = 99, .shard = kShard}), StatusIs(Code::kAborted));
+  EXPECT_THAT(restored[0].Open({.lease = job::LeaseId(99), .shard = kShard}),
+              StatusIs(Code::kAborted));
 }
 
 TEST_F(LaneCheckpointTest, IsRejectedWhenAnyByteIsWrong) {
@@ -410,7 +413,8 @@ TEST_F(LaneCheckpointTest, ReadsOnlyTheHeadsOfPartsOfOtherLanes) {
     Begin(lanes, i);
     Finish(i);
   }
-  LaneCheckpointReader reader(BucketRange::OfLane(wire::Placement(4), 2), RestoreMode::kResume);
+  LaneCheckpointReader reader(BucketRange::OfLane(wire::Placement(4), job::LaneInJob(2)),
+                              RestoreMode::kResume);
   for (size_t i = 0; i < 4; ++i) {
     std::atomic<uint64_t> read = 0;
     const auto part = checkpoint::PartReader::Open(PartOf(i), &read);
@@ -448,7 +452,7 @@ TEST_F(LaneCheckpointTest, ReplacesTheStateOfALaneAtOnce) {
   EXPECT_FALSE(other[0].trained());
   other.Declare();
   EXPECT_EQ(other.Content(), lanes.Content());
-  EXPECT_EQ(other.Open(kLease + 1), std::vector<uint64_t>{1});
+  EXPECT_EQ(other.Open(kLease.Next()), std::vector<uint64_t>{1});
   EXPECT_TRUE(other[0].trained());
 }
 

@@ -50,7 +50,7 @@ checkpoint::Chunk WatermarksChunk(const Watermarks& watermarks) {
     writer.Add(entry.lease);
     writer.Add(entry.mark);
   }
-  return {.kind = checkpoint::ChunkKind::kMarks,
+  return {.kind = checkpoint::ChunkKind::kWatermarks,
           .records = entries.size(),
           .content = wire::BufferOf(std::move(writer).text())};
 }

@@ -13,13 +13,14 @@
 namespace edl::ps {
 namespace {
 
-using Outcome = wire::PushAnswer::Outcome;
+using Outcome = wire::PushOutcome;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 1, .generation = 1};
-constexpr uint64_t kLease = 5;
+constexpr wire::ShardKey kShard{
+    .ledger = job::LedgerId(1), .dataset = job::DatasetId(1), .generation = 1};
+constexpr job::LeaseId kLease(5);
 
 // The tensor part of a frame.
 class Tensors {
@@ -97,7 +98,7 @@ class LaneTest : public testing::Test {
 
   void OpenShard() { ASSERT_OK(lane_->Open({.lease = kLease, .shard = kShard})); }
 
-  std::unique_ptr<Lane> lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  std::unique_ptr<Lane> lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   DeclaredParameters declared_;
 };
 
@@ -107,7 +108,7 @@ TEST_F(LaneTest, AppliesABatchOnceHoweverOftenItComes) {
   EXPECT_EQ(Push(0, {7, -7})->outcome, Outcome::kAlready);
   const auto ahead = Push(2, {7, -7});
   EXPECT_EQ(ahead->outcome, Outcome::kAhead);
-  EXPECT_EQ(ahead->mark, 1U);
+  EXPECT_EQ(ahead->watermark, 1U);
   EXPECT_THAT(Pull({7, -7}), Each(1.0F));
   EXPECT_EQ(lane_->version(), 1U);
 }
@@ -142,7 +143,7 @@ TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
 }
 
 TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
-  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   Declare(R"({"name": "Adam"})");
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_->state().watermarks.Restore(
@@ -222,7 +223,7 @@ TEST_F(LaneTest, ARejectedDeclarationChangesNothing) {
               StatusIs(Code::kFailedPrecondition));
   EXPECT_OK(declare(*lane_, R"({"tables": [{"name": "u", "dim": 5}]})"));
   // Its consistency is not set.
-  Lane fresh(wire::Placement(1), 0);
+  Lane fresh(wire::Placement(1), job::LaneInJob(0));
   EXPECT_THAT(declare(fresh, R"({"consistency": {"gradients": 3},
       "tables": [{"name": "t", "dim": 2}, {"name": "u", "dim": 1, "most_bytes": 1}]})"),
               StatusIs(Code::kInvalidArgument));
@@ -235,7 +236,7 @@ TEST_F(LaneTest, RejectsABoundThatIsTooSmallAndNamesTheLeast) {
         R"({"tables": [{"name": "b", "dim": 100000, "optimizer": {"name": "Adam"},
             "most_bytes": )" +
         most_bytes + "}]}");
-    return Lane(wire::Placement(16), 3).Declare(*declaration).status();
+    return Lane(wire::Placement(16), job::LaneInJob(3)).Declare(*declaration).status();
   };
   const Status refused = declare("1048576");
   EXPECT_THAT(refused, StatusIs(Code::kInvalidArgument));
@@ -250,7 +251,7 @@ TEST_F(LaneTest, RejectsTooManyTensorValues) {
     tensors += fmt::format(R"({}{{"name": "d{}", "size": 4294967296}})", i > 0 ? "," : "", i);
   }
   const auto declaration = ParseDeclaration(R"({"tensors": [)" + tensors + "]}");
-  Lane lane(wire::Placement(1024), 0);
+  Lane lane(wire::Placement(1024), job::LaneInJob(0));
   EXPECT_THAT(lane.Declare(*declaration), StatusIs(Code::kResourceExhausted));
 }
 
@@ -271,7 +272,7 @@ TEST_F(LaneTest, RejectsNonFiniteLearningRates) {
 }
 
 TEST_F(LaneTest, RejectsALearningRateOfZeroForFtrl) {
-  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   Declare(R"({"name": "Ftrl"})");
   OpenShard();
   const wire::Push push{.lease = kLease, .shard = kShard, .tables = {{.ids = 1}}};
@@ -282,14 +283,14 @@ TEST_F(LaneTest, RejectsALearningRateOfZeroForFtrl) {
 
 // Buckets that were restored from different lanes may differ in the applied batches of a shard.
 TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
-  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   const auto declaration = ParseDeclaration(
       R"({"tables": [{"name": "t", "dim": 2, "evict_after": 10,
                       "initializer": {"name": "zeros"}, "optimizer": {"name": "Adagrad"}}]})");
   declared_ = *lane_->Declare(*declaration);
   OpenShard();
   for (uint64_t batch = 0; batch < 50; ++batch) ASSERT_OK(Push(batch, {1, 2}));
-  const wire::ShardKey differs{.ledger = 1, .dataset = 9};
+  const wire::ShardKey differs{.ledger = job::LedgerId(1), .dataset = job::DatasetId(9)};
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_->state().watermarks.Restore(
       {.first = ahead, .end = ahead + 1U, .shard = differs, .lease = kLease, .mark = 1});
@@ -322,7 +323,7 @@ TEST_F(LaneTest, HasItsOwnBlocksOfATensorOnly) {
 class RoundTest : public LaneTest {
  protected:
   RoundTest() {
-    lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+    lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
     Declare(R"({"name": "SGD"})", R"({"gradients": 2, "tolerance": 1})");
     OpenShard();
   }
@@ -370,7 +371,7 @@ TEST_F(RoundTest, RejectsAStalePushAndAcceptsItWithNewParameters) {
 
   const auto stale = Push(4, {1}, false, 0);
   EXPECT_EQ(stale->outcome, Outcome::kStale);
-  EXPECT_EQ(stale->mark, 4U);
+  EXPECT_EQ(stale->watermark, 4U);
   EXPECT_EQ(Push(3, {1}, false, 0)->outcome, Outcome::kAlready)
       << "a batch that was applied is acknowledged, however old";
   EXPECT_EQ(Push(4, {1}, false, 1)->outcome, Outcome::kApplied) << "one round old is tolerated";
@@ -397,7 +398,7 @@ TEST_F(RoundTest, IsNotFilledByABatchThatWasRefused) {
 // The round of a restored bucket may be open while the same round of others is closed.
 TEST_F(RoundTest, IsSeparateForEachBucket) {
   const wire::Bucket ahead = wire::BucketOf(1);
-  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
   lane_->state().watermarks.Restore(
       {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
@@ -412,7 +413,7 @@ TEST_F(RoundTest, IsSeparateForEachBucket) {
 }
 
 TEST_F(LaneTest, DividesTheLearningRateByTheAgeOfTheParameters) {
-  lane_ = std::make_unique<Lane>(wire::Placement(1), 0);
+  lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   Declare(R"({"name": "SGD"})", R"({"modulate": true})");
   OpenShard();
   ASSERT_OK(Push(0, {1}, false, 0));

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/server.h"
+#include "ps/parameter_server.h"
 
 namespace edl::ps {
 

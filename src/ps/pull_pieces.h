@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ps/lane.h"
-#include "wire/connection.h"
+#include "wire/frame_connection.h"
 
 namespace edl::ps {
 

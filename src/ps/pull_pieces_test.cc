@@ -39,7 +39,7 @@ class PullPiecesTest : public testing::Test {
 
   std::vector<int64_t> ids_;
   std::vector<float> values_;
-  Lane lane_{wire::Placement(1), 0};
+  Lane lane_{wire::Placement(1), job::LaneInJob(0)};
   DeclaredParameters declared_;
 };
 
@@ -95,7 +95,7 @@ TEST_F(PullPiecesTest, EndWhenTheLaneIsRestored) {
 
 TEST_F(PullPiecesTest, HaveALongRowInAPieceOfItsOwn) {
   constexpr size_t kLong = PullPieces::kPieceBytes / sizeof(float) + 5;
-  Lane lane(wire::Placement(1), 0);
+  Lane lane(wire::Placement(1), job::LaneInJob(0));
   ASSERT_OK_AND_ASSIGN(const DeclaredParameters declared,
                        lane.Declare({.tables = {{.name = "long", .dim = kLong}}}));
   const std::vector<int64_t> ids = {1, 2};

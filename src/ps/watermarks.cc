@@ -11,7 +11,7 @@ void Watermarks::SettleOne(Shard& shard) {
   if (*least == *most) shard.differs.clear();
 }
 
-Result<uint64_t> Watermarks::Open(uint64_t lease, const wire::ShardKey& shard) {
+Result<uint64_t> Watermarks::Open(job::LeaseId lease, const wire::ShardKey& shard) {
   if (lease < floor_) {
     return Aborted("lease {} has ended: the lowest open lease is {}", lease, floor_);
   }
@@ -23,7 +23,7 @@ Result<uint64_t> Watermarks::Open(uint64_t lease, const wire::ShardKey& shard) {
   found.lease = lease;
   found.used = ++uses_;
   const uint64_t mark = found.mark;
-  if (is_new && lease == kOwnLease && ++own_shards_ > kMostOwnShards) ForgetOldOwnShards();
+  if (is_new && lease == job::kOwnLease && ++own_shards_ > kMostOwnShards) ForgetOldOwnShards();
   return mark;
 }
 
@@ -31,7 +31,7 @@ Result<uint64_t> Watermarks::Open(uint64_t lease, const wire::ShardKey& shard) {
 void Watermarks::ForgetOldOwnShards() {
   std::vector<uint64_t> used;
   for (const auto& [key, shard] : shards_) {
-    if (shard.lease == kOwnLease) used.push_back(shard.used);
+    if (shard.lease == job::kOwnLease) used.push_back(shard.used);
   }
   const size_t most = kMostOwnShards - kMostOwnShards / 8;
   own_shards_ = std::min(used.size(), most);
@@ -41,13 +41,13 @@ void Watermarks::ForgetOldOwnShards() {
   size_t gone = used.size() - most;
   std::erase_if(shards_, [&, at_most = *last_gone](const auto& entry) {
     const Shard& shard = entry.second;
-    if (shard.lease != kOwnLease || shard.used > at_most || gone == 0) return false;
+    if (shard.lease != job::kOwnLease || shard.used > at_most || gone == 0) return false;
     --gone;
     return true;
   });
 }
 
-Watermarks::BatchCheck Watermarks::Peek(uint64_t lease, const wire::ShardKey& shard,
+Watermarks::BatchCheck Watermarks::Peek(job::LeaseId lease, const wire::ShardKey& shard,
                                         uint64_t batch) const {
   if (lease < floor_) return {.outcome = Outcome::kFenced};
   const auto found = shards_.find(shard);
@@ -60,7 +60,7 @@ Watermarks::BatchCheck Watermarks::Peek(uint64_t lease, const wire::ShardKey& sh
   return {.outcome = Outcome::kApplied, .mark = known.mark};
 }
 
-Watermarks::BatchCheck Watermarks::Count(uint64_t lease, const wire::ShardKey& shard,
+Watermarks::BatchCheck Watermarks::Count(job::LeaseId lease, const wire::ShardKey& shard,
                                          uint64_t batch) {
   BatchCheck check = Peek(lease, shard, batch);
   if (check.outcome != Outcome::kApplied) return check;
@@ -85,8 +85,7 @@ void Watermarks::Drop(const checkpoint::ShardSet& covered) {
   std::erase_if(shards_, [&](const auto& entry) {
     const wire::ShardKey& key = entry.first;
     return key.ledger == covered.ledger && entry.second.lease < floor_ &&
-           covered.Contains(static_cast<int64_t>(key.dataset), key.generation, key.epoch,
-                            key.ordinal);
+           covered.Contains(key.dataset, key.generation, key.epoch, key.ordinal);
   });
 }
 
@@ -117,7 +116,7 @@ void Watermarks::Restore(const Entry& entry) {
   if (begin >= end) return;
   const auto [found, is_new] = shards_.try_emplace(entry.shard);
   Shard& shard = found->second;
-  if (is_new && entry.lease == kOwnLease) ++own_shards_;
+  if (is_new && entry.lease == job::kOwnLease) ++own_shards_;
   if (shard.differs.empty()) shard.differs.resize(size_, shard.mark);
   shard.lease = std::max(shard.lease, entry.lease);
   std::fill(shard.differs.begin() + static_cast<ptrdiff_t>(begin - first_),

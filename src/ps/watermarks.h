@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "checkpoint/shard_set.h"
+#include "job/ids.h"
 #include "wire/messages.h"
 #include "wire/placement.h"
 
@@ -21,19 +22,17 @@ namespace edl::ps {
 // has its own. Confined to the lane's thread.
 class Watermarks {
  public:
-  using Outcome = wire::PushAnswer::Outcome;
+  using Outcome = wire::PushOutcome;
 
   // For the buckets first..end-1.
   Watermarks(wire::Bucket first, size_t end) : first_(first), size_(end - first) {}
 
-  // The lease of clients that number batches by themselves, without a master. It never ends.
-  static constexpr uint64_t kOwnLease = UINT64_MAX;
-  // Limit of shards with kOwnLease. Beyond it the least recently pushed shards are dropped.
+  // Limit of shards with job::kOwnLease. Beyond it the least recently pushed shards are dropped.
   static constexpr size_t kMostOwnShards = 16'384;
 
   // Opens a shard for pushes under a lease. Returns the first batch that some bucket lacks.
   // Aborted: the lease has ended, or the shard has a newer one.
-  Result<uint64_t> Open(uint64_t lease, const wire::ShardKey& shard);
+  Result<uint64_t> Open(job::LeaseId lease, const wire::ShardKey& shard);
 
   // What the caller has to do with a batch. kApplied: apply it; it is counted already.
   struct BatchCheck {
@@ -43,13 +42,13 @@ class Watermarks {
     std::optional<std::vector<bool>> lacked;
   };
   // Like Count, but changes nothing.
-  BatchCheck Peek(uint64_t lease, const wire::ShardKey& shard, uint64_t batch) const;
+  BatchCheck Peek(job::LeaseId lease, const wire::ShardKey& shard, uint64_t batch) const;
   // Decides about a batch, and counts it if it is to be applied.
-  BatchCheck Count(uint64_t lease, const wire::ShardKey& shard, uint64_t batch);
+  BatchCheck Count(job::LeaseId lease, const wire::ShardKey& shard, uint64_t batch);
 
   // Ends all leases below `lease`.
-  void RaiseFloor(uint64_t lease) { floor_ = lease > floor_ ? lease : floor_; }
-  uint64_t floor() const { return floor_; }
+  void RaiseFloor(job::LeaseId lease) { floor_ = lease > floor_ ? lease : floor_; }
+  job::LeaseId floor() const { return floor_; }
   // Drops the shards that a checkpoint covers and whose leases are all below the floor. Late pushes
   // of such a shard are rejected by the floor.
   void Drop(const checkpoint::ShardSet& covered);
@@ -59,7 +58,7 @@ class Watermarks {
     wire::Bucket first = 0;
     size_t end = 0;
     wire::ShardKey shard;
-    uint64_t lease = 0;  // the newest that was seen
+    job::LeaseId lease;  // the newest that was seen
     uint64_t mark = 0;
 
     bool operator==(const Entry&) const = default;
@@ -76,7 +75,7 @@ class Watermarks {
  private:
   struct Shard {
     uint64_t used = 0;  // when it was opened or counted last
-    uint64_t lease = 0;
+    job::LeaseId lease;
     uint64_t mark = 0;              // of all buckets, or the lowest of them
     std::vector<uint64_t> differs;  // by bucket, where they do not agree; else empty
   };
@@ -86,9 +85,9 @@ class Watermarks {
 
   wire::Bucket first_;
   size_t size_;
-  uint64_t floor_ = 0;
+  job::LeaseId floor_;
   uint64_t uses_ = 0;
-  size_t own_shards_ = 0;  // with kOwnLease, or more
+  size_t own_shards_ = 0;  // with job::kOwnLease, or more
   std::unordered_map<wire::ShardKey, Shard, wire::ShardKeyHash> shards_;
 };
 

@@ -12,19 +12,21 @@ using Outcome = Watermarks::Outcome;
 using ::testing::ElementsAre;
 using ::testing::Optional;
 
-constexpr wire::ShardKey kShard{.ledger = 1, .dataset = 2, .generation = 1, .ordinal = 3};
-constexpr wire::ShardKey kOther{.ledger = 1, .dataset = 2, .generation = 1, .ordinal = 4};
-constexpr uint64_t kLease = 10;
+constexpr wire::ShardKey kShard{
+    .ledger = job::LedgerId(1), .dataset = job::DatasetId(2), .generation = 1, .ordinal = 3};
+constexpr wire::ShardKey kOther{
+    .ledger = job::LedgerId(1), .dataset = job::DatasetId(2), .generation = 1, .ordinal = 4};
+constexpr job::LeaseId kLease(10);
 
 checkpoint::ShardSet Covering(const wire::ShardKey& shard) {
   checkpoint::ShardSet set{.ledger = shard.ledger};
-  checkpoint::ShardSet::Dataset& dataset = set.datasets[static_cast<int64_t>(shard.dataset)];
+  checkpoint::ShardSet::Dataset& dataset = set.datasets[shard.dataset];
   dataset.generation = shard.generation;
   dataset.shards[shard.epoch].Add(shard.ordinal);
   return set;
 }
 
-uint64_t Opened(Watermarks& marks, uint64_t lease, const wire::ShardKey& shard = kShard) {
+uint64_t Opened(Watermarks& marks, job::LeaseId lease, const wire::ShardKey& shard = kShard) {
   return *marks.Open(lease, shard);
 }
 
@@ -43,34 +45,34 @@ TEST(Watermarks, CountEachBatchOnceInOrder) {
 TEST(Watermarks, OfOneShardAreNotThoseOfAnother) {
   Watermarks marks(0, 4);
   Opened(marks, kLease);
-  Opened(marks, kLease + 1, kOther);
+  Opened(marks, kLease.Next(), kOther);
   EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
-  EXPECT_EQ(marks.Count(kLease + 1, kOther, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(marks.Count(kLease.Next(), kOther, 0).outcome, Outcome::kApplied);
 }
 
 TEST(Watermarks, RejectAShardThatIsNotOpen) {
   Watermarks marks(0, 4);
   EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kNotOpen);
   Opened(marks, kLease);
-  EXPECT_EQ(marks.Count(kLease + 1, kShard, 0).outcome, Outcome::kNotOpen);
+  EXPECT_EQ(marks.Count(kLease.Next(), kShard, 0).outcome, Outcome::kNotOpen);
 }
 
 TEST(Watermarks, FenceTheHolderOfAnOlderLease) {
   Watermarks marks(0, 4);
   Opened(marks, kLease);
   EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
-  EXPECT_EQ(Opened(marks, kLease + 1), 1U);
+  EXPECT_EQ(Opened(marks, kLease.Next()), 1U);
 
   EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
   EXPECT_THAT(marks.Open(kLease, kShard), StatusIs(Code::kAborted));
-  EXPECT_EQ(marks.Count(kLease + 1, kShard, 1).outcome, Outcome::kApplied);
+  EXPECT_EQ(marks.Count(kLease.Next(), kShard, 1).outcome, Outcome::kApplied);
 }
 
 TEST(Watermarks, FenceLeasesBelowTheFloorAlsoForDroppedShards) {
   Watermarks marks(0, 4);
   Opened(marks, kLease);
   marks.Count(kLease, kShard, 0);
-  marks.RaiseFloor(kLease + 1);
+  marks.RaiseFloor(kLease.Next());
   marks.RaiseFloor(kLease);  // it never falls
   marks.Drop(Covering(kShard));
 
@@ -82,16 +84,16 @@ TEST(Watermarks, FenceLeasesBelowTheFloorAlsoForDroppedShards) {
 TEST(Watermarks, AreNotDroppedWhileALeaseOfTheShardMayBeOpen) {
   Watermarks marks(0, 4);
   Opened(marks, kLease);
-  Opened(marks, kLease + 1, kOther);
+  Opened(marks, kLease.Next(), kOther);
   marks.RaiseFloor(kLease);
   marks.Drop(Covering(kShard));
   EXPECT_EQ(marks.shards(), 2U) << "its lease is the lowest that is open";
 
-  marks.RaiseFloor(kLease + 2);
+  marks.RaiseFloor(kLease.Next().Next());
   marks.Drop(Covering(kShard));
   EXPECT_EQ(marks.shards(), 1U) << "the other is not covered";
   checkpoint::ShardSet of_another_ledger = Covering(kOther);
-  ++of_another_ledger.ledger;
+  of_another_ledger.ledger = of_another_ledger.ledger.Next();
   marks.Drop(of_another_ledger);
   EXPECT_EQ(marks.shards(), 1U);
 }
@@ -102,8 +104,8 @@ TEST(Watermarks, DecideByBucketWhereBucketsDoNotAgree) {
   marks.Restore({.first = 9, .end = 10, .shard = kShard, .lease = kLease, .mark = 1});
   marks.Settle();
   // Bucket 10 has seen nothing of the shard.
-  EXPECT_EQ(Opened(marks, kLease + 1), 0U);
-  const auto count = [&](uint64_t batch) { return marks.Count(kLease + 1, kShard, batch); };
+  EXPECT_EQ(Opened(marks, kLease.Next()), 0U);
+  const auto count = [&](uint64_t batch) { return marks.Count(kLease.Next(), kShard, batch); };
   EXPECT_EQ(count(1).outcome, Outcome::kAhead);
   EXPECT_THAT(count(0).lacked, Optional(ElementsAre(false, false, true)));
   EXPECT_EQ(count(0).outcome, Outcome::kAlready);
@@ -134,19 +136,21 @@ TEST(Watermarks, AreRestoredOnAnyNumberOfLanes) {
               ElementsAre(Watermarks::Entry{
                   .first = 0, .end = 2, .shard = kShard, .lease = kLease, .mark = 1}));
   EXPECT_EQ(one.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
-  EXPECT_THAT(one.Open(kLease - 1, kShard), StatusIs(Code::kAborted));
+  EXPECT_THAT(one.Open(job::LeaseId(kLease.value() - 1), kShard), StatusIs(Code::kAborted));
   EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);
 }
 
 TEST(Watermarks, DropClientsThatPushedLongAgo) {
   Watermarks marks(0, 4);
-  const auto key = [](uint64_t client) { return wire::ShardKey{.ledger = 1000 + client}; };
+  const auto key = [](uint64_t client) {
+    return wire::ShardKey{.ledger = job::LedgerId(1000) + client};
+  };
   for (uint64_t client = 0; client < 2 * Watermarks::kMostOwnShards; ++client) {
-    Opened(marks, Watermarks::kOwnLease, key(client));
+    Opened(marks, job::kOwnLease, key(client));
     if (client == 100) Opened(marks, kLease);
     // One of them goes on all the time.
-    ASSERT_NE(marks.Peek(Watermarks::kOwnLease, key(0), 0).outcome, Outcome::kNotOpen);
-    Opened(marks, Watermarks::kOwnLease, key(0));
+    ASSERT_NE(marks.Peek(job::kOwnLease, key(0), 0).outcome, Outcome::kNotOpen);
+    Opened(marks, job::kOwnLease, key(0));
   }
   EXPECT_LE(marks.shards(), Watermarks::kMostOwnShards + 1);
   EXPECT_EQ(marks.Peek(kLease, kShard, 0).outcome, Outcome::kApplied) << "a master's shard stays";

@@ -10,7 +10,7 @@
 namespace edl::ps_client {
 namespace {
 
-// Between two looks at the clock and at the flag that stops.
+// Between two checks of the timeout and of options.stop.
 constexpr int kLookEveryMs = 100;
 
 Status CheckTime(const AskOptions& options, const Clock& clock, Time begin) {
@@ -18,16 +18,16 @@ Status CheckTime(const AskOptions& options, const Clock& clock, Time begin) {
     return Cancelled("stopped while waiting for an answer");
   }
   if (options.timeout.has_value() && clock.Now() - begin > *options.timeout) {
-    return DeadlineExceeded("no answer");
+    return DeadlineExceeded("no answer within the timeout");
   }
   return Ok();
 }
 
 std::string NameOf(const LinkOptions& to) { return fmt::format("{}:{}", to.host, to.port); }
 
-// Whether the servers that owe an answer can still be reached, and are still the same.
+// Checks that the servers whose answers are due can be reached, and were not restarted.
 Status CheckServers(const std::vector<std::unique_ptr<Link>>& links,
-                    const std::vector<Request>& requests, const AskOptions& options,
+                    const std::vector<LinkRequest>& requests, const AskOptions& options,
                     const Clock& clock) {
   std::set<std::pair<std::string, uint16_t>> asked;
   for (size_t i = 0; i < links.size(); ++i) {
@@ -37,7 +37,7 @@ Status CheckServers(const std::vector<std::unique_ptr<Link>>& links,
         AskWho(to, {.dial = options.dial, .timeout = options.silence, .stop = options.stop}, clock);
     if (!welcome.ok()) return welcome.status().Within(NameOf(to));
     if (links[i]->greeted() && welcome->incarnation != links[i]->welcome().incarnation) {
-      return Unavailable("{} was started anew before it answered", NameOf(to));
+      return Unavailable("{} was restarted before it answered", NameOf(to));
     }
   }
   return Ok();
@@ -49,7 +49,7 @@ Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Qu
                                     const AskOptions& options, const Clock& clock) {
   const Time begin = clock.Now();
   std::vector<std::unique_ptr<Link>> links;
-  std::vector<Request> requests(questions.size());
+  std::vector<LinkRequest> requests(questions.size());
   for (size_t i = 0; i < questions.size(); ++i) {
     links.push_back(std::make_unique<Link>(questions[i].to));
     requests[i].type = type;
@@ -57,7 +57,7 @@ Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Qu
     EDL_RETURN_IF_ERROR(links[i]->Connect(options.dial).Within(NameOf(questions[i].to)));
     links[i]->Send(requests[i]);
   }
-  const auto is_done = [](const Request& request) { return request.done; };
+  const auto is_done = [](const LinkRequest& request) { return request.done; };
   Time checked = begin;
   while (!std::ranges::all_of(requests, is_done)) {
     std::vector<pollfd> waiting;
@@ -88,7 +88,7 @@ Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Qu
 
 Result<wire::Welcome> AskWho(LinkOptions server, const AskOptions& options, const Clock& clock) {
   const Time begin = clock.Now();
-  server.lanes = 0;
+  server.lanes_in_job = 0;
   Link link(std::move(server));
   EDL_RETURN_IF_ERROR(link.Connect(options.dial));
   while (true) {
@@ -105,9 +105,9 @@ std::vector<LinkOptions> LanesOf(const LinkOptions& server, const wire::Welcome&
   std::vector<LinkOptions> lanes;
   for (uint32_t lane = 0; lane < welcome.lanes; ++lane) {
     lanes.push_back(server);
-    lanes.back().lane = lane;
-    lanes.back().place = welcome.index * welcome.lanes + lane;
-    lanes.back().lanes = welcome.servers * welcome.lanes;
+    lanes.back().lane_in_server = job::LaneInServer(lane);
+    lanes.back().lane_in_job = job::LaneInJob(welcome.index * welcome.lanes + lane);
+    lanes.back().lanes_in_job = welcome.servers * welcome.lanes;
   }
   return lanes;
 }

@@ -12,34 +12,34 @@
 
 namespace edl::ps_client {
 
-// One question to a lane, on a connection of its own.
+// A request to a lane on a connection of its own.
 struct Question {
   LinkOptions to;
   std::string meta;
 };
 struct LaneAnswer {
   std::string meta;
-  uint64_t incarnation = 0;  // of the server that gave it
+  job::PsIncarnation incarnation;  // of the server that answered
 };
 
 struct AskOptions {
   Duration dial = std::chrono::seconds(1);  // for each connection
-  std::optional<Duration> timeout;          // for all answers; none: as long as they are connected
-  // While answers are missing, their servers are asked who they are on other connections, about
-  // this often. One that does not answer that within this time, or is another by now, is lost:
-  // DeadlineExceeded or Unavailable. None: they are not asked.
+  std::optional<Duration> timeout;          // for all answers; nullopt: no limit
+  // While answers are missing, a Hello on another connection checks each server at this interval.
+  // If it is not answered within this time, or another incarnation answers, the server is lost:
+  // DeadlineExceeded or Unavailable. nullopt: servers are not checked.
   std::optional<Duration> silence;
-  const std::atomic<bool>* stop = nullptr;  // outlives the call; once true it fails with Cancelled
+  const std::atomic<bool>* stop = nullptr;  // outlives the call; once true, it fails with Cancelled
 };
 
-// Asks all lanes at once and waits for all. The first failure.
+// Sends a request to each of several lanes and waits for all answers. Returns the first failure.
 Result<std::vector<LaneAnswer>> Ask(wire::MessageType type, const std::vector<Question>& questions,
                                     const AskOptions& options, const Clock& clock);
 
-// What a server says of itself, from a Hello that only asks.
+// Requests the Welcome of a server, with a Hello that is for no lane.
 Result<wire::Welcome> AskWho(LinkOptions server, const AskOptions& options, const Clock& clock);
 
-// How each lane of the server that gave the welcome is reached.
+// The link options of each lane of the server that sent `welcome`.
 std::vector<LinkOptions> LanesOf(const LinkOptions& server, const wire::Welcome& welcome);
 
 }  // namespace edl::ps_client

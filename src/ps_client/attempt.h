@@ -10,20 +10,20 @@
 
 namespace edl::ps_client {
 
-// One attempt to reach a lane: dials, says Hello and waits for the Welcome, all without blocking
-// (but for the lookup of the host's name). Confined.
+// One attempt to connect to a lane: connects, sends Hello and waits for the Welcome. Only the DNS
+// lookup blocks. Confined.
 class Attempt {
  public:
-  // `to.shared_memory` says how. `number` counts attempts, so that all addresses of the host are
-  // tried. A failure: there is nothing to wait for.
+  // `number` counts the attempts, so that all addresses of the host are tried in turn. A failure
+  // ends the attempt.
   static Result<std::unique_ptr<Attempt>> Start(const LinkOptions& to, size_t number, Time now);
 
-  // Does what can be done now. True: the lane has answered, and link() can be adopted. A failure:
-  // the attempt is over.
+  // Makes as much progress as possible without blocking. True: the lane has answered, and link()
+  // can be adopted. A failure ends the attempt.
   Result<bool> Move();
 
   Time since() const { return since_; }
-  // False: the TCP connection is still being made.
+  // False: the TCP connection is not established yet.
   bool dialled() const { return !dial_.has_value(); }
   Link& link() { return link_; }
   int fd() const { return dial_.has_value() ? dial_->fd() : link_.fd(); }

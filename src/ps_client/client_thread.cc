@@ -26,7 +26,7 @@ bool Pending::WaitFor(Duration timeout) {
 
 Status Pending::status() {
   const MutexLock lock(mutex_);
-  CHECK(status_.has_value(), "the operation is not over");
+  CHECK(status_.has_value(), "the operation is not done");
   return *status_;
 }
 
@@ -36,12 +36,12 @@ void Pending::Finish(Status status) {
   over_.NotifyAll();
 }
 
-ClientThread::ClientThread(std::unique_ptr<Client> client, std::atomic<bool>& stop)
+ClientThread::ClientThread(std::unique_ptr<ParameterClient> client, std::atomic<bool>& stop)
     : stop_(stop),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       client_(std::move(client)),
       thread_([this] { Run(); }) {
-  CHECK(wake_.valid(), "no eventfd could be made");
+  CHECK(wake_.valid(), "cannot create an eventfd");
 }
 
 ClientThread::~ClientThread() { Stop(); }
@@ -69,7 +69,7 @@ std::shared_ptr<Pending> ClientThread::Ask(Asked asked) {
 
 void ClientThread::Wake() {
   const uint64_t one = 1;
-  // It fails only when it can be read already.
+  // Fails only if the eventfd is readable already.
   (void)!write(wake_.get(), &one, sizeof(one));
 }
 
@@ -94,7 +94,7 @@ void ClientThread::Run() {
     uint64_t times = 0;
     (void)!read(wake_.get(), &times, sizeof(times));
   }
-  // From here on nothing touches memory of those who wait.
+  // From here on the memory of operations is not accessed.
   client_.reset();
   for (const Asked& asked : under_way_) asked.pending->Finish(Closed());
   under_way_.clear();

@@ -12,16 +12,16 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "ps_client/client.h"
+#include "ps_client/parameter_client.h"
 
 namespace edl::ps_client {
 
-// Something that was asked of a ClientThread. Thread-safe.
+// An operation that was passed to a ClientThread. Thread-safe.
 class Pending {
  public:
-  // False: it is not over yet.
+  // Waits until the operation is done. False: the timeout passed first.
   bool WaitFor(Duration timeout);
-  // REQUIRES: it is over. Cancelled: the thread was stopped before.
+  // REQUIRES: the operation is done. Cancelled: the thread was stopped before it was.
   Status status();
 
   void Finish(Status status);
@@ -32,32 +32,33 @@ class Pending {
   std::optional<Status> status_ GUARDED_BY(mutex_);
 };
 
-// A Client and the thread that it is confined to: what is asked for moves on while nobody waits for
-// it. Operations are started in the order in which they were asked for, and many are under way at a
-// time. Memory that they name stays as it is until they are over.
+// Runs a ParameterClient on a thread of its own, so that operations make progress while the caller
+// computes. Operations are started in the order of the calls, and many may be in progress at a
+// time. The memory of an operation must stay valid and unchanged until the operation is done.
 //
 // Thread-safe.
 class ClientThread {
  public:
-  // What is to be done with the client, on the thread.
-  using Begin = std::function<Client::Ticket(Client&)>;
-  using End = std::function<Status(Client&, Client::Ticket)>;
-  using Act = std::function<Status(Client&)>;
+  // Callbacks that run on the thread.
+  using Begin = std::function<ParameterClient::Ticket(ParameterClient&)>;
+  using End = std::function<Status(ParameterClient&, ParameterClient::Ticket)>;
+  using Act = std::function<Status(ParameterClient&)>;
 
-  // `stop` is what the client's options name, and outlives this.
-  ClientThread(std::unique_ptr<Client> client, std::atomic<bool>& stop);
+  // `stop` is ClientOptions::stop of the client, and outlives the ClientThread.
+  ClientThread(std::unique_ptr<ParameterClient> client, std::atomic<bool>& stop);
   ~ClientThread();
   ClientThread(const ClientThread&) = delete;
   ClientThread& operator=(const ClientThread&) = delete;
 
-  // A pull or a push: others can be under way between its begin and its end. What is returned is
-  // owned by who asked and by the thread.
+  // Starts an operation, such as a pull or a push, with `begin`, and ends it with `end` once its
+  // answers have arrived. Other operations run in between. The result is owned by the caller and by
+  // the thread.
   std::shared_ptr<Pending> Start(Begin begin, End end);
-  // What waits by itself, as Open does; all else waits for it.
+  // Runs `act`, which may block. All other operations wait for it.
   std::shared_ptr<Pending> Call(Act act);
 
-  // Ends the connections; what is not over is Cancelled, and so is what is asked for from now on.
-  // Once it returns no memory that operations name is touched any more.
+  // Closes the connections. Operations that are not done, and all later ones, fail with Cancelled.
+  // After it returns, the memory of operations is no longer accessed.
   void Stop();
 
  private:
@@ -65,22 +66,22 @@ class ClientThread {
     std::shared_ptr<Pending> pending;
     Begin begin;
     End end;
-    Act act;  // in place of the two
-    Client::Ticket ticket = 0;
+    Act act;  // instead of begin and end
+    ParameterClient::Ticket ticket = 0;
   };
 
   std::shared_ptr<Pending> Ask(Asked asked);
   void Wake();
   void Run();
-  // Starts or does what was asked for since the last time. False: nothing was.
+  // Starts or runs new operations. False: there are none.
   bool TakeAsked();
-  // Ends operations whose answers are there. False: there are none.
+  // Ends operations whose answers have arrived. False: there are none.
   bool EndDone();
 
   std::atomic<bool>& stop_;
-  const FileDescriptor wake_;  // readable: something was asked for
-  // The thread's own.
-  std::unique_ptr<Client> client_;
+  const FileDescriptor wake_;  // readable: there are new operations
+  // Confined to the thread.
+  std::unique_ptr<ParameterClient> client_;
   std::list<Asked> under_way_;
 
   Mutex mutex_;

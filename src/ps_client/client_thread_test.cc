@@ -7,7 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ps/server.h"
+#include "base/testing/status_matchers.h"
+#include "ps/parameter_server.h"
 
 namespace edl::ps_client {
 namespace {
@@ -30,31 +31,33 @@ struct Pulled {
 class ClientThreadTest : public testing::Test {
  protected:
   ClientThreadTest() {
-    auto client =
-        Client::Connect({.servers = {{"127.0.0.1", server_->port()}}, .stop = &stop_}, clock_);
-    EXPECT_TRUE(client.ok()) << client.status();
+    auto client = ParameterClient::Connect(
+        {.servers = {{"127.0.0.1", server_->port()}}, .stop = &stop_}, clock_);
+    EXPECT_OK(client);
     placement_ = (*client)->placement();
     thread_ = std::make_unique<ClientThread>(std::move(*client), stop_);
-    const auto declared = thread_->Call([](Client& client) {
+    const auto declared = thread_->Call([](ParameterClient& client) {
       return client.Declare(
           {.text = R"({"tables": [{"name": "t", "dim": 4, "initializer": {"name": "ones"}}]})",
            .table_dims = {kDim}});
     });
     EXPECT_TRUE(declared->WaitFor(kLong));
-    EXPECT_EQ(declared->status(), Ok());
+    EXPECT_OK(declared->status());
   }
 
   std::shared_ptr<Pending> Pull(Pulled& into) {
     return thread_->Start(
-        [&into](Client& client) {
+        [&into](ParameterClient& client) {
           return client.StartPull({.tables = {{.keys = &into.keys, .rows = into.rows.data()}}});
         },
-        [](Client& client, Client::Ticket ticket) { return client.WaitPull(ticket); });
+        [](ParameterClient& client, ParameterClient::Ticket ticket) {
+          return client.WaitPull(ticket);
+        });
   }
 
   const SystemClock clock_{};
-  std::unique_ptr<ps::Server> server_ =
-      std::move(*ps::Server::Start({.host = "127.0.0.1", .lanes = 2, .incarnation = 1}, clock_));
+  std::unique_ptr<ps::ParameterServer> server_ = std::move(*ps::ParameterServer::Start(
+      {.host = "127.0.0.1", .lanes = 2, .incarnation = job::PsIncarnation(1)}, clock_));
   std::atomic<bool> stop_ = false;
   wire::Placement placement_{1};
   std::unique_ptr<ClientThread> thread_;
@@ -71,7 +74,7 @@ TEST_F(ClientThreadTest, ServesManyThreadsAtOnce) {
         const auto second = Pull(other);
         ASSERT_TRUE(second->WaitFor(kLong));
         ASSERT_TRUE(first->WaitFor(kLong));
-        ASSERT_EQ(first->status(), Ok());
+        ASSERT_OK(first->status());
         ASSERT_EQ(one.rows, std::vector<float>(1000 * kDim, 1));
         ASSERT_EQ(other.rows, one.rows);
       }
@@ -84,10 +87,10 @@ TEST_F(ClientThreadTest, MovesOnWhileNobodyWaits) {
   Pulled pulled(placement_, 0);
   std::promise<void> ended;
   const auto pending = thread_->Start(
-      [&](Client& client) {
+      [&](ParameterClient& client) {
         return client.StartPull({.tables = {{.keys = &pulled.keys, .rows = pulled.rows.data()}}});
       },
-      [&](Client& client, Client::Ticket ticket) {
+      [&](ParameterClient& client, ParameterClient::Ticket ticket) {
         ended.set_value();
         return client.WaitPull(ticket);
       });
@@ -100,12 +103,13 @@ TEST_F(ClientThreadTest, CancelsWhatIsNotOverWhenItIsStopped) {
   server_.reset();
   Pulled pulled(placement_, 0);
   const auto under_way = Pull(pulled);
-  const auto behind = thread_->Call([](Client& client) { return client.Open(1, {}).status(); });
+  const auto behind = thread_->Call(
+      [](ParameterClient& client) { return client.Open(job::LeaseId(1), {}).status(); });
   EXPECT_FALSE(under_way->WaitFor(std::chrono::milliseconds(1)));
   thread_->Stop();
-  EXPECT_EQ(under_way->status().code(), Code::kCancelled);
-  EXPECT_EQ(behind->status().code(), Code::kCancelled);
-  EXPECT_EQ(Pull(pulled)->status().code(), Code::kCancelled);
+  EXPECT_THAT(under_way->status(), StatusIs(Code::kCancelled));
+  EXPECT_THAT(behind->status(), StatusIs(Code::kCancelled));
+  EXPECT_THAT(Pull(pulled)->status(), StatusIs(Code::kCancelled));
 }
 
 }  // namespace

@@ -14,8 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ps/server.h"
-#include "ps_client/client.h"
+#include "base/testing/status_matchers.h"
+#include "ps/parameter_server.h"
+#include "ps_client/parameter_client.h"
 #include "wire/socket.h"
 
 namespace edl::ps_client {
@@ -116,17 +117,17 @@ TEST_P(Faults, ApplyEachBatchOnceWhateverBreaks) {
   constexpr size_t kDepth = 4;
   constexpr int64_t kIds = 2000;
   const SystemClock clock;
-  const auto server = ps::Server::Start({.host = "127.0.0.1", .lanes = 2, .incarnation = 1}, clock);
+  const auto server = ps::ParameterServer::Start(
+      {.host = "127.0.0.1", .lanes = 2, .incarnation = job::PsIncarnation(1)}, clock);
   Saboteur saboteur((*server)->port(), GetParam());
-  auto connected = Client::Connect({.servers = {{"127.0.0.1", saboteur.port()}}}, clock);
-  ASSERT_TRUE(connected.ok()) << connected.status();
-  Client& client = **connected;
-  ASSERT_EQ(client.Declare({.text = R"({"tables": [{"name": "t", "dim": 4,
+  auto connected = ParameterClient::Connect({.servers = {{"127.0.0.1", saboteur.port()}}}, clock);
+  ASSERT_OK(connected);
+  ParameterClient& client = **connected;
+  ASSERT_OK(client.Declare({.text = R"({"tables": [{"name": "t", "dim": 4,
                                         "initializer": {"name": "zeros"}}]})",
-                            .table_dims = {4}}),
-            Ok());
-  const wire::ShardKey shard{.ledger = 1};
-  ASSERT_TRUE(client.Open(1, shard).ok());
+                            .table_dims = {4}}));
+  const wire::ShardKey shard{.ledger = job::LedgerId(1)};
+  ASSERT_OK(client.Open(job::LeaseId(1), shard));
   std::vector<int64_t> ids(kIds);
   for (int64_t i = 0; i < kIds; ++i) ids[static_cast<size_t>(i)] = i;
   Keys keys(client.placement());
@@ -134,25 +135,24 @@ TEST_P(Faults, ApplyEachBatchOnceWhateverBreaks) {
   const std::vector<float> gradients(kIds * 4, -1);
   std::vector<float> rows(kIds * 4);
 
-  std::deque<Client::Ticket> flying;
+  std::deque<ParameterClient::Ticket> flying;
   for (size_t batch = 0; batch < kBatches || !flying.empty();) {
     if (batch < kBatches && flying.size() < kDepth) {
       flying.push_back(client.StartPush(
-          {.lease = 1,
+          {.lease = job::LeaseId(1),
            .shard = shard,
            .batch = batch++,
            .tables = {{.keys = &keys, .gradients = gradients.data(), .learning_rate = 1}}}));
       continue;
     }
     const auto pushed = client.WaitPush(flying.front());
-    ASSERT_TRUE(pushed.ok()) << pushed.status();
-    ASSERT_EQ(pushed->outcome, PushResult::Outcome::kApplied);
+    ASSERT_OK(pushed);
+    ASSERT_EQ(pushed->outcome, wire::PushOutcome::kApplied);
     flying.pop_front();
   }
   EXPECT_GT(saboteur.broken(), 5) << "too little broke for this to count";
   saboteur.Relent();
-  ASSERT_EQ(client.WaitPull(client.StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}})),
-            Ok());
+  ASSERT_OK(client.WaitPull(client.StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}})));
   for (const float value : rows) ASSERT_EQ(value, static_cast<float>(kBatches));
 }
 

@@ -16,11 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/new_checkpoint.h"
-#include "ps/server.h"
+#include "ps/parameter_server.h"
 #include "ps_client/ask.h"
-#include "ps_client/client.h"
+#include "ps_client/parameter_client.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
 
@@ -31,7 +33,8 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using wire::MessageType;
 
-constexpr wire::ShardKey kShard{.ledger = 5, .dataset = 1, .generation = 1};
+constexpr wire::ShardKey kShard{
+    .ledger = job::LedgerId(5), .dataset = job::DatasetId(1), .generation = 1};
 constexpr size_t kDim = 64;
 
 std::string FrameOf(MessageType type, const std::string& meta) {
@@ -63,7 +66,7 @@ class HostileTest : public testing::Test {
   }
   ~HostileTest() override {
     if (server_ != nullptr) {
-      EXPECT_TRUE(Ask(MessageType::kState, "").ok()) << "the server did not survive";
+      EXPECT_OK(Ask(MessageType::kState, "")) << "the server did not survive";
     }
     server_.reset();
     fs::remove_all(folder_);
@@ -73,9 +76,9 @@ class HostileTest : public testing::Test {
     server_.reset();
     options.host = "127.0.0.1";
     options.lanes = 2;
-    options.incarnation = 7;
+    options.incarnation = job::PsIncarnation(7);
     if (options.checkpoint_roots.empty()) options.checkpoint_roots = {root_};
-    server_ = std::move(*ps::Server::Start(std::move(options), clock_));
+    server_ = std::move(*ps::ParameterServer::Start(std::move(options), clock_));
   }
   LinkOptions ToServer() const {
     return {.host = "127.0.0.1", .port = server_->port(), .caller = "a test"};
@@ -90,22 +93,21 @@ class HostileTest : public testing::Test {
     }
     return ps_client::Ask(type, questions, {.timeout = std::chrono::seconds(30)}, clock_);
   }
-  std::unique_ptr<Client> Connect() {
-    auto client = Client::Connect({.servers = {{"127.0.0.1", server_->port()}}}, clock_);
-    EXPECT_TRUE(client.ok()) << client.status();
-    EXPECT_EQ((*client)->Declare({.text = R"({"tables": [{"name": "t", "dim": 64}],
+  std::unique_ptr<ParameterClient> Connect() {
+    auto client = ParameterClient::Connect({.servers = {{"127.0.0.1", server_->port()}}}, clock_);
+    EXPECT_OK(client);
+    EXPECT_OK((*client)->Declare({.text = R"({"tables": [{"name": "t", "dim": 64}],
                                               "tensors": [{"name": "d", "size": 900000}]})",
                                   .table_dims = {kDim},
-                                  .tensors = {{.name = "d", .size = 900000}}}),
-              Ok());
+                                  .tensors = {{.name = "d", .size = 900000}}}));
     return *std::move(client);
   }
-  static std::vector<float> Pull(Client& client, const std::vector<int64_t>& ids) {
+  static std::vector<float> Pull(ParameterClient& client, const std::vector<int64_t>& ids) {
     Keys keys(client.placement());
     keys.Assign(ids);
     std::vector<float> rows(keys.ids().size() * kDim);
-    EXPECT_EQ(client.WaitPull(client.StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}})),
-              Ok());
+    EXPECT_OK(
+        client.WaitPull(client.StartPull({.tables = {{.keys = &keys, .rows = rows.data()}}})));
     std::vector<float> out;
     for (const int32_t place : keys.places()) {
       const auto begin = rows.begin() + place * static_cast<ptrdiff_t>(kDim);
@@ -118,14 +120,14 @@ class HostileTest : public testing::Test {
     std::iota(ids.begin(), ids.end(), begin);
     return ids;
   }
-  static Status PushOne(Client& client, uint64_t batch) {
+  static Status PushOne(ParameterClient& client, uint64_t batch) {
     Keys keys(client.placement());
     const std::vector<int64_t> ids = {3};
     keys.Assign(ids);
     const std::vector<float> gradient(kDim, -1);
     return client
         .WaitPush(client.StartPush(
-            {.lease = 1,
+            {.lease = job::LeaseId(1),
              .shard = kShard,
              .batch = batch,
              .tables = {{.keys = &keys, .gradients = gradient.data(), .learning_rate = 1}}}))
@@ -145,25 +147,25 @@ class HostileTest : public testing::Test {
   const SystemClock clock_{};
   const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("hostile-{}", getpid());
   const fs::path root_ = folder_ / "root";
-  std::unique_ptr<ps::Server> server_;
+  std::unique_ptr<ps::ParameterServer> server_;
 };
 
 TEST_F(HostileTest, SurvivesHellosWhoseAnswersNobodyReads) {
   auto ring = wire::ConnectRing(wire::RingName(server_->port()), 4096);
-  ASSERT_TRUE(ring.ok()) << ring.status();
+  ASSERT_OK(ring);
   std::string bytes;
   for (int i = 0; i < 200; ++i) bytes += FrameOf(MessageType::kHello, wire::Encode(wire::Hello{}));
-  bytes += FrameOf(MessageType::kHello, wire::Encode(wire::Hello{.lanes = 2}));
+  bytes += FrameOf(MessageType::kHello, wire::Encode(wire::Hello{.lanes_in_job = 2}));
   WriteAll(**ring, bytes);
   // The thread that hears them answers others between its turns; after so many it has heard all.
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(AskWho(ToServer(), {.timeout = std::chrono::seconds(30)}, clock_).ok());
+    ASSERT_OK(AskWho(ToServer(), {.timeout = std::chrono::seconds(30)}, clock_));
   }
 }
 
 TEST_F(HostileTest, RefusesAHelloAfterManyOthers) {
   auto socket = wire::ConnectTcp("127.0.0.1", server_->port(), std::chrono::seconds(10));
-  ASSERT_TRUE(socket.ok()) << socket.status();
+  ASSERT_OK(socket);
   const int fd = socket->get();
   wire::SocketStream stream(std::move(*socket));
   std::string bytes;
@@ -185,12 +187,12 @@ TEST_F(HostileTest, RefusesTextThatNestsDeep) {
   const auto declared =
       Ask(MessageType::kDeclare,
           wire::Encode(wire::Declare{.text = R"({"tables":[{"name":)" + deep + "}]}"}));
-  EXPECT_EQ(declared.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(declared, StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(declared.status().message(), HasSubstr("levels deep"));
   Start({.managed = true});
   const auto served =
       Ask(MessageType::kServe,
-          wire::Encode(wire::Serve{.incarnation = 7,
+          wire::Encode(wire::Serve{.incarnation = job::PsIncarnation(7),
                                    .covered = R"({"ledger": 5, "datasets": )" + deep + "}"}));
   EXPECT_FALSE(served.ok());
 }
@@ -200,22 +202,22 @@ TEST_F(HostileTest, WritesNoFileOutsideOfItsRoots) {
   const auto save = [&](const fs::path& path) {
     return Ask(MessageType::kSave, wire::Encode(wire::Save{.path = path})).status();
   };
-  EXPECT_EQ(save(folder_ / "victim").code(), Code::kPermissionDenied);
-  EXPECT_EQ(save(root_ / ".." / "victim").code(), Code::kPermissionDenied);
+  EXPECT_THAT(save(folder_ / "victim"), StatusIs(Code::kPermissionDenied));
+  EXPECT_THAT(save(root_ / ".." / "victim"), StatusIs(Code::kPermissionDenied));
   EXPECT_EQ(fs::file_size(folder_ / "victim"), 9U);
   // And none that is there.
   std::ofstream(root_ / "there") << "important";
-  EXPECT_EQ(save(root_ / "there").code(), Code::kAlreadyExists);
+  EXPECT_THAT(save(root_ / "there"), StatusIs(Code::kAlreadyExists));
   EXPECT_EQ(fs::file_size(root_ / "there"), 9U);
 }
 
 TEST_F(HostileTest, SavesNothingWithoutTokenAndRoots) {
   server_.reset();
-  server_ =
-      std::move(*ps::Server::Start({.host = "127.0.0.1", .lanes = 2, .incarnation = 7}, clock_));
+  server_ = std::move(*ps::ParameterServer::Start(
+      {.host = "127.0.0.1", .lanes = 2, .incarnation = job::PsIncarnation(7)}, clock_));
   const auto saved =
       Ask(MessageType::kSave, wire::Encode(wire::Save{.path = root_ / "part"})).status();
-  EXPECT_EQ(saved.code(), Code::kPermissionDenied);
+  EXPECT_THAT(saved, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(saved.message(), HasSubstr("--checkpoint_root=DIR"));
   EXPECT_FALSE(fs::exists(root_ / "part"));
 }
@@ -224,7 +226,7 @@ TEST_F(HostileTest, IsNotHeldUpByARestoreFromAPipe) {
   ASSERT_EQ(mkfifo((root_ / "pipe").c_str(), 0600), 0);
   const auto restored =
       Ask(MessageType::kRestore, wire::Encode(wire::Restore{.paths = {root_ / "pipe"}}));
-  EXPECT_EQ(restored.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(restored, StatusIs(Code::kInvalidArgument));
 }
 
 TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
@@ -235,7 +237,7 @@ TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
     {
       auto socket = wire::ConnectTcp("127.0.0.1", server_->port(), std::chrono::seconds(10));
       wire::SocketStream stream(std::move(*socket));
-      WriteAll(stream, FrameOf(MessageType::kHello, wire::Encode(wire::Hello{.lanes = 2})) +
+      WriteAll(stream, FrameOf(MessageType::kHello, wire::Encode(wire::Hello{.lanes_in_job = 2})) +
                            FrameOf(MessageType::kSave, wire::Encode(wire::Save{.path = part})));
       const Time deadline = clock_.Now() + std::chrono::seconds(30);
       while (!fs::exists(part) && clock_.Now() < deadline) usleep(100);
@@ -259,18 +261,20 @@ TEST_F(HostileTest, ForgetsAWorkerThatDiesWhileItsRequestWaits) {
   Start({.managed = true});
   for (const bool shared_memory : {false, true}) {
     {
-      auto client = std::move(
-          *Client::Connect({.servers = {{"127.0.0.1", server_->port()}},
-                            .transport = shared_memory ? ClientOptions::Transport::kSharedMemory
-                                                       : ClientOptions::Transport::kTcp},
-                           clock_));
+      auto client = std::move(*ParameterClient::Connect(
+          {.servers = {{"127.0.0.1", server_->port()}},
+           .transport = shared_memory ? ClientOptions::Transport::kSharedMemory
+                                      : ClientOptions::Transport::kTcp},
+          clock_));
       const auto pull = client->StartPull({});
-      while (server_->State()[0].requests_waiting == 0) client->Move();
+      ASSERT_OK(AwaitPolling("a request that waits", [&] {
+        client->Move();
+        return server_->State()[0].requests_waiting > 0;
+      }));
       EXPECT_FALSE(client->IsDone(pull));
     }
-    const Time deadline = clock_.Now() + std::chrono::seconds(30);
-    while (Connections() > 0 && clock_.Now() < deadline) usleep(1000);
-    ASSERT_EQ(Connections(), 0) << "the connection did not end with its client";
+    ASSERT_OK(AwaitPolling("the end of the connection, after that of its client",
+                           [&] { return Connections() == 0; }));
   }
 }
 
@@ -286,37 +290,38 @@ TEST_F(HostileTest, AnswersALargePullInPieces) {
   }
   std::vector<float> value(900'000);
   std::iota(value.begin(), value.end(), 0.0F);
-  ASSERT_TRUE(client->Put({{.gradients = value.data()}}).ok());
+  ASSERT_OK(client->Put({{.values = value.data()}}));
   std::vector<float> tensor(value.size());
-  ASSERT_EQ(client->WaitPull(client->StartPull({.tensors = {{.values = tensor.data()}}})), Ok());
+  ASSERT_OK(client->WaitPull(client->StartPull({.tensors = {{.values = tensor.data()}}})));
   EXPECT_EQ(tensor, value);
 }
 
 TEST_F(HostileTest, IsRestoredOverRowsThatPullsMadeAndNotOverTrainedOnes) {
   auto client = Connect();
-  ASSERT_TRUE(client->Open(1, kShard).ok());
-  ASSERT_EQ(PushOne(*client, 0), Ok());
-  ASSERT_TRUE(client->Save(root_ / "checkpoint").ok());
+  ASSERT_OK(client->Open(job::LeaseId(1), kShard));
+  ASSERT_OK(PushOne(*client, 0));
+  ASSERT_OK(client->Save(root_ / "checkpoint"));
   const std::vector<float> trained = Pull(*client, {3});
-  EXPECT_EQ(client->Restore(root_ / "checkpoint").status().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(client->Restore(root_ / "checkpoint"), StatusIs(Code::kFailedPrecondition));
 
   client.reset();
   Start({});
   client = Connect();
   EXPECT_NE(Pull(*client, {3, 4, 5}), trained) << "untrained, from a server that was restarted";
   const auto rows = client->Restore(root_ / "checkpoint");
-  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_OK(rows);
   EXPECT_EQ(*rows, 1U) << "the rows of the pull are gone";
   EXPECT_EQ(Pull(*client, {3}), trained) << "on the connection of before";
-  EXPECT_TRUE(client->Restore(root_ / "checkpoint").ok()) << "nothing was trained since";
+  EXPECT_OK(client->Restore(root_ / "checkpoint")) << "nothing was trained since";
 }
 
 TEST_F(HostileTest, HasNothingOfACheckpointThatIsDamagedAndTakesAnother) {
   auto client = Connect();
   Pull(*client, Range(0, 10'000));
-  ASSERT_TRUE(client->Save(root_ / "good").ok());
-  ASSERT_TRUE(client->Save(root_ / "bad").ok());
-  const fs::path part = root_ / "bad" / checkpoint::PartName(1, 2, 7);
+  ASSERT_OK(client->Save(root_ / "good"));
+  ASSERT_OK(client->Save(root_ / "bad"));
+  const fs::path part =
+      root_ / "bad" / checkpoint::PartName(job::LaneInJob(1), 2, job::PsIncarnation(7));
   {
     std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(fs::file_size(part) - 5000));
@@ -325,25 +330,25 @@ TEST_F(HostileTest, HasNothingOfACheckpointThatIsDamagedAndTakesAnother) {
   client.reset();
   Start({});
   client = Connect();
-  EXPECT_EQ(client->Restore(root_ / "bad").status().code(), Code::kDataLoss);
+  EXPECT_THAT(client->Restore(root_ / "bad"), StatusIs(Code::kDataLoss));
   EXPECT_EQ(Rows(), 0U) << "one lane has rows of a checkpoint that another could not read";
   const auto rows = client->Restore(root_ / "good");
-  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_OK(rows);
   EXPECT_EQ(*rows, 10'000U);
 }
 
 TEST_F(HostileTest, RefusesAManifestThatLacksAPart) {
   auto client = Connect();
   Pull(*client, Range(0, 1000));
-  ASSERT_TRUE(client->Save(root_ / "checkpoint").ok());
+  ASSERT_OK(client->Save(root_ / "checkpoint"));
   checkpoint::Manifest manifest = *checkpoint::ReadManifest(root_ / "checkpoint");
   manifest.parts.pop_back();
-  ASSERT_EQ(checkpoint::WriteManifest(root_ / "checkpoint", manifest), Ok());
+  ASSERT_OK(checkpoint::WriteManifest(root_ / "checkpoint", manifest));
   client.reset();
   Start({});
   client = Connect();
   const Status status = client->Restore(root_ / "checkpoint").status();
-  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_THAT(status, StatusIs(Code::kDataLoss));
   EXPECT_EQ(Rows(), 0U);
 }
 

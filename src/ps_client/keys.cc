@@ -9,9 +9,9 @@
 namespace edl::ps_client {
 namespace {
 
-// So many are looked up together: what memory has to bring for one comes beside the others'.
+// This many ids are looked up together, so that their cache misses overlap.
 constexpr size_t kTogether = 32;
-// Bits of the hash by which an id has its place; buckets have the lowest ones.
+// The hash table uses these bits of the hash; buckets use the lowest ones.
 constexpr int kShift = 32;
 
 }  // namespace
@@ -20,7 +20,7 @@ Keys::Keys(const wire::Placement& placement)
     : placement_(placement), begins_(placement.lanes() + 1) {}
 
 void Keys::Assign(std::span<const int64_t> ids) {
-  CHECK(ids.size() <= kMostIds, "{} ids in a batch", ids.size());
+  CHECK(ids.size() <= kMostIds, "{} ids in a batch are too many", ids.size());
   const uint64_t mask = std::bit_ceil(ids.size() * 2 + 1) - 1;
   index_.assign(mask + 1, 0);
   distinct_.clear();
@@ -43,7 +43,7 @@ void Keys::Assign(std::span<const int64_t> ids) {
       }
       if (index_[at] == 0) {
         distinct_.push_back(id);
-        const size_t lane = placement_.LaneOf(wire::BucketOfHash(hashes[i]));
+        const size_t lane = placement_.LaneOf(wire::BucketOfHash(hashes[i])).value();
         lanes_.push_back(static_cast<uint16_t>(lane));
         ++begins_[lane + 1];
         index_[at] = static_cast<int32_t>(distinct_.size());

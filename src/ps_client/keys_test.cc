@@ -29,7 +29,7 @@ TEST(Keys, HoldEachIdOnceInTheRangeOfItsLane) {
     EXPECT_EQ(keys.BeginOf(3), keys.ids().size());
     for (size_t lane = 0; lane < 3; ++lane) {
       for (size_t i = keys.BeginOf(lane); i < keys.BeginOf(lane + 1); ++i) {
-        EXPECT_EQ(placement.LaneOf(wire::BucketOf(keys.ids()[i])), lane);
+        EXPECT_EQ(placement.LaneOf(wire::BucketOf(keys.ids()[i])).value(), lane);
       }
     }
   }

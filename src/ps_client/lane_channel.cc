@@ -10,22 +10,21 @@
 namespace edl::ps_client {
 namespace {
 
-// For a TCP connection to be made.
+// For a TCP connection to be established.
 constexpr Duration kDialLimit = std::chrono::seconds(3);
-// For shared memory to answer, beside a TCP connection that has.
+// For an answer through shared memory, after the server has answered over TCP.
 constexpr Duration kUpgradeLimit = std::chrono::seconds(1);
-// So often in a row a silent connection is found to lead to a server that lives; then the new
-// connection takes its place.
+// After this many successful checks in a row, the new connection replaces the silent one.
 constexpr int kMostChecks = 3;
-// A lane that is slow is given more time to answer Hello with each attempt, up to this.
+// The timeout of Hello doubles with each attempt, up to this.
 constexpr Duration kLongestHello = std::chrono::seconds(60);
-// Between attempts; the second one follows at once.
+// Between attempts; the second attempt follows immediately.
 constexpr BackoffLimits kRetry{.first = std::chrono::milliseconds(50),
                                .longest = std::chrono::milliseconds(1600)};
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// A sum that does not overflow: a timeout may be as good as infinite.
+// A sum that does not overflow: a timeout may be practically infinite.
 Time After(Time time, Duration duration) {
   return duration > Time::max() - time ? Time::max() : time + duration;
 }
@@ -44,10 +43,10 @@ LaneChannel::LaneChannel(ChannelOptions options, size_t lane, const ReadySet& se
 }
 
 std::string LaneChannel::Name() const {
-  return fmt::format("lane {} of server {}:{}", to().lane, to().host, to().port);
+  return fmt::format("lane {} of server {}:{}", to().lane_in_server, to().host, to().port);
 }
 
-void LaneChannel::Send(Request& request) {
+void LaneChannel::Send(LinkRequest& request) {
   const Time now = clock_.Now();
   if (link_.idle()) heard_at_ = progress_at_ = now;
   link_.Send(request);
@@ -121,7 +120,7 @@ Duration LaneChannel::AttemptLimit() const {
 }
 
 Status LaneChannel::MoveAttempt(Time now) {
-  // While it dials, the attempt may close the descriptor that is watched.
+  // While it connects, the attempt may close the descriptor that is watched.
   if (!attempt_->dialled()) attempt_watch_.Clear();
   Result<bool> welcomed = attempt_->Move();
   if (welcomed.ok() && !*welcomed && now - attempt_->since() >= AttemptLimit()) {
@@ -136,7 +135,7 @@ Status LaneChannel::MoveAttempt(Time now) {
     return link_.Pump();
   }
   if (purpose_ == Purpose::kCheck && IsConnectionLoss(welcomed.status())) {
-    return DeadlineExceeded("no answer for {:.1f} s, and none on a new connection: {}",
+    return DeadlineExceeded("no answer for {:.1f} s, and no answer on a new connection: {}",
                             Seconds(now - heard_at_), welcomed.status().message());
   }
   return welcomed.status();
@@ -145,19 +144,19 @@ Status LaneChannel::MoveAttempt(Time now) {
 Status LaneChannel::OnWelcome(Time now) {
   attempt_watch_.Clear();
   std::unique_ptr<Attempt> attempt = std::exchange(attempt_, nullptr);
-  const uint64_t incarnation = attempt->link().welcome().incarnation;
+  const job::PsIncarnation incarnation = attempt->link().welcome().incarnation;
   switch (purpose_) {
     case Purpose::kCheck:
       if (incarnation != link_.welcome().incarnation) {
-        return Unavailable("another server has its address now");
+        return Unavailable("another server has the address now");
       }
       heard_at_ = now;
-      // Something between may have lost the connection, and answers in the server's place: a proxy
-      // acknowledges what it does not forward.
+      // A proxy in between may have lost the connection to the server, and still acknowledge what
+      // it does not forward.
       if (++checks_ == kMostChecks) Use(*attempt, is_ring_, now);
       return checks_ == 0 ? link_.Pump() : Ok();
     case Purpose::kUpgrade:
-      // Another machine's server may have the same port.
+      // A server on another machine may have the same port.
       if (incarnation == greeted_->link().welcome().incarnation) {
         greeted_.reset();
         Use(*attempt, true, now);
@@ -168,12 +167,12 @@ Status LaneChannel::OnWelcome(Time now) {
     case Purpose::kConnect:
       break;
   }
-  if (options_.incarnation != 0 && incarnation != options_.incarnation) {
+  if (options_.incarnation != job::PsIncarnation() && incarnation != options_.incarnation) {
     options_.incarnation = incarnation;
     ++restarts_;
     return Aborted(
-        "the server was started anew and lacks what this client trained: restore a checkpoint, or "
-        "go on with what the servers have");
+        "the server was restarted and lacks what this client trained: restore a checkpoint, or "
+        "continue with the parameters that the servers have");
   }
   if (options_.transport == Transport::kAuto && StartAttempt(Purpose::kUpgrade, true, now).ok()) {
     greeted_ = std::move(attempt);
@@ -211,7 +210,7 @@ void LaneChannel::OnFailure(const Status& why, Time now) {
     lost_since_ = now;
     LOG_WARNING("lost {}: {}", Name(), why.message());
   }
-  // Spread, so that the clients of a restarted server do not come all at once.
+  // With jitter, so that the clients of a restarted server do not connect all at once.
   next_attempt_ =
       now + WithJitter(kRetry.After(failures_), std::generate_canonical<double, 32>(random_));
   ++failures_;
@@ -259,7 +258,7 @@ Status LaneChannel::Watch() {
 }
 
 void LaneChannel::Plan(Time now) {
-  // Nobody would be woken for what is not watched.
+  // A descriptor that is not watched wakes nobody.
   if (const Status watched = Watch(); !watched.ok()) OnFailure(watched, now);
   next_move_ = Time::max();
   if (link_.idle()) return;

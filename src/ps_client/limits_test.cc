@@ -8,8 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ps/server.h"
-#include "ps_client/client.h"
+#include "base/testing/status_matchers.h"
+#include "ps/parameter_server.h"
+#include "ps_client/parameter_client.h"
 #include "wire/testing/watches.h"
 
 namespace edl::ps_client {
@@ -36,51 +37,53 @@ Parameters SomeParameters() {
 
 class LimitsTest : public testing::Test {
  protected:
-  std::unique_ptr<Client> Connect(wire::FrameLimits limits) {
-    auto client = Client::Connect({.servers = {{"127.0.0.1", server_->port()}},
-                                   .timeout = std::chrono::seconds(60),
-                                   .limits = limits},
-                                  clock_);
-    EXPECT_TRUE(client.ok()) << client.status();
-    EXPECT_EQ((*client)->Declare(SomeParameters()), Ok());
+  std::unique_ptr<ParameterClient> Connect(wire::FrameLimits limits) {
+    auto client = ParameterClient::Connect({.servers = {{"127.0.0.1", server_->port()}},
+                                            .timeout = std::chrono::seconds(60),
+                                            .limits = limits},
+                                           clock_);
+    EXPECT_OK(client);
+    EXPECT_OK((*client)->Declare(SomeParameters()));
     return *std::move(client);
   }
 
   const SystemClock clock_{};
-  std::unique_ptr<ps::Server> server_ = std::move(*ps::Server::Start(
-      {.host = "127.0.0.1", .lanes = 1, .incarnation = 1, .limits = kSmall}, clock_));
+  std::unique_ptr<ps::ParameterServer> server_ = std::move(*ps::ParameterServer::Start(
+      {.host = "127.0.0.1", .lanes = 1, .incarnation = job::PsIncarnation(1), .limits = kSmall},
+      clock_));
 };
 
 TEST_F(LimitsTest, TensorsTravelInAsManyFramesAsTheyNeed) {
   const auto client = Connect(kSmall);
   std::vector<float> values(kSize);
   std::iota(values.begin(), values.end(), 0.0F);
-  std::vector<TensorPush> puts;
+  std::vector<TensorValues> puts;
   std::vector<std::vector<float>> pulled(4, std::vector<float>(kSize));
   PullSpec pull;
   for (size_t tensor = 0; tensor < 4; ++tensor) {
-    puts.push_back({.tensor = tensor, .gradients = values.data()});
+    puts.push_back({.tensor = tensor, .values = values.data()});
     pull.tensors.push_back({.tensor = tensor, .values = pulled[tensor].data()});
   }
 
   const auto taken = client->Put(puts);
-  ASSERT_TRUE(taken.ok()) << taken.status();
+  ASSERT_OK(taken);
   EXPECT_EQ(*taken, 4 * wire::BlocksOf(kSize));
-  ASSERT_EQ(client->WaitPull(client->StartPull(pull)), Ok());
+  ASSERT_OK(client->WaitPull(client->StartPull(pull)));
   for (const std::vector<float>& one : pulled) EXPECT_EQ(one, values);
 }
 
 TEST_F(LimitsTest, WhatIsLargerThanAFrameIsRefusedBeforeItIsSent) {
   const auto client = Connect(kSmall);
   const std::vector<float> values(3 * kSize);
-  const Status put = client->Put({{.tensor = 4, .gradients = values.data()}}).status();
-  EXPECT_EQ(put.code(), Code::kResourceExhausted);
+  const Status put = client->Put({{.tensor = 4, .values = values.data()}}).status();
+  EXPECT_THAT(put, StatusIs(Code::kResourceExhausted));
   EXPECT_THAT(put.message(), HasSubstr("1200"));
   EXPECT_THAT(put.message(), HasSubstr("more servers or lanes"));
-  ASSERT_TRUE(client->Open(1, {}).ok()) << "and the connection goes on";
+  ASSERT_OK(client->Open(job::LeaseId(1), {})) << "and the connection goes on";
   const auto pushed = client->WaitPush(client->StartPush(
-      {.lease = 1, .tensors = {{.tensor = 4, .gradients = values.data(), .learning_rate = 1}}}));
-  EXPECT_EQ(pushed.status().code(), Code::kResourceExhausted);
+      {.lease = job::LeaseId(1),
+       .tensors = {{.tensor = 4, .gradients = values.data(), .learning_rate = 1}}}));
+  EXPECT_THAT(pushed, StatusIs(Code::kResourceExhausted));
 }
 
 TEST_F(LimitsTest, ADeclarationThatIsTooLongIsRefusedBeforeItIsSent) {
@@ -88,7 +91,7 @@ TEST_F(LimitsTest, ADeclarationThatIsTooLongIsRefusedBeforeItIsSent) {
   Parameters parameters = SomeParameters();
   parameters.text += std::string(5000, ' ');
   const Status declared = client->Declare(parameters);
-  EXPECT_EQ(declared.code(), Code::kResourceExhausted);
+  EXPECT_THAT(declared, StatusIs(Code::kResourceExhausted));
   EXPECT_THAT(declared.message(), HasSubstr("declare fewer tables"));
 }
 
@@ -97,14 +100,14 @@ TEST_F(LimitsTest, TheRefusalOfAServerIsReadAlsoWhenAWriteFails) {
   const auto client = Connect({});
   const std::vector<float> values(3 * kSize);
   for (int i = 0; i < 20; ++i) {
-    const Status put = client->Put({{.tensor = 4, .gradients = values.data()}}).status();
-    ASSERT_EQ(put.code(), Code::kResourceExhausted) << put;
+    const Status put = client->Put({{.tensor = 4, .values = values.data()}}).status();
+    ASSERT_THAT(put, StatusIs(Code::kResourceExhausted)) << put;
   }
 }
 
 TEST_F(LimitsTest, AConnectionThatCannotBeWatchedIsAnErrorOfTheOperation) {
-  const auto client = std::move(
-      *Client::Connect({.servers = {{"127.0.0.1", server_->port()}}, .limits = kSmall}, clock_));
+  const auto client = std::move(*ParameterClient::Connect(
+      {.servers = {{"127.0.0.1", server_->port()}}, .limits = kSmall}, clock_));
   bool ran_out = false;
   Status declared;
   std::thread([&] {
@@ -113,9 +116,9 @@ TEST_F(LimitsTest, AConnectionThatCannotBeWatchedIsAnErrorOfTheOperation) {
   }).join();
   if (!ran_out) GTEST_SKIP() << "system calls cannot be filtered here";
 
-  EXPECT_EQ(declared.code(), Code::kResourceExhausted) << declared;
+  EXPECT_THAT(declared, StatusIs(Code::kResourceExhausted)) << declared;
   EXPECT_THAT(declared.message(), HasSubstr("fs.epoll.max_user_watches"));
-  EXPECT_EQ(client->Declare(SomeParameters()), Ok()) << "there is room again";
+  EXPECT_OK(client->Declare(SomeParameters())) << "there is room again";
 }
 
 }  // namespace

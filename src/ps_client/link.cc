@@ -15,14 +15,14 @@ namespace {
 using wire::FrameHeader;
 using wire::MessageType;
 
-// Pieces in one call of the system, which takes no more than 1,024.
+// Ranges in one system call; the kernel's limit is 1,024 (IOV_MAX).
 constexpr size_t kMostPieces = 256;
 
-// Where padding comes from, and where it goes to.
+// Source of padding that is sent, and target of padding that is received.
 alignas(wire::kAlignment) const std::array<std::byte, wire::kAlignment> kZeros{};
 thread_local std::array<std::byte, wire::kAlignment> t_waste;
 
-// Takes `bytes` from the front of the pieces.
+// Removes `bytes` bytes from the front of the pieces.
 void Advance(std::vector<iovec>& pieces, size_t bytes) {
   size_t done = 0;
   while (done < pieces.size() && bytes >= pieces[done].iov_len) {
@@ -80,17 +80,18 @@ void Link::Attach(std::unique_ptr<wire::Stream> stream) {
     declare_.done = false;
     queue_.push_front(&declare_);
   }
-  hello_ = Request{.type = MessageType::kHello,
-                   .meta = wire::Encode(wire::Hello{.token = options_.token,
-                                                    .caller = options_.caller,
-                                                    .lane = options_.lane,
-                                                    .place = options_.place,
-                                                    .lanes = options_.lanes})};
+  hello_ = LinkRequest{.type = MessageType::kHello,
+                       .meta = wire::Encode(wire::Hello{.token = options_.token,
+                                                        .caller = options_.caller,
+                                                        .lane_in_server = options_.lane_in_server,
+                                                        .lane_in_job = options_.lane_in_job,
+                                                        .lanes_in_job = options_.lanes_in_job})};
   queue_.push_front(&hello_);
 }
 
 void Link::Adopt(Link& greeted) {
-  CHECK(greeted.greeted() && greeted.idle(), "a stream is adopted before it was greeted");
+  CHECK(greeted.greeted() && greeted.idle(),
+        "the adopted link has no Welcome, or has unanswered requests");
   Lose();
   stream_ = std::move(greeted.stream_);
   welcome_ = greeted.welcome_;
@@ -104,8 +105,8 @@ void Link::Adopt(Link& greeted) {
 }
 
 void Link::Declare(std::string text) {
-  declare_ = Request{.type = MessageType::kDeclare,
-                     .meta = wire::Encode(wire::Declare{.text = std::move(text)})};
+  declare_ = LinkRequest{.type = MessageType::kDeclare,
+                         .meta = wire::Encode(wire::Declare{.text = std::move(text)})};
   declares_ = true;
   if (connected()) queue_.push_back(&declare_);
 }
@@ -122,7 +123,7 @@ void Link::Lose() {
 }
 
 void Link::GiveUp(const Status& why) {
-  for (Request* const request : queue_) {
+  for (LinkRequest* const request : queue_) {
     request->status = why;
     request->Finish();
   }
@@ -138,8 +139,8 @@ short Link::events() const {
 
 Status Link::Pump() {
   const Status written = Write();
-  // Also after a failed write: a lane that refuses the stream says why before it closes, and what
-  // it said can still be read.
+  // Also after a failed write: a lane that refuses the stream sends the reason before it closes,
+  // and the reason can still be read.
   Status moved = Read();
   if (!written.ok()) {
     const bool is_refusal = !moved.ok() && moved.code() != Code::kUnavailable;
@@ -150,7 +151,7 @@ Status Link::Pump() {
   return moved;
 }
 
-void Link::BeginSending(const Request& request) {
+void Link::BeginSending(const LinkRequest& request) {
   const size_t tensor_bytes = request.tensors.bytes();
   const size_t meta_room =
       tensor_bytes > 0 ? wire::AlignedUp(request.meta.size()) : request.meta.size();
@@ -215,16 +216,16 @@ Status Link::Read() {
   }
 }
 
-// The header is there.
+// The header was received.
 Status Link::BeginReceiving() {
   EDL_ASSIGN_OR_RETURN(receiving_.header, wire::DecodeHeader(receiving_.bytes, options_.limits));
   receiving_.has_header = true;
   const FrameHeader& header = receiving_.header;
   const bool is_refusal = header.type == static_cast<uint8_t>(MessageType::kRefusal);
-  // A refusal of the whole stream answers no request.
+  // A refusal of the whole stream has request number 0.
   const bool is_for_all = is_refusal && header.request == 0;
   if (!is_for_all && (sent_ == 0 || header.request != awaited_number_)) {
-    return DataLoss("an answer to request {} where that to {} is due", header.request,
+    return DataLoss("received an answer to request {}, expected one to {}", header.request,
                     awaited_number_);
   }
   const size_t meta_room = wire::AlignedUp(header.meta_bytes);
@@ -232,7 +233,7 @@ Status Link::BeginReceiving() {
   if (!is_refusal && header.body_bytes > header.meta_bytes) {
     const Tensors& buffers = queue_.front()->buffers;
     if (header.body_bytes != meta_room + buffers.bytes()) {
-      return DataLoss("an answer with {} bytes where {} are due", header.body_bytes,
+      return DataLoss("received an answer with {} bytes, expected {}", header.body_bytes,
                       meta_room + buffers.bytes());
     }
     receiving_.in_place = true;
@@ -250,7 +251,7 @@ Status Link::BeginReceiving() {
   return Ok();
 }
 
-// The body is there.
+// The body was received.
 Status Link::FinishReceiving() {
   const FrameHeader header = receiving_.header;
   const std::span<const std::byte> meta =
@@ -259,18 +260,19 @@ Status Link::FinishReceiving() {
   const bool had_rooms = std::exchange(receiving_.in_place, false);
   const bool is_refusal = header.type == static_cast<uint8_t>(MessageType::kRefusal);
   if (is_refusal && header.request == 0) return wire::DecodeRefusal(meta);
-  Request& request = *queue_.front();
+  LinkRequest& request = *queue_.front();
   if (is_refusal) {
     Status why = wire::DecodeRefusal(meta);
-    // Not now and not here: a server that its master no longer reaches, for example. The request
-    // is sent again on the next connection.
+    // The server cannot handle it now, for example because its master no longer reaches it. The
+    // request is sent again on the next connection.
     if (why.code() == Code::kUnavailable) return why;
     request.status = std::move(why);
   } else if (header.type != wire::AnswerTo(static_cast<uint8_t>(request.type))) {
-    return DataLoss("an answer of type {} to a request of type {}", header.type,
+    return DataLoss("received an answer of type {} to a request of type {}", header.type,
                     static_cast<int>(request.type));
   } else if (!had_rooms && request.buffers.bytes() > 0) {
-    return DataLoss("an answer without the {} bytes that are due", request.buffers.bytes());
+    return DataLoss("received an answer without tensors, expected {} bytes",
+                    request.buffers.bytes());
   } else {
     request.answer.assign(reinterpret_cast<const char*>(meta.data()), meta.size());
   }

@@ -32,7 +32,7 @@ void ReadySet::Watch::Clear() {
 
 Result<ReadySet> ReadySet::Make() {
   FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return Errno("making an epoll set");
+  if (!epoll.valid()) return Errno("creating an epoll set");
   return ReadySet(std::move(epoll));
 }
 
@@ -40,7 +40,7 @@ const std::vector<size_t>& ReadySet::Take() {
   ready_.clear();
   std::array<epoll_event, 256> events;  // NOLINT: written before it is read
   const int count = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
-  // What does not fit is ready at the next call.
+  // Events that do not fit are returned by the next call.
   for (int i = 0; i < count; ++i) {
     ready_.push_back(static_cast<size_t>(events[static_cast<size_t>(i)].data.u64));
   }

@@ -8,11 +8,10 @@
 
 namespace edl::ps_client {
 
-// The descriptors of a client's lanes, in an epoll set: what is ready costs a call, what is not
-// ready costs nothing. Confined.
+// An epoll set of the descriptors of a client's lanes. Confined.
 class ReadySet {
  public:
-  // A descriptor of a lane. Keep it as long as the descriptor is watched. Confined.
+  // Watches one descriptor of a lane while it exists. Confined.
   class Watch {
    public:
     Watch(const ReadySet& set, size_t lane) : set_(set), lane_(lane) {}
@@ -20,10 +19,10 @@ class ReadySet {
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    // Watches this descriptor, and no other. It costs a call only if something changed.
-    // ResourceExhausted: the kernel has no room for one more.
+    // Watches this descriptor instead of the previous one. Makes a system call only if something
+    // changed. ResourceExhausted: the limit fs.epoll.max_user_watches is reached.
     Status Set(int fd, short events);
-    // Call it before the descriptor is closed: a forked child may keep it open.
+    // Call this before the descriptor is closed: a forked child may keep it open.
     void Clear();
 
    private:
@@ -35,9 +34,9 @@ class ReadySet {
 
   static Result<ReadySet> Make();
 
-  // Readable when something is ready.
+  // Readable when a watched descriptor is ready.
   int fd() const { return epoll_.get(); }
-  // The lanes that have something ready now, some perhaps twice.
+  // The lanes whose descriptors are ready now. A lane may occur twice.
   const std::vector<size_t>& Take();
 
  private:

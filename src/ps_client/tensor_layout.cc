@@ -6,7 +6,7 @@ TensorLayout::TensorLayout(std::string_view name, size_t size, const wire::Place
     : counts_(placement.lanes()) {
   std::vector<std::vector<Range>> by_lane(placement.lanes());
   for (size_t block = 0; block < wire::BlocksOf(size); ++block) {
-    const size_t lane = placement.LaneOf(wire::BucketOfBlock(name, block));
+    const size_t lane = placement.LaneOf(wire::BucketOfBlock(name, block)).value();
     const size_t begin = block * wire::kBlockValues;
     const size_t count = wire::ValuesOfBlock(size, block);
     std::vector<Range>& ranges = by_lane[lane];

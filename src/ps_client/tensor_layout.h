@@ -9,8 +9,8 @@
 
 namespace edl::ps_client {
 
-// Where the values of a dense tensor belong: for each lane the ranges of values that it has, in
-// the order of its blocks. Neighbouring blocks of a lane are one range. Immutable.
+// Maps the values of a dense tensor to lanes: the ranges of values that each lane stores, in the
+// order of its blocks. Adjacent blocks of a lane form one range. Immutable.
 class TensorLayout {
  public:
   TensorLayout(std::string_view name, size_t size, const wire::Placement& placement);
@@ -22,12 +22,12 @@ class TensorLayout {
   std::span<const Range> RangesOf(size_t lane) const {
     return std::span(ranges_).subspan(begins_[lane], begins_[lane + 1] - begins_[lane]);
   }
-  // The values of a lane.
+  // How many values a lane stores.
   size_t CountOf(size_t lane) const { return counts_[lane]; }
 
  private:
-  std::vector<Range> ranges_;   // those of lane 0, then those of lane 1
-  std::vector<size_t> begins_;  // of each lane's ranges, and their end
+  std::vector<Range> ranges_;   // of lane 0, then of lane 1, and so on
+  std::vector<size_t> begins_;  // index in ranges_ of each lane's first range, and their number
   std::vector<size_t> counts_;
 };
 

@@ -23,7 +23,7 @@ TEST(TensorLayout, GivesEachLaneItsBlocksInTheirOrder) {
       }
       EXPECT_TRUE(std::is_sorted(blocks.begin(), blocks.end()));
       for (const size_t block : blocks) {
-        EXPECT_EQ(placement.LaneOf(wire::BucketOfBlock("dense/kernel", block)), lane);
+        EXPECT_EQ(placement.LaneOf(wire::BucketOfBlock("dense/kernel", block)).value(), lane);
       }
       EXPECT_EQ(layout.CountOf(lane), count);
       all += count;

@@ -113,7 +113,8 @@ void SaveOperation::AddParts(const std::vector<wire::Welcome>& welcomes) {
     ServerMessage message{.server = static_cast<int>(index), .welcome = welcome, .metas = {}};
     for (size_t lane = 0; lane < welcome.lanes; ++lane) {
       message.metas.push_back(
-          checkpoint_.AddPart(index * welcome.lanes + lane, lanes, welcome.incarnation));
+          checkpoint_.AddPart(job::LaneInJob(static_cast<uint32_t>(index * welcome.lanes + lane)),
+                              lanes, welcome.incarnation));
       incarnations_.push_back(welcome.incarnation);
     }
     messages_.push_back(std::move(message));
@@ -175,11 +176,12 @@ void RestoreOperation::Hello(const fs::path& folder, const checkpoint::Manifest&
       const wire::Placement placement(size_t{welcome.lanes} * welcome.servers);
       ServerMessage message{.server = restore_.servers[i].index, .welcome = welcome, .metas = {}};
       for (size_t lane = 0; lane < welcome.lanes; ++lane) {
-        const size_t place = size_t{welcome.index} * welcome.lanes + lane;
+        const job::LaneInJob place(
+            static_cast<uint32_t>(size_t{welcome.index} * welcome.lanes + lane));
         message.metas.push_back(wire::Encode(wire::Restore{
             .incarnation = restore_.servers[i].incarnation,
             .ps_epoch = restore_.ps_epoch,
-            .with_marks = !restore_.of_another_job,
+            .with_watermarks = !restore_.of_another_job,
             .paths = manifest.PathsFor(folder, placement.FirstOf(place), placement.EndOf(place))}));
       }
       messages.push_back(std::move(message));
@@ -213,7 +215,7 @@ void OperationQueue::StartFirst() {
   });
 }
 
-void OperationQueue::Cancel(uint64_t number) {
+void OperationQueue::Cancel(master::PsCommandId number) {
   for (const auto& operation : operations_) {
     if (operation->number() == number) operation->Cancel();
   }

@@ -38,13 +38,13 @@ class Operation {
  public:
   using Done = std::function<void(const Status&)>;
 
-  Operation(uint64_t number, const OperationContext& context, ServerChannel& channel)
+  Operation(master::PsCommandId number, const OperationContext& context, ServerChannel& channel)
       : number_(number), context_(context), channel_(channel) {}
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  uint64_t number() const { return number_; }
+  master::PsCommandId number() const { return number_; }
   // Calls `done` once, which may destroy the operation.
   void Start(Done done);
   // Makes the operation fail with Cancelled as soon as possible. It still succeeds if the last
@@ -74,7 +74,7 @@ class Operation {
  private:
   void HelloNext(std::vector<int> servers, std::vector<wire::Welcome> welcomes, OnWelcomes done);
 
-  const uint64_t number_;
+  const master::PsCommandId number_;
   const OperationContext& context_;
   ServerChannel& channel_;
   Done done_;  // null: not started, or finished
@@ -104,7 +104,7 @@ class SaveOperation final : public Operation {
 
   const master::SaveAll save_;
   checkpoint::NewCheckpoint checkpoint_;
-  std::vector<uint64_t> incarnations_;  // by part
+  std::vector<job::PsIncarnation> incarnations_;  // by part
   std::vector<ServerMessage> messages_;
 };
 
@@ -129,13 +129,13 @@ class RestoreOperation final : public Operation {
 // Confined to the PsControllerCore that owns it.
 class OperationQueue {
  public:
-  using Answer = std::function<void(uint64_t number, const Status&)>;
+  using Answer = std::function<void(master::PsCommandId number, const Status&)>;
 
   explicit OperationQueue(Answer answer) : answer_(std::move(answer)) {}
 
   void Add(std::unique_ptr<Operation> operation);
   // Does nothing if no such operation is queued or under way.
-  void Cancel(uint64_t number);
+  void Cancel(master::PsCommandId number);
   void CancelAll();
   void OnRound(bool progressed);
 

@@ -31,11 +31,11 @@ namespace edl::ps_control {
 class PsControllerCore {
  public:
   struct Answers {
-    std::function<void(uint64_t number, Result<master::ProbeReply>)> probed;
-    std::function<void(uint64_t number, Status)> restored;
-    std::function<void(uint64_t number, Status)> saved;
+    std::function<void(master::PsCommandId number, Result<master::ProbeReply>)> probed;
+    std::function<void(master::PsCommandId number, Status)> restored;
+    std::function<void(master::PsCommandId number, Status)> saved;
     std::function<void(const job::ServerView&)> state;
-    std::function<void(int index, uint64_t incarnation)> alive;
+    std::function<void(int index, job::PsIncarnation incarnation)> alive;
   };
   struct Options {
     std::filesystem::path folder;  // of the job's checkpoints, the same for the servers

@@ -34,9 +34,9 @@ constexpr uint32_t kLanes = 2;
 constexpr const char* kName = "version-1.00000000000000aa.1";
 
 // The incarnations of the servers.
-constexpr uint64_t kFirst = 70;
-constexpr uint64_t kSecond = 71;
-uint64_t IncarnationOf(int server) { return server == 0 ? kFirst : kSecond; }
+constexpr job::PsIncarnation kFirst(70);
+constexpr job::PsIncarnation kSecond(71);
+job::PsIncarnation IncarnationOf(int server) { return server == 0 ? kFirst : kSecond; }
 
 template <typename Message>
 Message Read(const std::string& meta) {
@@ -70,7 +70,7 @@ class FakeStore final : public CheckpointStore {
   std::vector<std::pair<fs::path, checkpoint::Manifest>> written;
   std::vector<fs::path> read;
   std::vector<std::string> removed;
-  std::vector<uint64_t> collected;
+  std::vector<job::LedgerId> collected;
   OnDone on_made;
   OnDone on_written;
   OnManifest on_read;
@@ -86,22 +86,22 @@ class PsControllerCoreTest : public testing::Test {
         store_,
         PsControllerCore::Answers{
             .probed =
-                [this](uint64_t number, const Result<master::ProbeReply>& reply) {
-                  probed_.emplace(number, reply);
+                [this](master::PsCommandId number, const Result<master::ProbeReply>& reply) {
+                  probed_.emplace(number.value(), reply);
                 },
-            .restored = [this](uint64_t number,
-                               const Status& status) { restored_.emplace(number, status); },
-            .saved = [this](uint64_t number,
-                            const Status& status) { saved_.emplace(number, status); },
+            .restored = [this](master::PsCommandId number,
+                               const Status& status) { restored_.emplace(number.value(), status); },
+            .saved = [this](master::PsCommandId number,
+                            const Status& status) { saved_.emplace(number.value(), status); },
             .state = [this](const job::ServerView& view) { states_.push_back(view); },
-            .alive = [this](int index, uint64_t) { alive_.push_back(index); }},
+            .alive = [this](int index, job::PsIncarnation) { alive_.push_back(index); }},
         [this](Duration delay, std::function<void()> call) {
           timers_.emplace(clock_.Now() + delay, std::move(call));
         },
         clock_);
   }
 
-  wire::Welcome WelcomeOf(int server, uint64_t incarnation, uint64_t progress = 0) const {
+  wire::Welcome WelcomeOf(int server, job::PsIncarnation incarnation, uint64_t progress = 0) const {
     return {.incarnation = incarnation,
             .lanes = kLanes,
             .servers = kServers,
@@ -123,7 +123,7 @@ class PsControllerCoreTest : public testing::Test {
     clock_.Advance(end - clock_.Now());
   }
   // Answers all requests of a round of server 0, which begins now if none is under way.
-  void RunRound(uint64_t progress = 0, uint64_t incarnation = kFirst) {
+  void RunRound(uint64_t progress = 0, job::PsIncarnation incarnation = kFirst) {
     if (watches_[0].requests().empty()) Advance(ServerWatch::kRoundInterval);
     ASSERT_EQ(watches_[0].pending(), MessageType::kHello);
     watches_[0].AnswerHello(WelcomeOf(0, incarnation, progress));
@@ -134,24 +134,24 @@ class PsControllerCoreTest : public testing::Test {
   }
 
   master::ServeAll Serve(uint64_t ps_epoch) const {
-    return {.ps_epoch = ps_epoch,
+    return {.ps_epoch = job::PsEpoch(ps_epoch),
             .incarnations = {kFirst, kSecond},
             .may_push = true,
-            .floor = 3,
+            .floor = job::LeaseId(3),
             .covered = {},
             .released = {false, true}};
   }
   master::SaveAll Save(uint64_t number) const {
-    return {.number = number,
+    return {.number = master::PsCommandId(number),
             .name = kName,
-            .ps_epoch = 4,
+            .ps_epoch = job::PsEpoch(4),
             .incarnations = {kFirst, kSecond},
             .version = 9,
             .covered = {}};
   }
   master::RestoreServers Restore(uint64_t number, const std::string& name = kName) const {
-    return {.number = number,
-            .ps_epoch = 5,
+    return {.number = master::PsCommandId(number),
+            .ps_epoch = job::PsEpoch(5),
             .servers = {{.index = 0, .incarnation = kFirst}, {.index = 1, .incarnation = kSecond}},
             .checkpoint = name};
   }
@@ -221,11 +221,13 @@ TEST_F(PsControllerCoreTest, CombinesTheStatesOfTheLanes) {
   Advance(milliseconds(500));
   watches_[0].AnswerHello(WelcomeOf(0));
   watches_[0].Answer(std::vector<LaneAnswer>{
-      {wire::Encode(wire::StateAnswer{.ps_epoch = 4, .rows = 10, .rows_pulled = 30}), kFirst},
-      {wire::Encode(wire::StateAnswer{.ps_epoch = 4, .rows = 5, .rows_pushed = 7, .leaving = true}),
+      {wire::Encode(wire::StateAnswer{.ps_epoch = job::PsEpoch(4), .rows = 10, .rows_pulled = 30}),
+       kFirst},
+      {wire::Encode(wire::StateAnswer{
+           .ps_epoch = job::PsEpoch(4), .rows = 5, .rows_pushed = 7, .leaving = true}),
        kFirst}});
   ASSERT_THAT(states_, SizeIs(2));
-  EXPECT_EQ(states_[1].ps_epoch, 4U);
+  EXPECT_EQ(states_[1].ps_epoch, job::PsEpoch(4));
   EXPECT_EQ(states_[1].rows, 15);
   EXPECT_DOUBLE_EQ(states_[1].rows_pulled_per_s, 30);
   EXPECT_DOUBLE_EQ(states_[1].rows_pushed_per_s, 7);
@@ -253,7 +255,7 @@ TEST_F(PsControllerCoreTest, WaitsLongerForTheStateOfAServerThatServes) {
 
 TEST_F(PsControllerCoreTest, AnswersAProbeOverANewConnection) {
   RunRound();
-  core_->Do({master::ProbeServer{.number = 8, .index = 0}});
+  core_->Do({master::ProbeServer{.number = master::PsCommandId(8), .index = 0}});
   EXPECT_EQ(watches_[0].resets(), 1) << "a kept connection may lead to a process that was replaced";
   watches_[0].AnswerHello(WelcomeOf(0));
   ASSERT_TRUE(probed_.contains(8));
@@ -263,7 +265,7 @@ TEST_F(PsControllerCoreTest, AnswersAProbeOverANewConnection) {
 }
 
 TEST_F(PsControllerCoreTest, AProbeDuringARoundIsAnsweredByTheNextRound) {
-  core_->Do({master::ProbeServer{.number = 8, .index = 0}});
+  core_->Do({master::ProbeServer{.number = master::PsCommandId(8), .index = 0}});
   RunRound();
   EXPECT_THAT(probed_, IsEmpty()) << "that Hello was sent before the probe";
   ASSERT_EQ(watches_[0].pending(), MessageType::kHello) << "the next round begins at once";
@@ -273,7 +275,7 @@ TEST_F(PsControllerCoreTest, AProbeDuringARoundIsAnsweredByTheNextRound) {
 
 TEST_F(PsControllerCoreTest, AProbeFailsIfAnotherServerHasTheAddress) {
   RunRound();
-  core_->Do({master::ProbeServer{.number = 8, .index = 0}});
+  core_->Do({master::ProbeServer{.number = master::PsCommandId(8), .index = 0}});
   watches_[0].AnswerHello(WelcomeOf(1));
   EXPECT_THAT(probed_.at(8), StatusIs(Code::kUnavailable, HasSubstr("server 1 of 2")));
   EXPECT_THAT(alive_, ElementsAre(0)) << "only from the round before";
@@ -289,9 +291,9 @@ TEST_F(PsControllerCoreTest, TellsAServerOnceWhatItMayServe) {
   ASSERT_THAT(message.metas, SizeIs(kLanes));
   const auto serve = Read<wire::Serve>(message.metas[1]);
   EXPECT_EQ(serve.incarnation, kFirst);
-  EXPECT_EQ(serve.ps_epoch, 4U);
+  EXPECT_EQ(serve.ps_epoch, job::PsEpoch(4));
   EXPECT_TRUE(serve.may_push);
-  EXPECT_EQ(serve.floor, 3U);
+  EXPECT_EQ(serve.floor, job::LeaseId(3));
   EXPECT_FALSE(serve.released) << "the other server is";
   watches_[0].AnswerAll({}, kFirst);
   watches_[0].AnswerAll(wire::Encode(wire::StateAnswer{}), kFirst);
@@ -321,15 +323,16 @@ TEST_F(PsControllerCoreTest, SendsTheNewestServeIfTheMasterDecidesAgainMeanwhile
   ASSERT_EQ(watches_[0].pending(), MessageType::kHello);
   watches_[0].AnswerHello(WelcomeOf(0));
   ASSERT_EQ(watches_[0].pending(), MessageType::kServe) << "the acknowledged one is older";
-  EXPECT_EQ(Read<wire::Serve>(watches_[0].requests().front().messages.at(0).metas[0]).ps_epoch, 5U);
+  EXPECT_EQ(Read<wire::Serve>(watches_[0].requests().front().messages.at(0).metas[0]).ps_epoch,
+            job::PsEpoch(5));
 }
 
 TEST_F(PsControllerCoreTest, TellsNothingToAnIncarnationThatTheMasterDoesNotMean) {
   RunRound();
   core_->Do({Serve(4)});
-  watches_[0].AnswerHello(WelcomeOf(0, /*incarnation=*/99));
+  watches_[0].AnswerHello(WelcomeOf(0, job::PsIncarnation(99)));
   EXPECT_THAT(watches_[0].requests(), IsEmpty());
-  EXPECT_EQ(states_.back().incarnation, 99U) << "the master decides";
+  EXPECT_EQ(states_.back().incarnation, job::PsIncarnation(99)) << "the master decides";
   EXPECT_EQ(watches_[0].resets(), 1);
 }
 
@@ -352,7 +355,7 @@ TEST_F(PsControllerCoreTest, ASaveMakesTheFolderThenThePartsThenTheManifest) {
   saves_.Answer(SavedParts(/*first_bytes=*/100));
   ASSERT_THAT(store_.written, SizeIs(1));
   const checkpoint::Manifest& manifest = store_.written[0].second;
-  EXPECT_EQ(manifest.ps_epoch, 4U);
+  EXPECT_EQ(manifest.ps_epoch, job::PsEpoch(4));
   EXPECT_EQ(manifest.version, 9);
   ASSERT_THAT(manifest.parts, SizeIs(4));
   EXPECT_EQ(manifest.parts[3].bytes, 103U);
@@ -395,7 +398,7 @@ TEST_F(PsControllerCoreTest, ASaveIsAbortedIfAServerIsAnotherIncarnation) {
   core_->Do({Save(1)});
   store_.on_made(Ok());
   saves_.AnswerHello(WelcomeOf(0));
-  saves_.AnswerHello(WelcomeOf(1, /*incarnation=*/99));
+  saves_.AnswerHello(WelcomeOf(1, job::PsIncarnation(99)));
   EXPECT_THAT(saved_.at(1), StatusIs(Code::kAborted));
   EXPECT_THAT(saves_.requests(), IsEmpty()) << "nothing is saved";
 }
@@ -403,7 +406,7 @@ TEST_F(PsControllerCoreTest, ASaveIsAbortedIfAServerIsAnotherIncarnation) {
 TEST_F(PsControllerCoreTest, ASaveIsAbortedIfAServerIsRestartedDuringIt) {
   BeginSave(Save(1));
   std::vector<LaneAnswer> answers = SavedParts(100);
-  answers[2].incarnation = 99;
+  answers[2].incarnation = job::PsIncarnation(99);
   saves_.Answer(answers);
   EXPECT_THAT(saved_.at(1), StatusIs(Code::kAborted));
   EXPECT_THAT(store_.written, IsEmpty());
@@ -411,9 +414,9 @@ TEST_F(PsControllerCoreTest, ASaveIsAbortedIfAServerIsRestartedDuringIt) {
 
 TEST_F(PsControllerCoreTest, ACancelledSaveIsAnswered) {
   BeginSave(Save(1));
-  core_->Do({master::CancelSave{.number = 2}});
+  core_->Do({master::CancelSave{.number = master::PsCommandId(2)}});
   EXPECT_EQ(saves_.resets(), 0) << "that was another save";
-  core_->Do({master::CancelSave{.number = 1}});
+  core_->Do({master::CancelSave{.number = master::PsCommandId(1)}});
   EXPECT_EQ(saves_.resets(), 1);
   saves_.Answer(Cancelled("the channel was reset"));
   EXPECT_THAT(saved_.at(1), StatusIs(Code::kCancelled));
@@ -421,7 +424,7 @@ TEST_F(PsControllerCoreTest, ACancelledSaveIsAnswered) {
 
 TEST_F(PsControllerCoreTest, ASaveThatIsCancelledBetweenTwoStepsGoesNoFurther) {
   core_->Do({Save(1)});
-  core_->Do({master::CancelSave{.number = 1}});
+  core_->Do({master::CancelSave{.number = master::PsCommandId(1)}});
   store_.on_made(Ok());
   EXPECT_THAT(saves_.requests(), IsEmpty());
   EXPECT_THAT(saved_.at(1), StatusIs(Code::kCancelled));
@@ -429,7 +432,7 @@ TEST_F(PsControllerCoreTest, ASaveThatIsCancelledBetweenTwoStepsGoesNoFurther) {
 
 TEST_F(PsControllerCoreTest, ASaveThatWasDoneBeforeItWasCancelledSucceeds) {
   BeginSave(Save(1));
-  core_->Do({master::CancelSave{.number = 1}});
+  core_->Do({master::CancelSave{.number = master::PsCommandId(1)}});
   saves_.Answer(SavedParts(100));
   store_.on_written(Ok());
   EXPECT_OK(saved_.at(1));
@@ -438,7 +441,7 @@ TEST_F(PsControllerCoreTest, ASaveThatWasDoneBeforeItWasCancelledSucceeds) {
 TEST_F(PsControllerCoreTest, SavesOneAfterTheOther) {
   BeginSave(Save(1));
   core_->Do({Save(2), Save(3)});
-  core_->Do({master::CancelSave{.number = 2}});
+  core_->Do({master::CancelSave{.number = master::PsCommandId(2)}});
   EXPECT_THAT(store_.made, SizeIs(1));
   EXPECT_EQ(saves_.resets(), 0) << "the first save goes on";
   saves_.Answer(Unavailable("the connection broke"));
@@ -465,7 +468,7 @@ TEST_F(PsControllerCoreTest, ANewIncarnationCountsAsProgress) {
   RunRound(5);
   BeginSave(Save(1));
   Advance(seconds(121));
-  RunRound(5, /*incarnation=*/99);
+  RunRound(5, job::PsIncarnation(99));
   EXPECT_EQ(saves_.resets(), 0);
 }
 
@@ -486,8 +489,8 @@ TEST_F(PsControllerCoreTest, ARestoreGivesEachLaneThePartsOfItsBuckets) {
   const std::vector<ServerMessage>& messages = restores_.requests().front().messages;
   const auto first = Read<wire::Restore>(messages.at(0).metas.at(1));
   EXPECT_EQ(first.incarnation, kFirst);
-  EXPECT_EQ(first.ps_epoch, 5U);
-  EXPECT_TRUE(first.with_marks);
+  EXPECT_EQ(first.ps_epoch, job::PsEpoch(5));
+  EXPECT_TRUE(first.with_watermarks);
   EXPECT_THAT(first.paths, ElementsAre(fmt::format("/checkpoints/{}/low", kName)));
   const auto last = Read<wire::Restore>(messages.at(1).metas.at(0));
   EXPECT_THAT(last.paths, ElementsAre(fmt::format("/checkpoints/{}/high", kName)));
@@ -509,7 +512,7 @@ TEST_F(PsControllerCoreTest, ACheckpointOfAnotherJobIsAPathAndGivesNoMarks) {
   BeginRestore(restore);
   EXPECT_THAT(store_.read, ElementsAre("/other/checkpoint"));
   EXPECT_FALSE(
-      Read<wire::Restore>(restores_.requests().front().messages.at(0).metas.at(0)).with_marks);
+      Read<wire::Restore>(restores_.requests().front().messages.at(0).metas.at(0)).with_watermarks);
 }
 
 TEST_F(PsControllerCoreTest, AFileThatOnlyAServerDoesNotSeeIsNotMissing) {
@@ -555,9 +558,10 @@ TEST_F(PsControllerCoreTest, ASaveDoesNotWaitForARestore) {
 }
 
 TEST_F(PsControllerCoreTest, RemovesWhatTheMasterNames) {
-  core_->Do({master::DropCheckpoint{.name = kName}, master::CollectOrphans{.ledger = 7}});
+  core_->Do(
+      {master::DropCheckpoint{.name = kName}, master::CollectOrphans{.ledger = job::LedgerId(7)}});
   EXPECT_THAT(store_.removed, ElementsAre(kName));
-  EXPECT_THAT(store_.collected, ElementsAre(7U));
+  EXPECT_THAT(store_.collected, ElementsAre(job::LedgerId(7)));
 }
 
 }  // namespace

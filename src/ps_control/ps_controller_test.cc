@@ -16,8 +16,8 @@
 #include "base/event_loop.h"
 #include "base/testing/status_matchers.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "ps/server.h"
-#include "wire/connection.h"
+#include "ps/parameter_server.h"
+#include "wire/frame_connection.h"
 #include "wire/socket.h"
 
 namespace edl::ps_control {
@@ -27,7 +27,9 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kLife = 70;
+constexpr job::PsIncarnation kLife(70);
+
+job::PsIncarnation LifeOf(size_t index) { return job::PsIncarnation(kLife.value() + index); }
 
 // Moves only when told to. Thread-safe.
 class SteppedClock final : public Clock {
@@ -51,14 +53,14 @@ class PsControllerTest : public testing::Test {
 
   void StartServers(size_t count, size_t lanes = 2) {
     for (size_t i = 0; i < count; ++i) {
-      servers_.push_back(std::move(*ps::Server::Start({.host = "127.0.0.1",
-                                                       .lanes = lanes,
-                                                       .index = i,
-                                                       .servers = count,
-                                                       .incarnation = kLife + i,
-                                                       .managed = true,
-                                                       .checkpoint_roots = {folder_}},
-                                                      clock_)));
+      servers_.push_back(std::move(*ps::ParameterServer::Start({.host = "127.0.0.1",
+                                                                .lanes = lanes,
+                                                                .index = i,
+                                                                .servers = count,
+                                                                .incarnation = LifeOf(i),
+                                                                .managed = true,
+                                                                .checkpoint_roots = {folder_}},
+                                                               clock_)));
       addresses_.push_back("127.0.0.1:" + std::to_string(servers_.back()->port()));
     }
   }
@@ -74,27 +76,28 @@ class PsControllerTest : public testing::Test {
           const MutexLock lock(mutex_);
           return addresses_.at(static_cast<size_t>(index));
         },
-        PsController::Answers{.probed =
-                                  [this](uint64_t number, const Result<master::ProbeReply>& reply) {
-                                    const MutexLock lock(mutex_);
-                                    probes_.emplace(number, reply);
-                                  },
-                              .restored =
-                                  [this](uint64_t number, const Status& status) {
-                                    const MutexLock lock(mutex_);
-                                    restored_[number] = status;
-                                  },
-                              .saved =
-                                  [this](uint64_t number, const Status& status) {
-                                    const MutexLock lock(mutex_);
-                                    saved_[number] = status;
-                                  },
-                              .state =
-                                  [this](const job::ServerView& view) {
-                                    const MutexLock lock(mutex_);
-                                    ++states_[view.index];
-                                  },
-                              .alive = [](int, uint64_t) {}},
+        PsController::Answers{
+            .probed =
+                [this](master::PsCommandId number, const Result<master::ProbeReply>& reply) {
+                  const MutexLock lock(mutex_);
+                  probes_.emplace(number.value(), reply);
+                },
+            .restored =
+                [this](master::PsCommandId number, const Status& status) {
+                  const MutexLock lock(mutex_);
+                  restored_[number.value()] = status;
+                },
+            .saved =
+                [this](master::PsCommandId number, const Status& status) {
+                  const MutexLock lock(mutex_);
+                  saved_[number.value()] = status;
+                },
+            .state =
+                [this](const job::ServerView& view) {
+                  const MutexLock lock(mutex_);
+                  ++states_[view.index];
+                },
+            .alive = [](int, job::PsIncarnation) {}},
         clock);
     ASSERT_OK(started);
     controller_ = std::move(*started);
@@ -115,15 +118,15 @@ class PsControllerTest : public testing::Test {
   void AwaitRound() {
     for (int i = 0; i < 2; ++i) {
       const uint64_t number = ++last_probe_;
-      controller_->Do({master::ProbeServer{number, 0}});
+      controller_->Do({master::ProbeServer{master::PsCommandId(number), 0}});
       ASSERT_TRUE(Await([&] { return probes_.contains(number); }));
     }
   }
   void ServeAll() {
-    master::ServeAll serve{.ps_epoch = 1, .may_push = true};
-    serve.covered.ledger = 5;
+    master::ServeAll serve{.ps_epoch = job::PsEpoch(1), .may_push = true};
+    serve.covered.ledger = job::LedgerId(5);
     for (size_t i = 0; i < addresses_.size(); ++i) {
-      serve.incarnations.push_back(kLife + i);
+      serve.incarnations.push_back(LifeOf(i));
       serve.released.push_back(false);
     }
     controller_->Do({serve});
@@ -135,9 +138,12 @@ class PsControllerTest : public testing::Test {
     }));
   }
   master::SaveAll SaveOf(uint64_t number, const std::string& name) const {
-    master::SaveAll save{.number = number, .name = name, .ps_epoch = 1, .version = 1};
-    for (size_t i = 0; i < addresses_.size(); ++i) save.incarnations.push_back(kLife + i);
-    save.covered.ledger = 5;
+    master::SaveAll save{.number = master::PsCommandId(number),
+                         .name = name,
+                         .ps_epoch = job::PsEpoch(1),
+                         .version = 1};
+    for (size_t i = 0; i < addresses_.size(); ++i) save.incarnations.push_back(LifeOf(i));
+    save.covered.ledger = job::LedgerId(5);
     return save;
   }
   Status Save(uint64_t number, const std::string& name) {
@@ -146,8 +152,8 @@ class PsControllerTest : public testing::Test {
     return saved_[number];
   }
   Status Restore(uint64_t number, const std::string& name) {
-    controller_->Do({master::RestoreServers{.number = number,
-                                            .ps_epoch = number,
+    controller_->Do({master::RestoreServers{.number = master::PsCommandId(number),
+                                            .ps_epoch = job::PsEpoch(number),
                                             .servers = {{.index = 0, .incarnation = kLife}},
                                             .checkpoint = name}});
     EXPECT_TRUE(Await([&] { return restored_.contains(number); }));
@@ -159,7 +165,7 @@ class PsControllerTest : public testing::Test {
   const fs::path folder_ =
       fs::path(testing::TempDir()) / fmt::format("ps-controller-{}", getpid()) / "job";
   std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<ps::Server>> servers_;
+  std::vector<std::unique_ptr<ps::ParameterServer>> servers_;
   Mutex mutex_;
   std::map<uint64_t, Result<master::ProbeReply>> probes_;
   std::map<uint64_t, Status> restored_;
@@ -176,11 +182,12 @@ TEST_F(PsControllerTest, AServerThatHangsKeepsNobodyWaiting) {
   ASSERT_TRUE(hangs.ok());
   addresses_[0] = "127.0.0.1:" + std::to_string(hangs->port);
   StartController();
-  controller_->Do({master::ProbeServer{1, 0}, master::ProbeServer{2, 1}});
+  controller_->Do({master::ProbeServer{master::PsCommandId(1), 0},
+                   master::ProbeServer{master::PsCommandId(2), 1}});
   ASSERT_TRUE(Await([&] { return probes_.contains(2); }));
   const MutexLock lock(mutex_);
   EXPECT_FALSE(probes_.contains(1)) << "the one that hangs was asked first";
-  EXPECT_EQ(probes_.at(2)->incarnation, kLife + 1);
+  EXPECT_EQ(probes_.at(2)->incarnation, kLife.Next());
   EXPECT_EQ(probes_.at(2)->lanes, 2U);
 }
 
@@ -215,7 +222,7 @@ class SlowServer {
   size_t accepted() const { return accepted_; }
   void set_progress(uint64_t bytes) { progress_ = bytes; }
   // Who answers on connections that are made from now on.
-  void set_life(uint64_t life) { life_ = life; }
+  void set_life(job::PsIncarnation life) { life_ = life; }
 
  private:
   void Accept() {
@@ -224,7 +231,7 @@ class SlowServer {
     ++accepted_;
     connections_.push_back(nullptr);
     auto& place = connections_.back();
-    place = std::make_unique<wire::Connection>(
+    place = std::make_unique<wire::FrameConnection>(
         thread_.loop(), std::make_unique<wire::SocketStream>(**std::move(accepted)),
         wire::FrameLimits{},
         [this, &place, life = life_.load()](const wire::Frame& frame) {
@@ -244,7 +251,7 @@ class SlowServer {
             default:
               break;
           }
-          return wire::Connection::Taken::kYes;
+          return wire::FrameConnection::Handled::kDone;
         },
         [](const Status&) {});
   }
@@ -252,8 +259,8 @@ class SlowServer {
   wire::TcpListener listener_;
   std::atomic<size_t> accepted_ = 0;
   std::atomic<uint64_t> progress_ = 0;
-  std::atomic<uint64_t> life_ = kLife;
-  std::list<std::unique_ptr<wire::Connection>> connections_;  // confined to the loop
+  std::atomic<job::PsIncarnation> life_ = kLife;
+  std::list<std::unique_ptr<wire::FrameConnection>> connections_;  // confined to the loop
   SystemClock clock_;
   LoopThread thread_;
 };
@@ -289,13 +296,13 @@ TEST_F(PsControllerTest, AServerThatWasGivenUpIsNotTakenForItsSuccessor) {
   SlowServer server;
   addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
   StartController();
-  controller_->Do({master::ProbeServer{1, 0}});
+  controller_->Do({master::ProbeServer{master::PsCommandId(1), 0}});
   ASSERT_TRUE(Await([&] { return probes_.contains(1); }));
   EXPECT_EQ(probes_.at(1)->incarnation, kLife);
-  server.set_life(kLife + 7);
-  controller_->Do({master::ProbeServer{2, 0}});
+  server.set_life(LifeOf(7));
+  controller_->Do({master::ProbeServer{master::PsCommandId(2), 0}});
   ASSERT_TRUE(Await([&] { return probes_.contains(2); }));
-  EXPECT_EQ(probes_.at(2)->incarnation, kLife + 7);
+  EXPECT_EQ(probes_.at(2)->incarnation, LifeOf(7));
 }
 
 TEST_F(PsControllerTest, ASaveIsCancelled) {
@@ -303,7 +310,7 @@ TEST_F(PsControllerTest, ASaveIsCancelled) {
   addresses_ = {"127.0.0.1:" + std::to_string(server.port())};
   StartController();
   controller_->Do({SaveOf(1, "version-1.00000000000000aa.1")});
-  controller_->Do({master::CancelSave{.number = 1}});
+  controller_->Do({master::CancelSave{.number = master::PsCommandId(1)}});
   ASSERT_TRUE(Await([&] { return saved_.contains(1); }));
   EXPECT_EQ(saved_[1].code(), Code::kCancelled) << saved_[1];
 }
@@ -321,9 +328,9 @@ TEST_F(PsControllerTest, OrphansAreRemoved) {
   StartServers(1);
   StartController();
   const std::string name =
-      checkpoint::CheckpointName{.version = 1, .ledger = 9, .save = 1}.ToText();
+      checkpoint::CheckpointName{.version = 1, .ledger = job::LedgerId(9), .save = 1}.ToText();
   fs::create_directories(folder_ / name);
-  controller_->Do({master::CollectOrphans{.ledger = 9, .keep = {}, .below = 2}});
+  controller_->Do({master::CollectOrphans{.ledger = job::LedgerId(9), .keep = {}, .below = 2}});
   EXPECT_TRUE(Await([&] { return !fs::exists(folder_ / name); }));
 }
 

@@ -28,7 +28,7 @@ ServerWatch::ServerWatch(int index, int servers, ServerChannel& channel, Events 
       call_after_(std::move(call_after)),
       clock_(clock) {}
 
-void ServerWatch::Probe(uint64_t number) {
+void ServerWatch::Probe(master::PsCommandId number) {
   probes_.push_back(number);
   RoundNow();
 }

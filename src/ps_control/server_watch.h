@@ -36,10 +36,10 @@ class ServerWatch {
   static constexpr Duration kStateTimeoutBeforeServe = std::chrono::milliseconds(500);
 
   struct Events {
-    std::function<void(uint64_t number, Result<master::ProbeReply>)> probed;
+    std::function<void(master::PsCommandId number, Result<master::ProbeReply>)> probed;
     std::function<void(const job::ServerView&)> state;
     // The process answers, although its lanes may be too busy to.
-    std::function<void(int index, uint64_t incarnation)> alive;
+    std::function<void(int index, job::PsIncarnation incarnation)> alive;
     // A round is over. `progressed`: the server has saved or restored something since the last
     // round, or it is a new process.
     std::function<void(bool progressed)> round;
@@ -51,14 +51,14 @@ class ServerWatch {
 
   void Start() { Round(); }
   // Asks for the server's identity on a new connection, and answers `number`.
-  void Probe(uint64_t number);
+  void Probe(master::PsCommandId number);
   // What the server is told from now on. `number` rises with every call.
   void Serve(std::shared_ptr<const master::ServeAll> serve, uint64_t number);
 
  private:
   // What the last answers of one incarnation said.
   struct Known {
-    uint64_t incarnation = 0;
+    job::PsIncarnation incarnation;
     uint64_t serve_number = 0;  // of the Serve that all its lanes have acknowledged
     uint64_t rows_pulled = 0;
     uint64_t rows_pushed = 0;
@@ -85,7 +85,7 @@ class ServerWatch {
   const CallAfter call_after_;
   const Clock& clock_;
 
-  std::vector<uint64_t> probes_;
+  std::vector<master::PsCommandId> probes_;
   // Shared by the watches of all servers.
   std::shared_ptr<const master::ServeAll> serve_;
   uint64_t serve_number_ = 0;
@@ -94,14 +94,14 @@ class ServerWatch {
   bool round_wanted_ = false;  // right after the present one
   uint64_t timer_ = 0;         // the newest; older ones do nothing
   // The round that is under way:
-  std::vector<uint64_t> round_probes_;
+  std::vector<master::PsCommandId> round_probes_;
   std::shared_ptr<const master::ServeAll> round_serve_;
   uint64_t round_serve_number_ = 0;
   bool progressed_ = false;
 
   Known known_;
   uint64_t progress_bytes_ = 0;
-  uint64_t progress_incarnation_ = 0;
+  job::PsIncarnation progress_incarnation_;
 };
 
 }  // namespace edl::ps_control

@@ -13,7 +13,7 @@ namespace {
 using ps_client::LaneAnswer;
 using ps_client::Link;
 using ps_client::LinkOptions;
-using ps_client::Request;
+using ps_client::LinkRequest;
 
 constexpr std::chrono::seconds kConnectTimeout{1};
 constexpr int kPollMs = 100;
@@ -50,7 +50,7 @@ void WatchChannel::Reset() {
 
 Result<wire::Welcome> WatchChannel::SendHello(int server, Duration timeout) {
   EDL_ASSIGN_OR_RETURN(LinkOptions to, link_to_(server));
-  to.lanes = 0;
+  to.lanes_in_job = 0;
   // A slot may get another address.
   if (control_link_ != nullptr &&
       (control_link_->options().host != to.host || control_link_->options().port != to.port)) {
@@ -72,7 +72,7 @@ Result<wire::Welcome> WatchChannel::SendHello(int server, Duration timeout) {
 
 Result<wire::Welcome> WatchChannel::SendHelloOnKeptConnection(Duration timeout) {
   const LinkOptions& to = control_link_->options();
-  std::vector<Request> requests(1);
+  std::vector<LinkRequest> requests(1);
   requests[0].type = wire::MessageType::kHello;
   requests[0].meta = wire::Encode(wire::Hello{.token = to.token, .caller = to.caller});
   control_link_->Send(requests[0]);
@@ -124,7 +124,7 @@ Result<std::vector<LaneAnswer>> WatchChannel::AskLanes(wire::MessageType type,
                                                        Duration timeout) {
   EDL_RETURN_IF_ERROR(ConnectLanes(message));
   std::vector<Link*> links;
-  std::vector<Request> requests(lanes_.size());
+  std::vector<LinkRequest> requests(lanes_.size());
   for (size_t i = 0; i < lanes_.size(); ++i) {
     requests[i].type = type;
     requests[i].meta = message.metas.at(i);
@@ -133,13 +133,13 @@ Result<std::vector<LaneAnswer>> WatchChannel::AskLanes(wire::MessageType type,
   }
   EDL_RETURN_IF_ERROR(Finish(links, requests, timeout));
   std::vector<LaneAnswer> answers;
-  for (Request& request : requests) {
+  for (LinkRequest& request : requests) {
     answers.push_back({std::move(request.answer), request.incarnation});
   }
   return answers;
 }
 
-Status WatchChannel::Finish(const std::vector<Link*>& links, std::vector<Request>& requests,
+Status WatchChannel::Finish(const std::vector<Link*>& links, std::vector<LinkRequest>& requests,
                             Duration timeout) {
   const Time begin = clock_.Now();
   const auto drive = [&]() -> Status {
@@ -165,7 +165,7 @@ Status WatchChannel::Finish(const std::vector<Link*>& links, std::vector<Request
     for (Link* const link : links) link->GiveUp(driven);
     return driven;
   }
-  for (Request& request : requests) {
+  for (LinkRequest& request : requests) {
     if (!request.status.ok()) return request.status;
   }
   return Ok();

@@ -45,7 +45,7 @@ class WatchChannel final : public ServerChannel {
   Status ConnectLanes(const ServerMessage& message);
   // Drives the links until every request is done. A failure closes all of them.
   Status Finish(const std::vector<ps_client::Link*>& links,
-                std::vector<ps_client::Request>& requests, Duration timeout);
+                std::vector<ps_client::LinkRequest>& requests, Duration timeout);
 
   const LinkTo link_to_;
   const Post post_;
@@ -56,7 +56,7 @@ class WatchChannel final : public ServerChannel {
   std::unique_ptr<ps_client::Link> control_link_;  // null: not connected
   int hellos_ = 0;                                 // sent on that connection
   std::vector<std::unique_ptr<ps_client::Link>> lanes_;
-  uint64_t lanes_incarnation_ = 0;
+  job::PsIncarnation lanes_incarnation_;
   TaskThread thread_;  // ends first
 };
 

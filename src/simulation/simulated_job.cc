@@ -198,7 +198,7 @@ void SimulatedJob::MayReset() {
 }
 
 void SimulatedJob::CheckInvariants() {
-  std::set<ShardKey> leased;
+  std::set<ShardPosition> leased;
   int64_t counted = 0;  // shards that are to be trained again
   const Dataset* dataset = core_->dispatcher().Find(Plan::kDataset);
   for (const auto& [id, lease] : core_->dispatcher().leases()) {

@@ -54,9 +54,9 @@ class SimulatedJob {
     std::vector<LeasedShard> in_hand;                // leased, being trained
     // With parameter servers:
     bool training = false;
-    std::vector<LeasedShard> reported;   // by the open call
-    std::map<LeaseId, uint64_t> epochs;  // of the servers that trained each lease
-    uint64_t ps_epoch = 0;               // in the last answer of the master
+    std::vector<LeasedShard> reported;  // by the open call
+    std::map<LeaseId, PsEpoch> epochs;  // of the servers that trained each lease
+    PsEpoch ps_epoch;                   // in the last answer of the master
     std::shared_ptr<SimulatedTrainer::Connections> connections =
         std::make_shared<SimulatedTrainer::Connections>();
     size_t buffer = 0;  // trained shards that it reports only at the end

@@ -287,14 +287,15 @@ void SimulatedJob::Push(const WorkerPtr& worker, const LeasedShard& shard) {
        .holds = [=](LeaseId lease) { return place(lease) != worker->in_hand.end(); },
        .ps_epoch = [worker] { return worker->ps_epoch; },
        .connections = worker->connections},
-      shard, [this, worker, shard, place](std::optional<uint64_t> epoch) {
+      shard, [this, worker, shard, place](std::optional<PsEpoch> epoch) {
         worker->training = false;
         const auto held = place(shard.lease);
         if (held != worker->in_hand.end()) {
           if (epoch.has_value()) {
             ++trainings_[shard.key];
             worker->trained.push_back(shard);
-            worker->epochs[shard.lease] = mutant_ == Mutant::kNamesAnyEpoch ? UINT64_MAX : *epoch;
+            worker->epochs[shard.lease] =
+                mutant_ == Mutant::kNamesAnyEpoch ? PsEpoch(UINT64_MAX) : *epoch;
           }
           worker->in_hand.erase(held);
         }

@@ -32,7 +32,7 @@ void SimulatedLane::Clear() {
   empty_ = true;
 }
 
-void SimulatedLane::Open(uint64_t lease, const wire::ShardKey& shard,
+void SimulatedLane::Open(LeaseId lease, const wire::ShardKey& shard,
                          std::function<void(Result<wire::OpenAnswer>)> answer) {
   if (!serves_ || !may_push_) {
     ++waiting_opens_;
@@ -45,13 +45,13 @@ void SimulatedLane::Open(uint64_t lease, const wire::ShardKey& shard,
   empty_ = false;
   const Result<uint64_t> mark = watermarks_->Open(lease, shard);
   if (mark.ok()) {
-    answer(wire::OpenAnswer{.mark = *mark, .ps_epoch = ps_epoch_});
+    answer(wire::OpenAnswer{.watermark = *mark, .ps_epoch = ps_epoch_});
   } else {
     answer(mark.status());
   }
 }
 
-void SimulatedLane::Push(uint64_t lease, const wire::ShardKey& shard, uint64_t batch,
+void SimulatedLane::Push(LeaseId lease, const wire::ShardKey& shard, uint64_t batch,
                          std::function<void(wire::PushAnswer)> answer) {
   if (!serves_) {
     waiting_.emplace_back([this, lease, shard, batch, answer = std::move(answer)] {
@@ -63,7 +63,7 @@ void SimulatedLane::Push(uint64_t lease, const wire::ShardKey& shard, uint64_t b
     const ps::Watermarks::BatchCheck seen = watermarks_->Peek(lease, shard, batch);
     if (seen.outcome == ps::Watermarks::Outcome::kApplied) {
       ++sums_.stale;
-      answer({.outcome = ps::Watermarks::Outcome::kStale, .mark = seen.mark});
+      answer({.outcome = ps::Watermarks::Outcome::kStale, .watermark = seen.mark});
       return;
     }
   }
@@ -72,7 +72,7 @@ void SimulatedLane::Push(uint64_t lease, const wire::ShardKey& shard, uint64_t b
     verdict.outcome = ps::Watermarks::Outcome::kApplied;
   }
   if (verdict.outcome == ps::Watermarks::Outcome::kApplied) Apply(shard, batch, verdict);
-  answer({.outcome = verdict.outcome, .mark = verdict.mark});
+  answer({.outcome = verdict.outcome, .watermark = verdict.mark});
 }
 
 void SimulatedLane::Apply(const wire::ShardKey& shard, uint64_t batch,
@@ -90,7 +90,7 @@ void SimulatedLane::Apply(const wire::ShardKey& shard, uint64_t batch,
   }
 }
 
-Status SimulatedLane::Restore(uint64_t ps_epoch, const std::vector<SimulatedPart>& parts) {
+Status SimulatedLane::Restore(PsEpoch ps_epoch, const std::vector<SimulatedPart>& parts) {
   if (ps_epoch < restore_epoch_) {
     return FailedPrecondition("a restore for epoch {}, and epoch {} has begun", ps_epoch,
                               restore_epoch_);
@@ -137,12 +137,12 @@ Status SimulatedLane::Serve(const wire::Serve& serve) {
 
 void SimulatedLane::DropUnfenced(const checkpoint::ShardSet& covered) {
   const std::vector<ps::Watermarks::Entry> entries = watermarks_->Entries();
-  const uint64_t floor = watermarks_->floor();
+  const LeaseId floor = watermarks_->floor();
   watermarks_ = std::make_unique<ps::Watermarks>(static_cast<wire::Bucket>(first_), end_);
   watermarks_->RaiseFloor(floor);
   for (const ps::Watermarks::Entry& entry : entries) {
-    if (!covered.Contains(static_cast<int64_t>(entry.shard.dataset), entry.shard.generation,
-                          entry.shard.epoch, entry.shard.ordinal)) {
+    if (!covered.Contains(entry.shard.dataset, entry.shard.generation, entry.shard.epoch,
+                          entry.shard.ordinal)) {
       watermarks_->Restore(entry);
     }
   }

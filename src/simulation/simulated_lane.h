@@ -34,7 +34,7 @@ using SimulatedBucket = std::vector<uint8_t>;
 struct SimulatedPart {
   size_t first = 0;  // bucket
   std::vector<SimulatedBucket> buckets;
-  uint64_t floor = 0;
+  LeaseId floor;
   std::vector<ps::Watermarks::Entry> marks;
 };
 
@@ -51,13 +51,13 @@ class SimulatedLane {
                 VirtualTime& time, SimulationResult& sums);
 
   // A worker's Open or Push: taken now, or once the lane serves.
-  void Open(uint64_t lease, const wire::ShardKey& shard,
+  void Open(LeaseId lease, const wire::ShardKey& shard,
             std::function<void(Result<wire::OpenAnswer>)> answer);
-  void Push(uint64_t lease, const wire::ShardKey& shard, uint64_t batch,
+  void Push(LeaseId lease, const wire::ShardKey& shard, uint64_t batch,
             std::function<void(wire::PushAnswer)> answer);
 
   // The master's. Of `parts` the lane takes what is its own.
-  Status Restore(uint64_t ps_epoch, const std::vector<SimulatedPart>& parts);
+  Status Restore(PsEpoch ps_epoch, const std::vector<SimulatedPart>& parts);
   Status Serve(const wire::Serve& serve);
   Result<SimulatedPart> Cut();
 
@@ -65,7 +65,7 @@ class SimulatedLane {
   Time restored_at() const { return restored_at_; }
   void set_restored_at(Time time) { restored_at_ = time; }
 
-  uint64_t ps_epoch() const { return ps_epoch_; }
+  PsEpoch ps_epoch() const { return ps_epoch_; }
   int64_t opens_waiting() const { return serves_ ? static_cast<int64_t>(waiting_opens_) : 0; }
 
  private:
@@ -89,8 +89,8 @@ class SimulatedLane {
   bool empty_ = true;
   bool serves_ = false;
   bool may_push_ = false;
-  uint64_t ps_epoch_ = 0;
-  uint64_t restore_epoch_ = 0;
+  PsEpoch ps_epoch_;
+  PsEpoch restore_epoch_;
   std::vector<std::function<void()>> waiting_;  // until it serves
   size_t waiting_opens_ = 0;                    // of these
   SimulatedPart before_;                        // kCutsEarly: as it was some time ago

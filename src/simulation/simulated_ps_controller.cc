@@ -141,15 +141,15 @@ void SimulatedPsController::Answer(std::function<void(Core&)> answer) {
 
 ps_control::PsControllerCore::Answers SimulatedPsController::MakeAnswers() {
   ps_control::PsControllerCore::Answers answers;
-  answers.probed = [this](uint64_t number, const Result<ProbeReply>& reply) {
+  answers.probed = [this](PsCommandId number, const Result<ProbeReply>& reply) {
     Answer([number, reply](Core& core) { core.OnProbed(number, reply); });
   };
-  answers.restored = [this](uint64_t number, const Status& status) {
+  answers.restored = [this](PsCommandId number, const Status& status) {
     Answer([this, restore = restores_.at(number), status](Core& core) {
       OnRestored(core, restore, status);
     });
   };
-  answers.saved = [this](uint64_t number, const Status& status) {
+  answers.saved = [this](PsCommandId number, const Status& status) {
     if (status.code() == Code::kCancelled) ++sums_.cancelled;
     if (status.code() == Code::kDeadlineExceeded) ++sums_.stood_still;
     Answer([this, save = saves_.at(number), status](Core& core) { OnSaved(core, save, status); });
@@ -157,7 +157,7 @@ ps_control::PsControllerCore::Answers SimulatedPsController::MakeAnswers() {
   answers.state = [this](const job::ServerView& view) {
     Answer([view](Core& core) { core.OnServerState(view); });
   };
-  answers.alive = [this](int index, uint64_t incarnation) {
+  answers.alive = [this](int index, PsIncarnation incarnation) {
     Answer([index, incarnation](Core& core) { core.OnServerAlive(index, incarnation); });
   };
   return answers;
@@ -170,7 +170,7 @@ void SimulatedPsController::OnRestored(Core& core, const RestoreServers& restore
   const size_t before = core.parameters().checkpoints().size();
   core.OnRestored(restore.number, status);
   if (core.parameters().checkpoints().size() < before) ++sums_.fallbacks;
-  if (status.ok() && restore.ps_epoch > 1) ++sums_.restores;
+  if (status.ok() && restore.ps_epoch > PsEpoch(1)) ++sums_.restores;
 }
 
 void SimulatedPsController::OnSaved(Core& core, const SaveAll& save, const Status& status) {

@@ -59,8 +59,8 @@ class SimulatedPsController {
   SimulatedNetwork network_;
   std::unique_ptr<Life> life_;  // null: the master does not run
   // Commands of this incarnation of the master, by number.
-  std::map<uint64_t, RestoreServers> restores_;
-  std::map<uint64_t, SaveAll> saves_;
+  std::map<PsCommandId, RestoreServers> restores_;
+  std::map<PsCommandId, SaveAll> saves_;
 };
 
 }  // namespace edl::master

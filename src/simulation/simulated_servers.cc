@@ -45,7 +45,7 @@ void SimulatedServers::Begin(const std::string& name, int index) {
   auto server = std::make_shared<Server>();
   server->name = name;
   server->index = index;
-  server->incarnation = ++last_incarnation_;
+  server->incarnation = last_incarnation_ = last_incarnation_.Next();
   server->layout = layout_;
   server->answers_from = time_.now() + time_.Between(20, 1500);
   server->asked_at = time_.now();

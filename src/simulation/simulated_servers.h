@@ -30,7 +30,7 @@ class SimulatedServers {
   struct Server {
     std::string name;
     int index = 0;
-    uint64_t incarnation = 0;
+    PsIncarnation incarnation;
     Layout layout;
     bool alive = true;      // answers messages
     bool is_over = false;   // the backend believes that it has exited
@@ -102,7 +102,7 @@ class SimulatedServers {
   const Environment environment_;
   const SimulatedBatches batches_;
   Layout layout_;
-  uint64_t last_incarnation_ = 0;
+  PsIncarnation last_incarnation_;
   std::vector<ServerPtr> servers_;  // in the order of their launches
 };
 

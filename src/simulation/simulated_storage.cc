@@ -100,7 +100,7 @@ void SimulatedStorage::CheckNewest(Core& core) {
   if (dataset == nullptr) return;
   const checkpoint::ShardSet& covered = checkpoints.back().covered;
   Check(core, newest_, [&](int64_t epoch, uint64_t ordinal) {
-    return covered.Contains(dataset->id().value(), dataset->row().generation, epoch, ordinal);
+    return covered.Contains(dataset->id(), dataset->row().generation, epoch, ordinal);
   });
 }
 

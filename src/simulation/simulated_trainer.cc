@@ -7,7 +7,7 @@ namespace edl::master {
 namespace {
 
 using std::chrono::milliseconds;
-using Pushed = wire::PushAnswer::Outcome;
+using Pushed = wire::PushOutcome;
 
 // How often a worker looks at its connections.
 constexpr milliseconds kLook{300};
@@ -23,7 +23,7 @@ void SimulatedTrainer::Train(Worker worker, const LeasedShard& shard, OnTrained 
   training->worker = std::move(worker);
   training->shard = shard;
   training->key = {.ledger = shard.ledger,
-                   .dataset = static_cast<uint64_t>(shard.dataset_id.value()),
+                   .dataset = shard.dataset_id,
                    .generation = shard.generation,
                    .epoch = static_cast<uint32_t>(shard.key.epoch),
                    .ordinal = shard.key.ordinal};
@@ -39,7 +39,7 @@ void SimulatedTrainer::Train(Worker worker, const LeasedShard& shard, OnTrained 
   Begin(training);
 }
 
-void SimulatedTrainer::End(const TrainingPtr& training, std::optional<uint64_t> epoch) {
+void SimulatedTrainer::End(const TrainingPtr& training, std::optional<PsEpoch> epoch) {
   ++training->attempt;
   if (epoch.has_value() && time_.Faulty() && time_.Chance() < plan_.repeat) Replay(training);
   if (const auto done = std::exchange(training->on_trained, nullptr)) done(epoch);
@@ -130,7 +130,7 @@ void SimulatedTrainer::Replay(const TrainingPtr& training) {
     const ServerPtr to = training->connection(place).to;
     if (to == nullptr) continue;
     servers_.AtServer(to, later, [training, to, lane = place % lanes] {
-      const uint64_t lease = training->shard.lease.value();
+      const LeaseId lease = training->shard.lease;
       to->lanes[lane]->Open(lease, training->key, [](const Result<wire::OpenAnswer>&) {});
       for (uint64_t batch = 0; batch < training->batches; ++batch) {
         to->lanes[lane]->Push(lease, training->key, batch, [](const wire::PushAnswer&) {});
@@ -185,7 +185,7 @@ void SimulatedTrainer::SendOpen(const TrainingPtr& training, size_t place) {
   Send(training, place,
        [this, training, place, connection, attempt = training->attempt](SimulatedLane& lane) {
          lane.Open(
-             training->shard.lease.value(), training->key,
+             training->shard.lease, training->key,
              [this, training, place, connection, attempt](const Result<wire::OpenAnswer>& answer) {
                Answer(training, place, connection, attempt,
                       [this, training, place, answer] { OnOpened(training, place, answer); });
@@ -210,7 +210,7 @@ void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t place,
                                        [](const Talk& some) { return some.opened.has_value(); });
   if (!all) return;
   uint64_t mark = training->batches;
-  for (const Talk& some : training->talks) mark = std::min(mark, some.opened->mark);
+  for (const Talk& some : training->talks) mark = std::min(mark, some.opened->watermark);
   for (Talk& some : training->talks) some.acknowledged = mark;
   training->sent = mark;
   PushMore(training);
@@ -218,7 +218,7 @@ void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t place,
 
 void SimulatedTrainer::PushMore(const TrainingPtr& training) {
   uint64_t acknowledged = training->batches;
-  uint64_t epoch = UINT64_MAX;
+  PsEpoch epoch(UINT64_MAX);
   for (const Talk& talk : training->talks) {
     acknowledged = std::min(acknowledged, talk.acknowledged);
     epoch = std::min(epoch, talk.opened->ps_epoch);
@@ -245,7 +245,7 @@ void SimulatedTrainer::SendPush(const TrainingPtr& training, size_t place, uint6
       training, place,
       [this, training, place, batch, connection, attempt = training->attempt](SimulatedLane& lane) {
         lane.Push(
-            training->shard.lease.value(), training->key, batch,
+            training->shard.lease, training->key, batch,
             [this, training, place, batch, connection, attempt](const wire::PushAnswer& answer) {
               Answer(training, place, connection, attempt, [this, training, place, batch, answer] {
                 OnPushed(training, place, batch, answer);

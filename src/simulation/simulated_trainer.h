@@ -44,11 +44,11 @@ class SimulatedTrainer {
   struct Worker {
     std::function<void(Duration, std::function<void()>)> later;  // when it is able to
     std::function<bool(LeaseId)> holds;
-    std::function<uint64_t()> ps_epoch;  // that the master told last
+    std::function<PsEpoch()> ps_epoch;  // that the master told last
     std::shared_ptr<Connections> connections;
   };
   // The epoch of the servers in which all have it; none: the shard is another's.
-  using OnTrained = std::function<void(std::optional<uint64_t>)>;
+  using OnTrained = std::function<void(std::optional<PsEpoch>)>;
 
   // All outlive it.
   SimulatedTrainer(const Plan& plan, Mutant mutant, SimulatedServers& servers, VirtualTime& time,
@@ -81,7 +81,7 @@ class SimulatedTrainer {
 
   void Begin(const TrainingPtr& training);
   void Tick(const TrainingPtr& training);
-  void End(const TrainingPtr& training, std::optional<uint64_t> epoch);
+  void End(const TrainingPtr& training, std::optional<PsEpoch> epoch);
   // Dials where there is no connection, and sends what was not answered on the new one.
   void Reconnect(const TrainingPtr& training, size_t place);
   void Drop(Connection& connection);

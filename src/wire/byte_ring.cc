@@ -6,9 +6,9 @@
 namespace edl::wire {
 namespace {
 
-// Calls `copy(at, memory, size)` for each stretch that lies in one piece in the ring and in memory,
-// `most` bytes in all from `position` on, and `publish(moved)` each eighth of the ring, so that the
-// other end works on the one while this end copies the next. The bytes moved.
+// Copies up to `most` bytes from `position` on. Calls `copy(at, memory, size)` for each range that
+// is contiguous both in the ring and in memory, and `publish(moved)` after each eighth of the ring,
+// so that the other end can process it while this end copies the next. Returns the number of bytes.
 template <typename Copy, typename Publish>
 size_t Move(std::span<const iovec> parts, uint64_t position, size_t capacity, size_t most,
             Copy copy, Publish publish) {
@@ -31,8 +31,8 @@ size_t Move(std::span<const iovec> parts, uint64_t position, size_t capacity, si
   return moved;
 }
 
-// One end publishes its position, then looks whether the other waits; the other says that it waits,
-// then looks at the position. With this between the two, one of them sees the other.
+// One end publishes its position, then checks whether the other end waits. The other end sets its
+// flag, then checks the position. With this fence in between, at least one of them sees the other.
 void FenceBetweenSayingAndLooking() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 void Wake(std::atomic<uint32_t>& waits, Doorbell& who) {
@@ -47,7 +47,7 @@ void Wake(std::atomic<uint32_t>& waits, Doorbell& who) {
 Result<size_t> RingReader::Available() const {
   const uint64_t available = control_.written.load(std::memory_order_acquire) - read_;
   if (available <= bytes_.size()) return available;
-  return DataLoss("the writer of a ring of {} bytes claims {} bytes where {} were read",
+  return DataLoss("the counters of a ring of {} bytes are impossible: {} bytes written, {} read",
                   bytes_.size(), read_ + available, read_);
 }
 
@@ -67,7 +67,7 @@ Result<size_t> RingReader::Read(std::span<const iovec> buffers) {
       },
       [&](size_t moved) {
         control_.read.store(read_ + moved, std::memory_order_release);
-        // OnReady for a little room, a writer would soon wait again.
+        // If it were notified for a little room, a writer would soon wait again.
         if (available - moved <= bytes_.size() / 2) Wake(control_.writer_waits, writer_);
       });
   read_ += size;
@@ -77,7 +77,7 @@ Result<size_t> RingReader::Read(std::span<const iovec> buffers) {
 Result<size_t> RingWriter::Room() const {
   const uint64_t in_use = written_ - control_.read.load(std::memory_order_acquire);
   if (in_use <= bytes_.size()) return bytes_.size() - in_use;
-  return DataLoss("the reader of a ring of {} bytes claims {} bytes where {} were written",
+  return DataLoss("the counters of a ring of {} bytes are impossible: {} bytes read, {} written",
                   bytes_.size(), written_ - in_use, written_);
 }
 

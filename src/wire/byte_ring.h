@@ -12,20 +12,20 @@
 
 namespace edl::wire {
 
-// What the two ends of a ring of bytes tell each other, in memory that both see. Each member has a
-// pair of cache lines for itself: processors fetch them in pairs.
+// The state of a ring of bytes that its two ends share, in shared memory. Each member has its own
+// pair of cache lines, because processors fetch them in pairs.
 struct RingControl {
-  alignas(128) std::atomic<uint64_t> written;       // bytes in all, by the writer
-  alignas(128) std::atomic<uint64_t> read;          // bytes in all, by the reader
-  alignas(128) std::atomic<uint32_t> reader_waits;  // for bytes, unless 0
-  alignas(128) std::atomic<uint32_t> writer_waits;  // for room, unless 0
+  alignas(128) std::atomic<uint64_t> written;       // bytes so far; set by the writer
+  alignas(128) std::atomic<uint64_t> read;          // bytes so far; set by the reader
+  alignas(128) std::atomic<uint32_t> reader_waits;  // not 0: the reader waits for bytes
+  alignas(128) std::atomic<uint32_t> writer_waits;  // not 0: the writer waits for room
 };
 static_assert(sizeof(RingControl) == 512);
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
               std::atomic<uint32_t>::is_always_lock_free);
 
-// The end that reads. The other end is not trusted: what it says of itself is checked, and what
-// this end has said is never read back.
+// The reading end. It does not trust the writer: it checks the writer's counter, and never reads
+// its own counter back from the shared memory.
 //
 // Confined.
 class RingReader {
@@ -34,8 +34,8 @@ class RingReader {
   RingReader(RingControl& control, std::span<const std::byte> bytes, Doorbell& writer)
       : control_(control), bytes_(bytes), writer_(writer) {}
 
-  // Fills the buffers, the first one first. 0: nothing is there, and the writer will ring when
-  // there is. DataLoss: the writer claims what cannot be.
+  // Fills `buffers` in order, and returns the number of bytes. 0: the ring is empty, and the writer
+  // will ring the doorbell when it is not. DataLoss: the writer's counter is impossible.
   Result<size_t> Read(std::span<const iovec> buffers);
 
  private:
@@ -47,7 +47,7 @@ class RingReader {
   uint64_t read_ = 0;
 };
 
-// The end that writes, as wary as the other.
+// The writing end. It does not trust the reader either.
 //
 // Confined.
 class RingWriter {
@@ -56,8 +56,9 @@ class RingWriter {
   RingWriter(RingControl& control, std::span<std::byte> bytes, Doorbell& reader)
       : control_(control), bytes_(bytes), reader_(reader) {}
 
-  // Takes what there is room for. 0: there is none, and the reader will ring when half of the ring
-  // is free. DataLoss: the reader claims what cannot be.
+  // Writes as much of `pieces` as fits, and returns the number of bytes. 0: the ring is full, and
+  // the reader will ring the doorbell when half of it is free. DataLoss: the reader's counter is
+  // impossible.
   Result<size_t> Write(std::span<const iovec> pieces);
 
  private:

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/testing/sockets.h"
 #include "wire/testing/traffic.h"
 
@@ -92,9 +93,9 @@ TEST(ByteRing, IsReadWhileItIsWritten) {
 
   Status sent;
   std::thread sending([&] { sent = Carry(write_end, &sender, nullptr); });
-  EXPECT_EQ(Carry(read_end, nullptr, &receiver), Ok()) << receiver.received();
+  EXPECT_OK(Carry(read_end, nullptr, &receiver)) << receiver.received();
   sending.join();
-  EXPECT_EQ(sent, Ok()) << sender.sent();
+  EXPECT_OK(sent) << sender.sent();
 }
 
 // Keeps a thread on the n-th processor that the process may use: two that wake each other are
@@ -158,18 +159,16 @@ Status Race(Stream& waiting, const std::function<size_t()>& tries,
 TEST(ByteRing, WakesAReaderThatFindsNothingJustThen) {
   Ring ring(4096);
   ReadEnd end(ring);
-  EXPECT_EQ(Race(
-                end, [&] { return Read(ring, 1); }, [&] { Write(ring, 1); }),
-            Ok());
+  EXPECT_OK(Race(
+      end, [&] { return Read(ring, 1); }, [&] { Write(ring, 1); }));
 }
 
 TEST(ByteRing, WakesAWriterThatFindsNoRoomJustThen) {
   Ring ring(4096);
   WriteEnd end(ring);
   Write(ring, 4096);
-  EXPECT_EQ(Race(
-                end, [&] { return Write(ring, 2048); }, [&] { Read(ring, 2048); }),
-            Ok());
+  EXPECT_OK(Race(
+      end, [&] { return Write(ring, 2048); }, [&] { Read(ring, 2048); }));
 }
 
 TEST(ByteRing, HoldsAllItsBytes) {
@@ -214,7 +213,7 @@ TEST(ByteRing, BelievesNoWriterThatClaimsMoreThanFits) {
     ring.control.written = claim;
     std::byte byte{};
     const iovec room{.iov_base = &byte, .iov_len = 1};
-    EXPECT_EQ(ring.reader.Read({&room, 1}).status().code(), Code::kDataLoss) << claim;
+    EXPECT_THAT(ring.reader.Read({&room, 1}), StatusIs(Code::kDataLoss)) << claim;
   }
 }
 
@@ -226,7 +225,7 @@ TEST(ByteRing, BelievesNoWriterThatTakesBytesBack) {
 
   std::byte byte{};
   const iovec room{.iov_base = &byte, .iov_len = 1};
-  EXPECT_EQ(ring.reader.Read({&room, 1}).status().code(), Code::kDataLoss);
+  EXPECT_THAT(ring.reader.Read({&room, 1}), StatusIs(Code::kDataLoss));
 }
 
 TEST(ByteRing, BelievesNoReaderThatClaimsMoreThanWasWritten) {
@@ -236,7 +235,7 @@ TEST(ByteRing, BelievesNoReaderThatClaimsMoreThanWasWritten) {
     ring.control.read = claim;
     std::byte byte{};
     const iovec piece{.iov_base = &byte, .iov_len = 1};
-    EXPECT_EQ(ring.writer.Write({&piece, 1}).status().code(), Code::kDataLoss) << claim;
+    EXPECT_THAT(ring.writer.Write({&piece, 1}), StatusIs(Code::kDataLoss)) << claim;
   }
 }
 
@@ -249,7 +248,7 @@ TEST(ByteRing, BelievesNoReaderThatPutsBytesBack) {
 
   std::byte byte{};
   const iovec piece{.iov_base = &byte, .iov_len = 1};
-  EXPECT_EQ(ring.writer.Write({&piece, 1}).status().code(), Code::kDataLoss);
+  EXPECT_THAT(ring.writer.Write({&piece, 1}), StatusIs(Code::kDataLoss));
 }
 
 TEST(ByteRing, ForgetsWhatTheOtherEndWroteOverItsOwnPositions) {

@@ -14,12 +14,12 @@ void Doorbell::Ring() {
   do {
     sent = send(socket_.get(), &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  // EAGAIN: rings enough lie there to wake up by.
+  // EAGAIN: enough rings are queued to wake the other end.
   if (sent < 0 && errno != EAGAIN) is_alone_ = true;
 }
 
 void Doorbell::Answer() {
-  // In one call, which takes all that an honest end sends; another must not keep us here.
+  // One call reads all rings of a correct peer. A malicious peer cannot keep this thread busy.
   std::array<std::byte, 4096> rings;  // NOLINT: filled by recv
   const ssize_t got = recv(socket_.get(), rings.data(), rings.size(), MSG_DONTWAIT);
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) is_alone_ = true;

@@ -6,7 +6,8 @@
 
 namespace edl::wire {
 
-// A Unix socket by which one end of a ring wakes the other, and learns that it is gone.
+// A Unix socket through which one end of a ring wakes the other end, and detects that the other end
+// has exited.
 //
 // Confined.
 class Doorbell {
@@ -15,9 +16,9 @@ class Doorbell {
 
   // Makes the other end's fd() readable.
   void Ring();
-  // Takes the rings that came. Call it when fd() is readable.
+  // Consumes the rings so far. Call this when fd() is readable.
   void Answer();
-  // Whether the other end has closed or died, as Ring or Answer found.
+  // Whether Ring or Answer found that the other end has closed its socket or exited.
   bool PeerClosed() const { return is_alone_; }
   int fd() const { return socket_.get(); }
 

@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little, "frames are little-end
 
 constexpr uint32_t kMagic = 0x4C445045;  // "EPDL"
 
-// As it lies on the wire.
+// The layout on the wire.
 struct Layout {
   uint32_t magic;
   uint8_t version;
@@ -47,26 +47,29 @@ Result<FrameHeader> DecodeHeader(std::span<const std::byte, FrameHeader::kBytes>
   Layout layout;  // NOLINT: written by the next line
   std::memcpy(&layout, bytes.data(), sizeof(layout));
   if (layout.magic != kMagic) {
-    return InvalidArgument("what came is no frame: it begins with {:#010x}", layout.magic);
+    return InvalidArgument("not a frame: it begins with {:#010x}", layout.magic);
   }
-  // Before the checksum: another version may have another layout.
+  // Checked before the checksum: another version may have another layout.
   if (layout.version != FrameHeader::kVersion) {
-    return Unimplemented("a frame of version {}, and this end speaks version {}", layout.version,
-                         FrameHeader::kVersion);
+    return Unimplemented(
+        "a frame has version {}, and this process supports version {}: use the same release of "
+        "elasticdl "
+        "everywhere",
+        layout.version, FrameHeader::kVersion);
   }
   if (layout.checksum != Crc32c(bytes.first(kSummed))) {
-    return InvalidArgument("the header of a frame was damaged on the way");
+    return InvalidArgument("the header of a frame was damaged in transit");
   }
   if (layout.body_bytes > limits.body_bytes) {
-    return ResourceExhausted("a frame of {} bytes, and this end takes {}", layout.body_bytes,
+    return ResourceExhausted("a frame has {} bytes, and the limit is {}", layout.body_bytes,
                              limits.body_bytes);
   }
   if (layout.meta_bytes > limits.meta_bytes) {
-    return ResourceExhausted("a frame with a meta part of {} bytes, and this end takes {}",
+    return ResourceExhausted("the meta part of a frame has {} bytes, and the limit is {}",
                              layout.meta_bytes, limits.meta_bytes);
   }
   if (layout.meta_bytes > layout.body_bytes) {
-    return InvalidArgument("a frame whose meta part of {} bytes is longer than its body of {}",
+    return InvalidArgument("the meta part of a frame has {} bytes, longer than its body of {}",
                            layout.meta_bytes, layout.body_bytes);
   }
   return FrameHeader{.version = layout.version,

@@ -12,14 +12,14 @@
 
 namespace edl::wire {
 
-// What tensors begin at multiples of, from the body's first byte on and in memory.
+// Tensors begin at multiples of this, both counted from the first byte of the body and in memory.
 inline constexpr size_t kAlignment = 64;
 
 inline constexpr size_t AlignedUp(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// What a frame begins with.
+// The first bytes of a frame.
 struct FrameHeader {
   static constexpr size_t kBytes = 32;
   static constexpr uint8_t kVersion = 3;
@@ -27,14 +27,14 @@ struct FrameHeader {
   uint8_t version = kVersion;
   uint8_t type = 0;
   uint16_t flags = 0;
-  uint64_t request = 0;     // the number that an answer repeats
-  uint64_t body_bytes = 0;  // all that follows: meta, padding, tensors
-  uint32_t meta_bytes = 0;  // the body's first part; tensors begin at the next multiple of 64
+  uint64_t request = 0;     // number of the request; its answer has the same
+  uint64_t body_bytes = 0;  // of meta part, padding and tensors together
+  uint32_t meta_bytes = 0;  // of the meta part; tensors begin at the next multiple of 64
 
   bool operator==(const FrameHeader&) const = default;
 };
 
-// How long the parts of a frame may be that this end accepts.
+// The largest frame that this end accepts.
 struct FrameLimits {
   uint64_t body_bytes = uint64_t{1} << 30;
   uint32_t meta_bytes = uint32_t{1} << 20;
@@ -42,18 +42,18 @@ struct FrameLimits {
 
 std::array<std::byte, FrameHeader::kBytes> EncodeHeader(const FrameHeader& header);
 
-// InvalidArgument: these are no header, or one that was damaged on the way. Unimplemented: it is
-// one of another version. ResourceExhausted: it announces more than the limits allow.
+// InvalidArgument: the bytes are not a header, or were damaged in transit. Unimplemented: the
+// header has another version. ResourceExhausted: the frame is larger than the limits.
 Result<FrameHeader> DecodeHeader(std::span<const std::byte, FrameHeader::kBytes> bytes,
                                  const FrameLimits& limits);
 
-// Memory at a multiple of kAlignment, of any content.
+// Memory that begins at a multiple of kAlignment. Its content is not initialized.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t size);
 
-  // Has that size from now on, and any content; asks for memory only to be larger than ever.
+  // Sets the size; the content is undefined afterwards. Allocates only beyond the capacity.
   void Reshape(size_t size);
 
   std::byte* data() const { return data_.get(); }
@@ -71,7 +71,7 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-// The bytes of `text`.
+// A buffer with the bytes of `text`.
 Buffer BufferOf(std::string_view text);
 
 // One message.
@@ -80,7 +80,7 @@ struct Frame {
   Buffer body;
 
   std::span<const std::byte> meta() const { return body.bytes().first(header.meta_bytes); }
-  // All tensors; how many there are and how large is said by the meta part.
+  // All tensors. The meta part describes how many there are and their sizes.
   std::span<const std::byte> tensors() const {
     return body.bytes().subspan(std::min(AlignedUp(header.meta_bytes), body.size()));
   }

@@ -7,7 +7,7 @@
 namespace edl::wire {
 namespace {
 
-// A connection that once had a large frame does not keep its memory for ever.
+// Larger buffers are freed, so that one large frame does not cost memory for the whole connection.
 constexpr size_t kMostKept = size_t{16} << 20;
 
 }  // namespace
@@ -15,12 +15,12 @@ constexpr size_t kMostKept = size_t{16} << 20;
 std::span<std::byte> FrameReader::Room() {
   const std::span<std::byte> whole =
       frame_.has_value() ? frame_->body.bytes() : std::span<std::byte>(header_);
-  CHECK(filled_ < whole.size(), "a frame was not taken");
+  CHECK(filled_ < whole.size(), "Next() was not called for a complete frame");
   return whole.subspan(filled_);
 }
 
 Status FrameReader::Add(size_t size) {
-  CHECK(size <= Room().size(), "{} bytes in a room of {}", size, Room().size());
+  CHECK(size <= Room().size(), "{} bytes were read into a room of {}", size, Room().size());
   filled_ += size;
   if (frame_.has_value() || filled_ < header_.size()) return Ok();
   EDL_ASSIGN_OR_RETURN(const FrameHeader header, DecodeHeader(header_, limits_));

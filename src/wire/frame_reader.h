@@ -9,7 +9,7 @@
 
 namespace edl::wire {
 
-// Puts frames together from a stream of bytes, each body straight into the memory where it stays:
+// Assembles frames from a stream of bytes. The bytes of a body are read into their final memory:
 //
 //   n = read(fd, reader.Room());  status = reader.Add(n);  while (frame = reader.Next()) ...
 //
@@ -18,16 +18,18 @@ class FrameReader {
  public:
   explicit FrameReader(FrameLimits limits = {}) : limits_(limits) {}
 
-  // Where the next bytes of the stream belong; never empty. REQUIRES: Next() has given all frames.
+  // The memory for the next bytes of the stream; never empty. REQUIRES: Next() has returned
+  // nullopt.
   std::span<std::byte> Room();
-  // That many bytes were written there. A failure is that of DecodeHeader, and the stream is lost:
-  // nobody knows where the next frame begins. REQUIRES: size <= Room().size().
+  // Call this after `size` bytes were written to Room(). Fails like DecodeHeader; the stream cannot
+  // be read any further then, because the begin of the next frame is unknown.
+  // REQUIRES: size <= Room().size().
   Status Add(size_t size);
-  // The frame that is complete.
+  // The next frame, if it is complete.
   std::optional<Frame> Next();
-  // Gives the memory of a frame that is done with back, for the next one.
+  // Reuses the memory of a frame that is no longer needed.
   void Recycle(Frame frame);
-  // Whether the stream may end here: not in the middle of a frame.
+  // False: the stream is in the middle of a frame, and may not end here.
   bool IsBetweenFrames() const { return !frame_.has_value() && filled_ == 0; }
 
  private:

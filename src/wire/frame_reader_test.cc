@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::wire {
 namespace {
 
@@ -40,7 +42,7 @@ TEST(FrameReader, PutsFramesTogetherHoweverTheyAreCut) {
   for (size_t most = 1; most < stream.size(); most = most * 3 / 2 + 1) {
     FrameReader reader;
     const auto frames = ReadAll(reader, stream, most);
-    ASSERT_TRUE(frames.ok()) << frames.status();
+    ASSERT_OK(frames);
     ASSERT_EQ(frames->size(), sizes.size()) << "pieces of " << most;
     for (size_t i = 0; i < sizes.size(); ++i) {
       const Frame& frame = (*frames)[i];
@@ -59,7 +61,7 @@ TEST(FrameReader, KnowsThatAFrameIsCutOff) {
   for (size_t size = 1; size < stream.size(); ++size) {
     FrameReader reader;
     const auto frames = ReadAll(reader, std::span(stream).first(size), 7);
-    ASSERT_TRUE(frames.ok());
+    ASSERT_OK(frames);
     EXPECT_TRUE(frames->empty());
     EXPECT_FALSE(reader.IsBetweenFrames()) << size;
   }
@@ -67,14 +69,14 @@ TEST(FrameReader, KnowsThatAFrameIsCutOff) {
 
 TEST(FrameReader, RefusesWhatIsNoFrame) {
   FrameReader reader;
-  EXPECT_EQ(ReadAll(reader, Bytes(64, std::byte{'x'}), 64).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(ReadAll(reader, Bytes(64, std::byte{'x'}), 64), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(FrameReader, AsksForNoMoreThanItsLimits) {
   Bytes stream;
   AppendFrame(stream, 1, 101);
   FrameReader reader({.body_bytes = 100});
-  EXPECT_EQ(ReadAll(reader, stream, 64).status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(ReadAll(reader, stream, 64), StatusIs(Code::kResourceExhausted));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::wire {
 namespace {
 
@@ -15,7 +17,7 @@ FrameHeader Header() {
 TEST(FrameHeader, IsReadAsItWasWritten) {
   const auto bytes = EncodeHeader(Header());
   const auto read = DecodeHeader(bytes, {});
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_OK(read);
   EXPECT_EQ(*read, Header());
 }
 
@@ -43,7 +45,7 @@ TEST(FrameHeader, IsRefusedWithAnyBitTurned) {
 TEST(FrameHeader, SaysWhatIsWrong) {
   FrameHeader other = Header();
   other.version = 9;
-  EXPECT_EQ(DecodeHeader(EncodeHeader(other), {}).status().code(), Code::kUnimplemented);
+  EXPECT_THAT(DecodeHeader(EncodeHeader(other), {}), StatusIs(Code::kUnimplemented));
   EXPECT_THAT(DecodeHeader(EncodeHeader(other), {}).status().message(), HasSubstr("version 9"));
 
   const std::array<std::byte, FrameHeader::kBytes> zeros{};
@@ -51,10 +53,10 @@ TEST(FrameHeader, SaysWhatIsWrong) {
 
   FrameHeader large = Header();
   large.body_bytes = UINT64_MAX;
-  EXPECT_EQ(DecodeHeader(EncodeHeader(large), {}).status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(DecodeHeader(EncodeHeader(large), {}), StatusIs(Code::kResourceExhausted));
   large = Header();
   large.meta_bytes = UINT32_MAX;
-  EXPECT_EQ(DecodeHeader(EncodeHeader(large), {}).status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(DecodeHeader(EncodeHeader(large), {}), StatusIs(Code::kResourceExhausted));
   large = Header();
   large.meta_bytes = 5000;
   EXPECT_THAT(DecodeHeader(EncodeHeader(large), {}).status().message(),

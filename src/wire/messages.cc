@@ -9,7 +9,7 @@
 namespace edl::wire {
 namespace {
 
-// Each layout is written once, as a list of fields that is gone through by a writer or by a reader.
+// Each layout is defined once, as a list of fields that a writer or a reader visits.
 
 struct Writing {
   MetaWriter& writer;
@@ -51,7 +51,7 @@ struct Reading {
     ok = ok && byte <= static_cast<uint8_t>(last);
     value = ok ? static_cast<Enum>(byte) : Enum{};
   }
-  // `bytes` is what an item takes at least, so that a lying count asks for no memory.
+  // `bytes` is the least size of an item: a wrong count allocates no memory.
   template <typename Item, typename Fields>
   void List(std::vector<Item>& items, size_t bytes, const Fields& fields) {
     const auto count = reader.Get<uint32_t>();
@@ -74,24 +74,24 @@ void FieldsOfShard(Visit& visit, Key& key) {
 }
 
 constexpr auto kItself = [](auto& visit, auto& value) { visit(value); };
-constexpr auto kTableShare = [](auto& visit, auto& share) {
+constexpr auto kTableEntry = [](auto& visit, auto& share) {
   visit(share.table);
   visit(share.ids);
   visit(share.learning_rate);
 };
-constexpr auto kTensorShare = [](auto& visit, auto& share) {
+constexpr auto kTensorEntry = [](auto& visit, auto& share) {
   visit(share.tensor);
   visit(share.learning_rate);
 };
 
-// `Message` is constant for a writer and not for a reader; `like` only tells which it is.
+// `Message` is const for a writer and not for a reader; `like` only selects the overload.
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Hello& /*like*/) {
   visit(message.token);
   visit(message.caller);
-  visit(message.lane);
-  visit(message.place);
-  visit(message.lanes);
+  visit(message.lane_in_server);
+  visit(message.lane_in_job);
+  visit(message.lanes_in_job);
 }
 
 template <typename Visit, typename Message>
@@ -121,7 +121,7 @@ void Fields(Visit& visit, Message& message, const PutAnswer& /*like*/) {
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Pull& /*like*/) {
   visit.Choice(message.unknown, Pull::Unknown::kTell);
-  visit.List(message.tables, 12, kTableShare);
+  visit.List(message.tables, 12, kTableEntry);
   visit.List(message.tensors, sizeof(uint32_t), kItself);
 }
 
@@ -138,7 +138,7 @@ void Fields(Visit& visit, Message& message, const Open& /*like*/) {
 
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const OpenAnswer& /*like*/) {
-  visit(message.mark);
+  visit(message.watermark);
   visit(message.ps_epoch);
 }
 
@@ -149,14 +149,14 @@ void Fields(Visit& visit, Message& message, const Push& /*like*/) {
   visit(message.batch);
   visit(message.refused);
   visit(message.version);
-  visit.List(message.tables, 12, kTableShare);
-  visit.List(message.tensors, 8, kTensorShare);
+  visit.List(message.tables, 12, kTableEntry);
+  visit.List(message.tensors, 8, kTensorEntry);
 }
 
 template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const PushAnswer& /*like*/) {
-  visit.Choice(message.outcome, PushAnswer::Outcome::kStale);
-  visit(message.mark);
+  visit.Choice(message.outcome, PushOutcome::kStale);
+  visit(message.watermark);
   visit(message.version);
 }
 
@@ -176,7 +176,7 @@ template <typename Visit, typename Message>
 void Fields(Visit& visit, Message& message, const Restore& /*like*/) {
   visit(message.incarnation);
   visit(message.ps_epoch);
-  visit(message.with_marks);
+  visit(message.with_watermarks);
   visit.List(message.paths, sizeof(uint32_t), kItself);
 }
 
@@ -225,15 +225,15 @@ Status DecodeFields(std::span<const std::byte> meta, Message& message, std::stri
   Reading reading{reader};
   Fields(reading, message, message);
   if (reading.ok && reader.AtEnd()) return Ok();
-  return InvalidArgument("{} bytes that are no {}", meta.size(), name);
+  return InvalidArgument("the meta part of {} bytes is not a valid {}", meta.size(), name);
 }
 
 }  // namespace
 
 size_t ShardKeyHash::operator()(const ShardKey& key) const {
   uint64_t hash = 0;
-  for (const uint64_t part :
-       {key.ledger, key.dataset, uint64_t{key.generation} << 32 | key.epoch, key.ordinal}) {
+  for (const uint64_t part : {key.ledger.value(), static_cast<uint64_t>(key.dataset.value()),
+                              uint64_t{key.generation} << 32 | key.epoch, key.ordinal}) {
     hash = HashOf(static_cast<int64_t>(hash * 31 + part));
   }
   return hash;
@@ -326,7 +326,7 @@ Status DecodeRefusal(std::span<const std::byte> meta) {
   const std::string_view message = reader.GetText();
   constexpr auto kLast = static_cast<uint32_t>(Code::kUnauthenticated);
   if (!reader.AtEnd() || code == 0 || code > kLast) {
-    return Internal("a refusal of {} bytes that says nothing", meta.size());
+    return Internal("a refusal with {} bytes cannot be decoded", meta.size());
   }
   return {static_cast<Code>(code), std::string(message)};
 }
@@ -343,7 +343,7 @@ Result<std::span<const std::byte>> TensorReader::TakeBytes(size_t values, size_t
 
 Status TensorReader::End() const {
   if (rest_.empty()) return Ok();
-  return InvalidArgument("a frame has {} bytes more than its message tells of", rest_.size());
+  return InvalidArgument("a frame has {} bytes more than its message describes", rest_.size());
 }
 
 }  // namespace edl::wire

@@ -5,15 +5,21 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
+
 namespace edl::wire {
 namespace {
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-constexpr ShardKey kShard{.ledger = 1, .dataset = 2, .generation = 3, .epoch = 4, .ordinal = 5};
+constexpr ShardKey kShard{.ledger = job::LedgerId(1),
+                          .dataset = job::DatasetId(2),
+                          .generation = 3,
+                          .epoch = 4,
+                          .ordinal = 5};
 
 Push APush() {
-  return {.lease = 6,
+  return {.lease = job::LeaseId(6),
           .shard = kShard,
           .batch = 7,
           .refused = true,
@@ -23,8 +29,8 @@ Push APush() {
 
 TEST(Messages, ArriveAsTheyWereSent) {
   Push push;
-  ASSERT_EQ(Decode(Bytes(Encode(APush())), push), Ok());
-  EXPECT_EQ(push.lease, 6U);
+  ASSERT_OK(Decode(Bytes(Encode(APush())), push));
+  EXPECT_EQ(push.lease, job::LeaseId(6));
   EXPECT_EQ(push.shard, kShard);
   EXPECT_EQ(push.batch, 7U);
   EXPECT_TRUE(push.refused);
@@ -32,33 +38,42 @@ TEST(Messages, ArriveAsTheyWereSent) {
   EXPECT_EQ(push.tensors, APush().tensors);
 
   Hello hello;
-  const Hello sent{.token = "secret", .caller = "worker-1", .lane = 1, .place = 3, .lanes = 4};
-  ASSERT_EQ(Decode(Bytes(Encode(sent)), hello), Ok());
+  const Hello sent{.token = "secret",
+                   .caller = "worker-1",
+                   .lane_in_server = job::LaneInServer(1),
+                   .lane_in_job = job::LaneInJob(3),
+                   .lanes_in_job = 4};
+  ASSERT_OK(Decode(Bytes(Encode(sent)), hello));
   EXPECT_EQ(hello.token, "secret");
   EXPECT_EQ(hello.caller, "worker-1");
-  EXPECT_EQ(hello.lane, 1U);
-  EXPECT_EQ(hello.place, 3U);
-  EXPECT_EQ(hello.lanes, 4U);
+  EXPECT_EQ(hello.lane_in_server, job::LaneInServer(1));
+  EXPECT_EQ(hello.lane_in_job, job::LaneInJob(3));
+  EXPECT_EQ(hello.lanes_in_job, 4U);
 }
 
 TEST(Messages, OfTheMasterArriveAsTheyWereSent) {
   Serve serve;
-  const Serve sent{.incarnation = 1, .ps_epoch = 2, .may_push = true, .floor = 3, .covered = "{}"};
-  ASSERT_EQ(Decode(Bytes(Encode(sent)), serve), Ok());
-  EXPECT_EQ(serve.incarnation, 1U);
-  EXPECT_EQ(serve.ps_epoch, 2U);
+  const Serve sent{.incarnation = job::PsIncarnation(1),
+                   .ps_epoch = job::PsEpoch(2),
+                   .may_push = true,
+                   .floor = job::LeaseId(3),
+                   .covered = "{}"};
+  ASSERT_OK(Decode(Bytes(Encode(sent)), serve));
+  EXPECT_EQ(serve.incarnation, job::PsIncarnation(1));
+  EXPECT_EQ(serve.ps_epoch, job::PsEpoch(2));
   EXPECT_TRUE(serve.may_push);
-  EXPECT_EQ(serve.floor, 3U);
+  EXPECT_EQ(serve.floor, job::LeaseId(3));
   EXPECT_EQ(serve.covered, "{}");
 
   Restore restore;
-  ASSERT_EQ(Decode(Bytes(Encode(Restore{
-                       .incarnation = 4, .ps_epoch = 5, .with_marks = false, .paths = {"a", "b"}})),
-                   restore),
-            Ok());
-  EXPECT_EQ(restore.incarnation, 4U);
-  EXPECT_EQ(restore.ps_epoch, 5U);
-  EXPECT_FALSE(restore.with_marks);
+  ASSERT_OK(Decode(Bytes(Encode(Restore{.incarnation = job::PsIncarnation(4),
+                                        .ps_epoch = job::PsEpoch(5),
+                                        .with_watermarks = false,
+                                        .paths = {"a", "b"}})),
+                   restore));
+  EXPECT_EQ(restore.incarnation, job::PsIncarnation(4));
+  EXPECT_EQ(restore.ps_epoch, job::PsEpoch(5));
+  EXPECT_FALSE(restore.with_watermarks);
   EXPECT_EQ(restore.paths, (std::vector<std::string>{"a", "b"}));
 }
 
@@ -66,17 +81,18 @@ TEST(Messages, AreRefusedWhenTheyAreCutOrLonger) {
   const std::string whole = Encode(APush());
   for (size_t size = 0; size < whole.size(); ++size) {
     Push push;
-    EXPECT_EQ(Decode(Bytes(whole.substr(0, size)), push).code(), Code::kInvalidArgument) << size;
+    EXPECT_THAT(Decode(Bytes(whole.substr(0, size)), push), StatusIs(Code::kInvalidArgument))
+        << size;
   }
   Push push;
-  EXPECT_EQ(Decode(Bytes(whole + "x"), push).code(), Code::kInvalidArgument);
+  EXPECT_THAT(Decode(Bytes(whole + "x"), push), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(Messages, WithALyingCountAskForNoMemory) {
   std::string put = Encode(Put{});
   put[3] = '\x7F';  // 2 billion tensors
   Put message;
-  EXPECT_EQ(Decode(Bytes(put), message).code(), Code::kInvalidArgument);
+  EXPECT_THAT(Decode(Bytes(put), message), StatusIs(Code::kInvalidArgument));
   EXPECT_EQ(message.tensors.capacity(), 0U);
 }
 
@@ -84,14 +100,14 @@ TEST(Messages, WithAChoiceThatThereIsNotAreRefused) {
   std::string pull = Encode(Pull{});
   pull[0] = 2;
   Pull message;
-  EXPECT_EQ(Decode(Bytes(pull), message).code(), Code::kInvalidArgument);
+  EXPECT_THAT(Decode(Bytes(pull), message), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(Messages, TellAFailureAsItWas) {
   const Status failure = NotFound("table {} was not declared", 7);
   EXPECT_EQ(DecodeRefusal(Bytes(Encode(failure))), failure);
-  EXPECT_EQ(DecodeRefusal(Bytes(Encode(Ok()))).code(), Code::kInternal);
-  EXPECT_EQ(DecodeRefusal({}).code(), Code::kInternal);
+  EXPECT_THAT(DecodeRefusal(Bytes(Encode(Ok()))), StatusIs(Code::kInternal));
+  EXPECT_THAT(DecodeRefusal({}), StatusIs(Code::kInternal));
 }
 
 TEST(TensorReader, TakesTensorsAtMultiplesOf64) {
@@ -106,15 +122,14 @@ TEST(TensorReader, TakesTensorsAtMultiplesOf64) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ((*first)[0], 1);
   EXPECT_EQ((*second)[0], 2);
-  EXPECT_EQ(reader.End(), Ok());
+  EXPECT_OK(reader.End());
 }
 
 TEST(TensorReader, RefusesMoreThanThereIs) {
   alignas(64) std::array<std::byte, 64> bytes{};
-  EXPECT_EQ(TensorReader(bytes).Take<int64_t>(9).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(TensorReader(bytes).Take<int64_t>(SIZE_MAX / 4).status().code(),
-            Code::kInvalidArgument);
-  EXPECT_EQ(TensorReader(bytes).End().code(), Code::kInvalidArgument);
+  EXPECT_THAT(TensorReader(bytes).Take<int64_t>(9), StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(TensorReader(bytes).Take<int64_t>(SIZE_MAX / 4), StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(TensorReader(bytes).End(), StatusIs(Code::kInvalidArgument));
 }
 
 }  // namespace

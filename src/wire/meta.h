@@ -9,15 +9,25 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/strong_id.h"
+
 namespace edl::wire {
 
-// Writes the meta part of a frame: numbers little-endian, one after the other, unpadded; a text is
-// its length in 32 bits and its bytes. Confined.
+// What can be one number of a meta part: an arithmetic type, or a StrongId, which is written as its
+// integer.
+template <typename T>
+inline constexpr bool kIsNumber = std::is_arithmetic_v<T>;
+template <typename Tag, typename Number>
+inline constexpr bool kIsNumber<StrongId<Tag, Number>> = sizeof(StrongId<Tag, Number>) ==
+                                                         sizeof(Number);
+
+// Writes the meta part of a frame: numbers are little-endian and not padded; a text is its length
+// in 32 bits, then its bytes. Confined.
 class MetaWriter {
  public:
   template <typename Number>
   void Add(Number number) {
-    static_assert(std::is_arithmetic_v<Number>);
+    static_assert(kIsNumber<Number>);
     bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   }
   void AddText(std::string_view text) {
@@ -31,21 +41,21 @@ class MetaWriter {
   std::string bytes_;
 };
 
-// Reads what a MetaWriter wrote, of bytes that may be anything. After the first read past the end
-// all that it gives is zero and empty, and ok() is false. Confined.
+// Reads a meta part from bytes that are not trusted. After the first read past the end, ok() is
+// false and everything that it returns is zero or empty. Confined.
 class MetaReader {
  public:
   explicit MetaReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   template <typename Number>
   Number Get() {
-    static_assert(std::is_arithmetic_v<Number>);
+    static_assert(kIsNumber<Number>);
     Number number{};
     const std::span<const std::byte> bytes = Take(sizeof(number));
     if (!bytes.empty()) std::memcpy(&number, bytes.data(), sizeof(number));
     return number;
   }
-  // Lies in the bytes that are read.
+  // Points into the bytes that were passed to the constructor.
   std::string_view GetText() {
     const std::span<const std::byte> bytes = Take(Get<uint32_t>());
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -53,7 +63,7 @@ class MetaReader {
 
   bool ok() const { return ok_; }
   size_t left() const { return rest_.size(); }
-  // Whether all was there, and nothing more.
+  // Whether the bytes were read exactly to their end.
   bool AtEnd() const { return ok_ && rest_.empty(); }
 
  private:

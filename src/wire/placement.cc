@@ -8,7 +8,7 @@ namespace {
 constexpr int kBucketBits = 10;
 static_assert(size_t{1} << kBucketBits == kBuckets);
 
-// 0, 1/2, 1/4, 3/4, 1/8, ... of all buckets: wherever one stops, the places are spread evenly.
+// 0, 1/2, 1/4, 3/4, 1/8, ... of all buckets: any number of first values is spread evenly.
 size_t Spread(size_t block) {
   size_t place = 0;
   for (int bit = 0; bit < kBucketBits; ++bit) {

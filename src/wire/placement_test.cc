@@ -12,9 +12,10 @@ namespace {
 TEST(Placement, GivesEveryBucketToOneLaneInEvenRanges) {
   for (const size_t lanes : {1, 2, 3, 7, 8, 100, 1023, 1024}) {
     const Placement placement(lanes);
-    EXPECT_EQ(placement.FirstOf(0), 0);
-    EXPECT_EQ(placement.EndOf(lanes - 1), kBuckets);
-    for (size_t lane = 0; lane < lanes; ++lane) {
+    EXPECT_EQ(placement.FirstOf(job::LaneInJob(0)), 0);
+    EXPECT_EQ(placement.EndOf(job::LaneInJob(static_cast<uint32_t>(lanes - 1))), kBuckets);
+    for (uint32_t index = 0; index < lanes; ++index) {
+      const job::LaneInJob lane(index);
       const size_t size = placement.EndOf(lane) - placement.FirstOf(lane);
       EXPECT_GE(size, kBuckets / lanes);
       EXPECT_LE(size, kBuckets / lanes + 1);
@@ -28,7 +29,7 @@ TEST(Placement, GivesEveryBucketToOneLaneInEvenRanges) {
 TEST(Placement, SpreadsIdsInARowEvenly) {
   const Placement placement(3);
   std::vector<int> ids(3);
-  for (int64_t id = -15000; id < 15000; ++id) ++ids[placement.LaneOf(BucketOf(id))];
+  for (int64_t id = -15000; id < 15000; ++id) ++ids[placement.LaneOf(BucketOf(id)).value()];
   for (const int count : ids) EXPECT_NEAR(count, 10000, 400);
 }
 
@@ -37,7 +38,7 @@ TEST(Placement, SpreadsTheBlocksOfATensorEvenly) {
     const Placement placement(lanes);
     std::vector<int> blocks(lanes);
     for (size_t block = 0; block < 4 * lanes; ++block) {
-      ++blocks[placement.LaneOf(BucketOfBlock("dense/kernel", block))];
+      ++blocks[placement.LaneOf(BucketOfBlock("dense/kernel", block)).value()];
     }
     EXPECT_LE(*std::ranges::max_element(blocks) - *std::ranges::min_element(blocks), 2) << lanes;
   }

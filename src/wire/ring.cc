@@ -55,7 +55,7 @@ class RingStream final : public Stream {
   }
 
   int fd() const override { return doorbell_.fd(); }
-  // The end of the other side is POLLHUP, which comes unasked.
+  // POLLHUP, the exit of the other end, is always reported.
   short EventsFor(Interest interest) const override {
     return interest == Interest::kNothing ? 0 : POLLIN;
   }
@@ -63,7 +63,9 @@ class RingStream final : public Stream {
   bool IsPeerGone() const override { return doorbell_.PeerClosed(); }
 
  private:
-  static Status Alone() { return Unavailable("the other end of a ring is gone"); }
+  static Status Alone() {
+    return Unavailable("the process at the other end of the shared memory has exited or closed it");
+  }
 
   Doorbell doorbell_;
   const RingMemory memory_;
@@ -76,11 +78,12 @@ Status CheckListener(int socket, const std::string& name) {
   ucred listener{};
   socklen_t size = sizeof(listener);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) {
-    return Errno("asking who listens on the Unix name {}", name);
+    return Errno("getting the user that listens on the Unix name {}", name);
   }
   if (listener.uid == 0 || listener.uid == geteuid()) return Ok();
-  return PermissionDenied("user {} listens on the Unix name {}, and this is user {}", listener.uid,
-                          name, geteuid());
+  return PermissionDenied(
+      "user {} listens on the Unix name {}, and this process runs as user {}: not connecting",
+      listener.uid, name, geteuid());
 }
 
 Status HandOver(int socket, int file) {
@@ -98,10 +101,10 @@ Status HandOver(int socket, int file) {
   rights->cmsg_len = CMSG_LEN(sizeof(file));
   std::memcpy(CMSG_DATA(rights), &file, sizeof(file));
   if (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(byte)) return Ok();
-  return Errno("handing over a ring");
+  return Errno("sending a ring");
 }
 
-// All of them, so that what is too much is closed.
+// Takes all of them, so that unexpected files are closed.
 std::vector<FileDescriptor> FilesIn(msghdr& message) {
   std::vector<FileDescriptor> files;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -119,7 +122,7 @@ std::vector<FileDescriptor> FilesIn(msghdr& message) {
 Result<FileDescriptor> TakeOver(int socket) {
   std::byte byte{};
   iovec part{.iov_base = &byte, .iov_len = sizeof(byte)};
-  // More than fit are closed by the kernel, which says so by MSG_CTRUNC.
+  // The kernel closes files that do not fit, and sets MSG_CTRUNC.
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(2 * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -127,13 +130,13 @@ Result<FileDescriptor> TakeOver(int socket) {
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0) return Errno("taking over a ring");
+  if (got < 0) return Errno("receiving a ring");
   std::vector<FileDescriptor> files = FilesIn(message);
-  if (got == 0) return Unavailable("who would hand over a ring has closed the connection");
+  if (got == 0) return Unavailable("the peer closed the connection before it sent a ring");
   const bool too_many = (message.msg_flags & MSG_CTRUNC) != 0;
   if (files.size() != 1 || too_many) {
-    return InvalidArgument("a ring is handed over with one memfd, and {} files came{}",
-                           files.size(), too_many ? " and more than can be taken" : "");
+    return InvalidArgument("expected one memfd with a ring, found {} files{}", files.size(),
+                           too_many ? " and more than can be received" : "");
   }
   return std::move(files.front());
 }

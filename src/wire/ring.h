@@ -9,23 +9,22 @@
 #include "wire/stream.h"
 
 // Streams through memory that two processes of a host share: a ring of bytes for each direction,
-// and a Unix socket by which either wakes the other and learns of its end. docs/formats/wire.md
-// has the layout and the protocol.
+// and a Doorbell. docs/formats/wire.md has the layout and the protocol.
 //
-// Besides what Stream says: a Read or Write that fails with DataLoss has found the other end
-// claiming what cannot be, and so will all that follow.
+// Read and Write have one error more than Stream declares. DataLoss: the peer wrote an impossible
+// counter. All later calls fail the same way.
 namespace edl::wire {
 
-// Bytes on their way in one direction.
+// Capacity of a ring.
 inline constexpr size_t kRingBytes = size_t{1} << 20;
 
-// Makes the memory and hands it to who listens on the Unix name. Unavailable: nobody does.
-// PermissionDenied: it is neither root nor of this process's user, and may hold the name to be told
-// what is meant for another.
+// Makes the memory and passes it to the process that listens on the Unix name. Unavailable: no
+// process listens there. PermissionDenied: the listener runs neither as root nor as this process's
+// user: it may have taken the name to intercept data.
 Result<std::unique_ptr<Stream>> ConnectRing(const std::string& name, size_t capacity = kRingBytes);
 
-// The other end of it. Call it when the accepted socket is readable. InvalidArgument: what came is
-// no ring. Unavailable: nothing came, or the other end is gone already.
+// The listener's end of such a stream. Call this when the accepted socket is readable.
+// InvalidArgument: the peer did not send a ring. Unavailable: the peer sent nothing, or has exited.
 Result<std::unique_ptr<Stream>> AcceptRing(FileDescriptor socket);
 
 }  // namespace edl::wire

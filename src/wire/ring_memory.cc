@@ -18,10 +18,10 @@ static_assert(std::endian::native == std::endian::little, "rings are little-endi
 
 constexpr uint64_t kMagic = 0x474E49524C445045;  // "EPDLRING"
 constexpr uint32_t kVersion = 1;
-// Nobody shortens the file under the other's feet, nor takes this promise back.
+// No process can change the size of the file, nor remove these seals.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// As it lies in the file.
+// The layout in the file.
 struct Layout {
   uint64_t magic;
   uint32_t version;
@@ -38,42 +38,41 @@ bool IsCapacity(uint64_t bytes) {
   return std::has_single_bit(bytes) && bytes >= kLeastRingBytes && bytes <= kMostRingBytes;
 }
 
-// That a fault in the mapping cannot end this process: the file is of plain memory and stays as
-// long as it is.
+// Checks that an access to the mapping cannot fault: the file is in plain memory and cannot shrink.
 Status CheckKind(int file) {
   struct statfs system {};
   if (fstatfs(file, &system) != 0 || system.f_type != TMPFS_MAGIC) {
-    return InvalidArgument("what was handed over as a ring is no memfd of small pages");
+    return InvalidArgument("the file of a ring is not a memfd with small pages");
   }
   const int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
-    return InvalidArgument("the memfd of a ring has the seals {:#x} and needs {:#x}", seals,
+    return InvalidArgument("the memfd of a ring has the seals {:#x}, expected {:#x}", seals,
                            kSeals);
   }
   return Ok();
 }
 
-// The capacity that the file is made for.
+// The capacity in the header of the file.
 Result<size_t> CheckLayout(int file) {
   Layout layout{};
   if (pread(file, &layout, sizeof(layout), 0) != sizeof(layout)) {
     return InvalidArgument("the memfd of a ring has no header");
   }
   if (layout.magic != kMagic) {
-    return InvalidArgument("the memfd is no ring: it begins with {:#018x}", layout.magic);
+    return InvalidArgument("the memfd is not a ring: it begins with {:#018x}", layout.magic);
   }
   if (layout.version != kVersion) {
-    return InvalidArgument("a ring of version {}, and this end speaks version {}", layout.version,
-                           kVersion);
+    return InvalidArgument("a ring has version {}, and this process supports version {}",
+                           layout.version, kVersion);
   }
   if (!IsCapacity(layout.capacity)) {
-    return InvalidArgument("a ring of {} bytes, and it takes a power of two from {} to {}",
+    return InvalidArgument("a ring has {} bytes; the capacity must be a power of two from {} to {}",
                            layout.capacity, kLeastRingBytes, kMostRingBytes);
   }
   struct stat state {};
-  if (fstat(file, &state) != 0) return Errno("looking at the memfd of a ring");
+  if (fstat(file, &state) != 0) return Errno("reading the size of the memfd of a ring");
   if (static_cast<uint64_t>(state.st_size) != FileBytes(layout.capacity)) {
-    return InvalidArgument("a ring of {} bytes takes a memfd of {}, and this one has {}",
+    return InvalidArgument("a ring of {} bytes needs a memfd of {} bytes, found {}",
                            layout.capacity, FileBytes(layout.capacity), state.st_size);
   }
   return layout.capacity;
@@ -83,7 +82,7 @@ Result<size_t> CheckLayout(int file) {
 
 Result<FileDescriptor> MakeRingFile(size_t capacity) {
   if (!IsCapacity(capacity)) {
-    return InvalidArgument("a ring of {} bytes, and it takes a power of two from {} to {}",
+    return InvalidArgument("a ring has {} bytes; the capacity must be a power of two from {} to {}",
                            capacity, kLeastRingBytes, kMostRingBytes);
   }
   FileDescriptor file(memfd_create("elasticdl-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -101,11 +100,11 @@ Result<RingMemory> RingMemory::Map(const FileDescriptor& file) {
   EDL_RETURN_IF_ERROR(CheckKind(file.get()));
   EDL_ASSIGN_OR_RETURN(const size_t capacity, CheckLayout(file.get()));
   const size_t size = FileBytes(capacity);
-  // Not MAP_POPULATE: a connection over which little goes costs little memory.
+  // Not MAP_POPULATE: a connection with little traffic costs little memory.
   void* start = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (start == MAP_FAILED) {
     if (errno == EPERM || errno == EACCES) {
-      return InvalidArgument("the memfd of a ring may not be written");
+      return InvalidArgument("the memfd of a ring is not writable");
     }
     return Errno("mapping a ring of {} bytes", capacity);
   }

@@ -12,18 +12,18 @@
 
 namespace edl::wire {
 
-// How many bytes a ring may hold, a power of two.
+// Bounds of the capacity of a ring, which is a power of two.
 inline constexpr size_t kLeastRingBytes = size_t{4} << 10;
 inline constexpr size_t kMostRingBytes = size_t{64} << 20;
 
-// A file in memory for two rings of `capacity` bytes, one for each direction, and of a size that
-// nobody can change any more. InvalidArgument: no such capacity.
+// Makes a file in memory for two rings of `capacity` bytes, one for each direction. It is sealed:
+// no process can change its size. InvalidArgument: the capacity is not allowed.
 Result<FileDescriptor> MakeRingFile(size_t capacity);
 
-// Such a file in this process's memory. docs/formats/wire.md has its layout.
+// Such a file, mapped into this process. docs/formats/wire.md has its layout. Immutable.
 class RingMemory {
  public:
-  // InvalidArgument: the file is not what MakeRingFile makes.
+  // InvalidArgument: MakeRingFile did not make this file.
   static Result<RingMemory> Map(const FileDescriptor& file);
 
   enum class Direction { kToServer, kToClient };

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/socket.h"
 #include "wire/testing/sockets.h"
 #include "wire/testing/traffic.h"
@@ -165,53 +166,53 @@ TEST(Ring, RefusesOtherCapacitiesThanThatOfItsSize) {
   for (const uint64_t capacity : {uint64_t{0}, uint64_t{1}, uint64_t{2048}, uint64_t{4095},
                                   uint64_t{12288}, 2 * kMost, uint64_t{1} << 63, ~uint64_t{0}}) {
     const Status status = AnswerTo({.capacity = capacity, .size = kBytesAt + 2 * kCapacity});
-    EXPECT_EQ(status.code(), Code::kInvalidArgument) << capacity;
+    EXPECT_THAT(status, StatusIs(Code::kInvalidArgument)) << capacity;
     EXPECT_THAT(status.message(), HasSubstr("power of two")) << capacity;
   }
   for (const size_t size : {kBytesAt, kBytesAt + kCapacity, kBytesAt + 2 * kCapacity - 1,
                             kBytesAt + 2 * kCapacity + 1}) {
-    EXPECT_EQ(AnswerTo({.size = size}).code(), Code::kInvalidArgument) << size;
+    EXPECT_THAT(AnswerTo({.size = size}), StatusIs(Code::kInvalidArgument)) << size;
   }
-  EXPECT_EQ(AnswerTo({.capacity = kMost, .size = kBytesAt + 2 * kMost}), Ok());
+  EXPECT_OK(AnswerTo({.capacity = kMost, .size = kBytesAt + 2 * kMost}));
 }
 
 TEST(Ring, RefusesMemoryThatCouldBeTakenAway) {
   for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL,
                           F_SEAL_SHRINK | F_SEAL_SEAL}) {
     const Status status = AnswerTo({.seals = seals});
-    EXPECT_EQ(status.code(), Code::kInvalidArgument) << seals;
+    EXPECT_THAT(status, StatusIs(Code::kInvalidArgument)) << seals;
     EXPECT_THAT(status.message(), HasSubstr("seals")) << seals;
   }
-  EXPECT_EQ(AnswerTo({.seals = 0, .flags = MFD_CLOEXEC}).code(), Code::kInvalidArgument);
+  EXPECT_THAT(AnswerTo({.seals = 0, .flags = MFD_CLOEXEC}), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(Ring, RefusesMemoryThatMayNotBeWritten) {
   const FileSpec whole;
-  EXPECT_EQ(AnswerTo({.seals = whole.seals | F_SEAL_WRITE}).code(), Code::kInvalidArgument);
+  EXPECT_THAT(AnswerTo({.seals = whole.seals | F_SEAL_WRITE}), StatusIs(Code::kInvalidArgument));
 
   const FileDescriptor file = MakeFile(whole);
   const std::string path = fmt::format("/proc/self/fd/{}", file.get());
   const FileDescriptor to_read(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(AnswerToFiles({to_read.get()}).code(), Code::kInvalidArgument);
+  EXPECT_THAT(AnswerToFiles({to_read.get()}), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(Ring, RefusesFilesThatAreNoMemory) {
   const FileDescriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
   const std::array<FileDescriptor, 2> sockets = SocketPair();
-  EXPECT_EQ(AnswerToFiles({null.get()}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(AnswerToFiles({sockets[0].get()}).code(), Code::kInvalidArgument);
+  EXPECT_THAT(AnswerToFiles({null.get()}), StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(AnswerToFiles({sockets[0].get()}), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(Ring, TakesOneFileAndKeepsNoOther) {
   const size_t before = OpenFiles();
   {
     const FileDescriptor file = MakeFile({});
-    EXPECT_EQ(AnswerToFiles({}).code(), Code::kInvalidArgument);
-    EXPECT_EQ(AnswerToFiles(std::vector<int>(2, file.get())).code(), Code::kInvalidArgument);
-    EXPECT_EQ(AnswerToFiles(std::vector<int>(3, file.get())).code(), Code::kInvalidArgument);
-    EXPECT_EQ(AnswerToFiles(std::vector<int>(100, file.get())).code(), Code::kInvalidArgument);
-    EXPECT_EQ(AnswerTo({.version = 2}).code(), Code::kInvalidArgument);
-    EXPECT_EQ(AnswerToFiles({file.get()}), Ok());
+    EXPECT_THAT(AnswerToFiles({}), StatusIs(Code::kInvalidArgument));
+    EXPECT_THAT(AnswerToFiles(std::vector<int>(2, file.get())), StatusIs(Code::kInvalidArgument));
+    EXPECT_THAT(AnswerToFiles(std::vector<int>(3, file.get())), StatusIs(Code::kInvalidArgument));
+    EXPECT_THAT(AnswerToFiles(std::vector<int>(100, file.get())), StatusIs(Code::kInvalidArgument));
+    EXPECT_THAT(AnswerTo({.version = 2}), StatusIs(Code::kInvalidArgument));
+    EXPECT_OK(AnswerToFiles({file.get()}));
   }
   EXPECT_EQ(OpenFiles(), before);
 }
@@ -219,18 +220,18 @@ TEST(Ring, TakesOneFileAndKeepsNoOther) {
 TEST(Ring, IsNotHandedOverByOneThatIsGone) {
   std::array<FileDescriptor, 2> sockets = SocketPair();
   sockets[0].Close();
-  EXPECT_EQ(AcceptRing(std::move(sockets[1])).status().code(), Code::kUnavailable);
+  EXPECT_THAT(AcceptRing(std::move(sockets[1])), StatusIs(Code::kUnavailable));
 }
 
 TEST(Ring, EndsWithAWriterThatLies) {
   RingByHand ring;
   ring.SetPosition(kToServerWrittenAt, kCapacity + 1);
 
-  EXPECT_EQ(ReadText(ring.server()).status().code(), Code::kDataLoss);
+  EXPECT_THAT(ReadText(ring.server()), StatusIs(Code::kDataLoss));
 
   ring.SetPosition(kToServerWrittenAt, 0);
-  EXPECT_EQ(ReadText(ring.server()).status().code(), Code::kDataLoss);
-  EXPECT_EQ(WriteText(ring.server(), "more").status().code(), Code::kDataLoss);
+  EXPECT_THAT(ReadText(ring.server()), StatusIs(Code::kDataLoss));
+  EXPECT_THAT(WriteText(ring.server(), "more"), StatusIs(Code::kDataLoss));
 }
 
 TEST(Ring, EndsWithAReaderThatLies) {
@@ -238,11 +239,11 @@ TEST(Ring, EndsWithAReaderThatLies) {
   ASSERT_EQ(*WriteText(ring.server(), "some"), 4U);
   ring.SetPosition(kToClientReadAt, 5);
 
-  EXPECT_EQ(WriteText(ring.server(), "more").status().code(), Code::kDataLoss);
+  EXPECT_THAT(WriteText(ring.server(), "more"), StatusIs(Code::kDataLoss));
 
   ring.SetPosition(kToClientReadAt, 4);
-  EXPECT_EQ(WriteText(ring.server(), "more").status().code(), Code::kDataLoss);
-  EXPECT_EQ(ReadText(ring.server()).status().code(), Code::kDataLoss);
+  EXPECT_THAT(WriteText(ring.server(), "more"), StatusIs(Code::kDataLoss));
+  EXPECT_THAT(ReadText(ring.server()), StatusIs(Code::kDataLoss));
 }
 
 TEST(Ring, BearsOneThatRingsWithoutEnd) {
@@ -272,14 +273,14 @@ TEST(Ring, KeepsNoFileThatComesWithARing) {
 
 TEST(Ring, ConnectsToNobody) {
   const Status status = ConnectRing(OurName()).status();
-  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable));
   EXPECT_THAT(status.message(), HasSubstr(OurName()));
 }
 
 TEST(Ring, IsOfACapacityThatMayBe) {
   const Result<FileDescriptor> listener = ListenUnix(OurName());
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  EXPECT_EQ(ConnectRing(OurName(), 5000).status().code(), Code::kInvalidArgument);
+  ASSERT_OK(listener);
+  EXPECT_THAT(ConnectRing(OurName(), 5000), StatusIs(Code::kInvalidArgument));
 }
 
 TEST(Ring, IsHandedToNoOtherUser) {
@@ -287,18 +288,18 @@ TEST(Ring, IsHandedToNoOtherUser) {
   ASSERT_EQ(seteuid(65534), 0);
   const Result<FileDescriptor> listener = ListenUnix(OurName());
   ASSERT_EQ(seteuid(0), 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
 
   const Status status = ConnectRing(OurName()).status();
 
-  EXPECT_EQ(status.code(), Code::kPermissionDenied);
+  EXPECT_THAT(status, StatusIs(Code::kPermissionDenied));
   EXPECT_THAT(status.message(), HasSubstr("65534"));
 }
 
 TEST(Ring, KeepsWhatAProcessWroteBeforeItWasKilled) {
   const std::string name = OurName();
   const Result<FileDescriptor> listener = ListenUnix(name);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -311,12 +312,12 @@ TEST(Ring, KeepsWhatAProcessWroteBeforeItWasKilled) {
   ASSERT_TRUE(WIFSIGNALED(status));
 
   const Result<std::unique_ptr<Stream>> server = AcceptRing(AcceptNext(*listener));
-  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_OK(server);
 
   EXPECT_EQ(*ReadText(**server, 4), "last");
   ASSERT_TRUE(Await(**server, Stream::Interest::kRead));
   EXPECT_EQ(*ReadText(**server), " words");
-  EXPECT_EQ(ReadText(**server).status().code(), Code::kUnavailable);
+  EXPECT_THAT(ReadText(**server), StatusIs(Code::kUnavailable));
 }
 
 }  // namespace

@@ -33,18 +33,18 @@ std::string PeerOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (getpeername(socket, generic, &size) != 0) return "a peer that is gone";
-  if (address.ss_family == AF_UNIX) return "a process of this host";
+  if (getpeername(socket, generic, &size) != 0) return "a peer that has disconnected";
+  if (address.ss_family == AF_UNIX) return "a process on this host";
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
   if (getnameinfo(generic, size, host.data(), host.size(), port.data(), port.size(),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "a peer without a name";
+    return "a peer without an address";
   }
   return Endpoint(host.data(), static_cast<uint16_t>(std::strtoul(port.data(), nullptr, 10)));
 }
 
-// Without the empty ones in front: a first room that is not empty tells an end from no room.
+// Without leading empty buffers: with an empty first buffer, a result of 0 would be ambiguous.
 std::span<const iovec> SkipEmpty(std::span<const iovec> parts) {
   while (!parts.empty() && parts.front().iov_len == 0) parts = parts.subspan(1);
   return parts;
@@ -69,15 +69,16 @@ Result<Addresses> Resolve(const std::string& host, uint16_t port) {
   addrinfo* first = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &first);
   if (error == 0) return Addresses(first);
-  return Unavailable("finding the addresses of {}: {}", Endpoint(host, port), gai_strerror(error));
+  return Unavailable("looking up the addresses of {}: {}", Endpoint(host, port),
+                     gai_strerror(error));
 }
 
 void SetOption(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof(value));  // a Unix socket has no options of TCP
 }
 
-// A peer whose machine or network is gone sends neither FIN nor RST. Without these options a wait
-// for its answer has no end, and a write fails only after 15 minutes (tcp_retries2).
+// A peer whose machine or network was lost sends neither FIN nor RST. Without these options a read
+// would wait forever, and a write would fail only after 15 minutes (tcp_retries2).
 void SetTcpOptions(int socket) {
   constexpr int kIdleSeconds = 3;
   constexpr int kProbeSeconds = 2;
@@ -105,7 +106,7 @@ Result<TcpListener> ListenAt(const addrinfo& address, const std::string& endpoin
   sockaddr_storage bound{};
   socklen_t size = sizeof(bound);
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return Errno("finding the port of {}", endpoint);
+    return Errno("reading the port of {}", endpoint);
   }
   listener.port =
       ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
@@ -113,7 +114,7 @@ Result<TcpListener> ListenAt(const addrinfo& address, const std::string& endpoin
   return listener;
 }
 
-// Waits until the connection is made or refused.
+// Waits until the connection is established or refused.
 Status AwaitConnected(int socket, Time deadline, const std::string& endpoint) {
   pollfd wait{.fd = socket, .events = POLLOUT};
   while (true) {
@@ -124,7 +125,7 @@ Status AwaitConnected(int socket, Time deadline, const std::string& endpoint) {
     if (ready > 0) break;
     if (ready < 0 && errno != EINTR) return Errno("waiting for {}", endpoint);
     if (ready == 0 && left.count() <= INT_MAX) {
-      return DeadlineExceeded("connecting to {}: no answer in time", endpoint);
+      return DeadlineExceeded("connecting to {}: no answer within the timeout", endpoint);
     }
   }
   int error = 0;
@@ -155,9 +156,9 @@ struct UnixAddress {
 Result<UnixAddress> AbstractAddress(const std::string& name) {
   UnixAddress out;
   out.address.sun_family = AF_UNIX;
-  // The first byte stays 0, which makes it a name of the abstract namespace.
+  // A first byte of 0 means the abstract namespace.
   if (name.empty() || name.size() > sizeof(out.address.sun_path) - 1) {
-    return InvalidArgument("a Unix name of {} bytes, and it may have 1 to {}: \"{}\"", name.size(),
+    return InvalidArgument("a Unix name has {} bytes, and may have 1 to {}: \"{}\"", name.size(),
                            sizeof(out.address.sun_path) - 1, name);
   }
   std::memcpy(out.address.sun_path + 1, name.data(), name.size());
@@ -179,7 +180,7 @@ Result<size_t> SocketStream::Read(std::span<const iovec> buffers) {
     if (got > 0) return static_cast<size_t>(got);
     if (got == 0) return Unavailable("{} has closed the connection", peer_);
     if (errno == EAGAIN) return size_t{0};
-    // Whatever it is, the connection is of no more use.
+    // Whatever the error is, the connection cannot be used any more.
     if (errno != EINTR) return Unavailable("reading from {}: {}", peer_, std::strerror(errno));
   }
 }
@@ -217,7 +218,7 @@ bool SocketStream::IsPeerGone() const {
 
 Result<TcpListener> ListenTcp(const std::string& host, uint16_t port) {
   if (host.empty()) {
-    // A socket of IPv6 serves IPv4 too; the second is for hosts that have no IPv6.
+    // An IPv6 socket accepts IPv4 too; the second address is for hosts without IPv6.
     Result<TcpListener> any = ListenTcp("::", port);
     if (any.ok() || any.status().code() == Code::kAlreadyExists) return any;
     return ListenTcp("0.0.0.0", port);
@@ -250,7 +251,7 @@ Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener) {
       return std::optional(std::move(connection));
     }
     if (errno == EAGAIN) return std::optional<FileDescriptor>();
-    // One that was gone before it was taken is no reason to stop.
+    // ECONNABORTED: the peer closed the connection before it was accepted.
     if (errno != EINTR && errno != ECONNABORTED) return Errno("accepting a connection");
   }
 }
@@ -279,7 +280,7 @@ Result<TcpDial> TcpDial::Start(const std::string& host, uint16_t port, size_t fi
   const auto middle = dial.left_.begin() + static_cast<ptrdiff_t>(first % dial.left_.size());
   std::rotate(dial.left_.begin(), middle, dial.left_.end());
   std::reverse(dial.left_.begin(), dial.left_.end());
-  // A connection that is made at once is found by Continue(), too.
+  // Continue() also handles a connection that is established immediately.
   EDL_RETURN_IF_ERROR(dial.Next().status());
   return dial;
 }

@@ -31,44 +31,43 @@ class SocketStream final : public Stream {
 
  private:
   const FileDescriptor socket_;
-  const std::string peer_;  // as messages name it
+  const std::string peer_;  // its address, for errors
 };
 
-// What the functions below make does not block and is closed on exec. TCP sends at once
-// (TCP_NODELAY), and a peer that vanished without closing is found out: an idle connection after 9
-// seconds (keepalive), one with unacknowledged data after 10 (TCP_USER_TIMEOUT). Read and Write
-// then fail with Unavailable.
+// All sockets below are non-blocking and close-on-exec. TCP sends immediately (TCP_NODELAY) and
+// detects a peer that vanished without closing: after 9 seconds on an idle connection (keepalive),
+// after 10 with unacknowledged data (TCP_USER_TIMEOUT). Read and Write then fail with Unavailable.
 
 struct TcpListener {
   FileDescriptor socket;
   uint16_t port = 0;
 };
 
-// Listens on the first address of `host` that can be had; an empty `host` is any address, of IPv6
-// and IPv4 where there are both. Port 0 picks one. AlreadyExists: the port is taken.
+// Listens on the first address of `host` that is available. An empty `host` means all addresses, of
+// IPv6 and IPv4 where the host has both. Port 0: the system picks a port. AlreadyExists: the port
+// is in use.
 Result<TcpListener> ListenTcp(const std::string& host, uint16_t port);
 
-// Listens on a name in the abstract namespace: it is no file, and goes with the socket.
-// AlreadyExists: the name is taken.
+// Listens on a name in the abstract namespace: there is no file, and the name is freed with the
+// socket. AlreadyExists: the name is in use.
 Result<FileDescriptor> ListenUnix(const std::string& name);
 
-// The next connection. Nothing: nobody waits now.
+// Accepts the next connection. nullopt: no connection is waiting.
 Result<std::optional<FileDescriptor>> Accept(const FileDescriptor& listener);
 
-// Blocks until one of the host's addresses answers, `timeout` at most; finding the addresses by
-// name comes before that. Unavailable, DeadlineExceeded: try again later.
+// Blocks until one of the host's addresses accepts the connection, for at most `timeout` in
+// addition to the DNS lookup. Unavailable, DeadlineExceeded: try again later.
 Result<FileDescriptor> ConnectTcp(const std::string& host, uint16_t port, Duration timeout);
 
-// A TCP connection that is being made, without blocking: wait until fd() is writable, then call
-// Continue(). Finding the addresses by name blocks, in Start. Confined.
+// Connects to a TCP port without blocking: wait until fd() is writable, then call Continue(). Only
+// the DNS lookup in Start blocks. Confined.
 class TcpDial {
  public:
   // `first` rotates the order of the host's addresses, so that repeated attempts try all of them.
   static Result<TcpDial> Start(const std::string& host, uint16_t port, size_t first);
 
   int fd() const { return socket_.get(); }
-  // Nothing: not connected yet; fd() may be another descriptor now. A failure is that of the last
-  // address.
+  // nullopt: not connected yet; fd() may have changed. A failure is that of the last address.
   Result<std::optional<FileDescriptor>> Continue();
 
  private:
@@ -77,7 +76,7 @@ class TcpDial {
     socklen_t size;
   };
 
-  // Begins with the next address. Nothing: the connection is under way.
+  // Starts to connect to the next address. nullopt: in progress.
   Result<std::optional<FileDescriptor>> Next();
 
   std::string endpoint_;
@@ -85,7 +84,7 @@ class TcpDial {
   FileDescriptor socket_;
 };
 
-// Unavailable: nobody listens there, or has no place for one more now.
+// Unavailable: no process listens on the name, or its queue of connections is full.
 Result<FileDescriptor> ConnectUnix(const std::string& name);
 
 }  // namespace edl::wire

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
 #include "wire/testing/sockets.h"
 
 namespace edl::wire {
@@ -51,11 +53,11 @@ bool HasIpv6() {
 
 TEST(Tcp, ListensOnAPortThatItTells) {
   const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   ASSERT_NE(listener->port, 0);
 
   const Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, seconds(30));
-  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_OK(client);
 
   const FileDescriptor server = AcceptNext(listener->socket);
   EXPECT_TRUE(SendsAtOnce(*client));
@@ -64,21 +66,21 @@ TEST(Tcp, ListensOnAPortThatItTells) {
 
 TEST(Tcp, NoticesAPeerThatVanishedAtBothEnds) {
   const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   const Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, seconds(30));
-  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_OK(client);
   ExpectToNoticeASilentPeer(*client);
   ExpectToNoticeASilentPeer(AcceptNext(listener->socket));
 
   auto dial = TcpDial::Start("localhost", listener->port, 0);
-  ASSERT_TRUE(dial.ok()) << dial.status();
+  ASSERT_OK(dial);
   Result<std::optional<FileDescriptor>> dialled = std::optional<FileDescriptor>();
   while (dialled.ok() && !dialled->has_value()) {
     pollfd ready{.fd = dial->fd(), .events = POLLOUT, .revents = 0};
-    poll(&ready, 1, 1000);
+    ASSERT_EQ(poll(&ready, 1, 30'000), 1) << "no connection within 30 s";
     dialled = dial->Continue();
   }
-  ASSERT_TRUE(dialled.ok()) << dialled.status();
+  ASSERT_OK(dialled);
   ExpectToNoticeASilentPeer(**dialled);
 }
 
@@ -86,56 +88,59 @@ TEST(Tcp, ADialThatIsRefusedSaysSo) {
   uint16_t port = 0;
   {
     const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
-    ASSERT_TRUE(listener.ok()) << listener.status();
+    ASSERT_OK(listener);
     port = listener->port;
   }
   auto dial = TcpDial::Start("127.0.0.1", port, 3);
   Status refused = dial.status();
-  while (refused.ok()) refused = dial->Continue().status();
-  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  ASSERT_OK(AwaitPolling("the refusal", [&] {
+    if (refused.ok()) refused = dial->Continue().status();
+    return !refused.ok();
+  }));
+  EXPECT_THAT(refused, StatusIs(Code::kUnavailable));
   EXPECT_THAT(refused.message(), HasSubstr(std::to_string(port)));
 }
 
 TEST(Tcp, SpeaksIpv6) {
   if (!HasIpv6()) GTEST_SKIP() << "no IPv6 here";
   const Result<TcpListener> listener = ListenTcp("::1", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  EXPECT_TRUE(ConnectTcp("::1", listener->port, seconds(30)).ok());
+  ASSERT_OK(listener);
+  EXPECT_OK(ConnectTcp("::1", listener->port, seconds(30)));
 }
 
 TEST(Tcp, ListensOnAnyAddressOfBothFamilies) {
   const Result<TcpListener> listener = ListenTcp("", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  EXPECT_TRUE(ConnectTcp("127.0.0.1", listener->port, seconds(30)).ok());
+  ASSERT_OK(listener);
+  EXPECT_OK(ConnectTcp("127.0.0.1", listener->port, seconds(30)));
   if (HasIpv6()) {
-    EXPECT_TRUE(ConnectTcp("::1", listener->port, seconds(30)).ok());
+    EXPECT_OK(ConnectTcp("::1", listener->port, seconds(30)));
   }
 }
 
 TEST(Tcp, NamesThePortThatIsTaken) {
   const Result<TcpListener> one = ListenTcp("127.0.0.1", 0);
-  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_OK(one);
 
   const Result<TcpListener> other = ListenTcp("127.0.0.1", one->port);
 
-  EXPECT_EQ(other.status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(other, StatusIs(Code::kAlreadyExists));
   EXPECT_THAT(other.status().message(), HasSubstr(fmt::format("127.0.0.1:{}", one->port)));
 }
 
 TEST(Tcp, NamesWhereNobodyListens) {
   Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   listener->socket.Close();
 
   const Status status = ConnectTcp("127.0.0.1", listener->port, seconds(30)).status();
 
-  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable));
   EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
 }
 
 TEST(Tcp, WaitsForAnAnswerNoLongerThanItWasTold) {
   const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   ASSERT_EQ(listen(listener->socket.get(), 0), 0);  // a place for one, then none is answered
 
   std::vector<FileDescriptor> queue;
@@ -146,15 +151,15 @@ TEST(Tcp, WaitsForAnAnswerNoLongerThanItWasTold) {
     if (client.ok()) queue.push_back(*std::move(client));
   }
 
-  EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
+  EXPECT_THAT(status, StatusIs(Code::kDeadlineExceeded)) << status;
   EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
 }
 
 TEST(Tcp, NamesThePeerThatHasClosed) {
   const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   Result<FileDescriptor> client = ConnectTcp("127.0.0.1", listener->port, seconds(30));
-  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_OK(client);
   SocketStream stream(*std::move(client));
   AcceptNext(listener->socket).Close();
 
@@ -164,39 +169,39 @@ TEST(Tcp, NamesThePeerThatHasClosed) {
   const iovec room{.iov_base = &byte, .iov_len = 1};
   const Status status = stream.Read({&room, 1}).status();
 
-  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable));
   EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
 }
 
 TEST(Unix, HasNobodyToAcceptBeforeOneConnects) {
   const Result<FileDescriptor> listener = ListenUnix(OurName());
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_OK(listener);
   const Result<std::optional<FileDescriptor>> nobody = Accept(*listener);
-  ASSERT_TRUE(nobody.ok()) << nobody.status();
+  ASSERT_OK(nobody);
   EXPECT_FALSE(nobody->has_value());
 
   const Result<FileDescriptor> client = ConnectUnix(OurName());
 
-  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_OK(client);
   EXPECT_TRUE(AcceptNext(*listener).valid());
 }
 
 TEST(Unix, GivesANameToOneOnly) {
   const Result<FileDescriptor> listener = ListenUnix(OurName());
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  EXPECT_EQ(ListenUnix(OurName()).status().code(), Code::kAlreadyExists);
+  ASSERT_OK(listener);
+  EXPECT_THAT(ListenUnix(OurName()), StatusIs(Code::kAlreadyExists));
 }
 
 TEST(Unix, NamesWhereNobodyListens) {
   const Status status = ConnectUnix(OurName()).status();
-  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status, StatusIs(Code::kUnavailable));
   EXPECT_THAT(status.message(), HasSubstr(OurName()));
 }
 
 TEST(Unix, RefusesNamesThatDoNotFit) {
-  EXPECT_TRUE(ListenUnix(std::string(107, 'x')).ok());
-  EXPECT_EQ(ListenUnix(std::string(108, 'x')).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(ConnectUnix("").status().code(), Code::kInvalidArgument);
+  EXPECT_OK(ListenUnix(std::string(107, 'x')));
+  EXPECT_THAT(ListenUnix(std::string(108, 'x')), StatusIs(Code::kInvalidArgument));
+  EXPECT_THAT(ConnectUnix(""), StatusIs(Code::kInvalidArgument));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     std::ofstream(path, std::ios::binary) << text;
   }
-  edl::ps::Lane lane(edl::wire::Placement(1), 0);
+  edl::ps::Lane lane(edl::wire::Placement(1), edl::job::LaneInJob(0));
   edl::ps::LaneCheckpointReader reader(lane.state().buckets, edl::ps::RestoreMode::kResume);
   const auto part = edl::checkpoint::PartReader::Open(path);
   const edl::Status read = part.ok() ? reader.Read(**part) : part.status();
@@ -83,7 +83,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   lane.Adopt(*std::move(restored));
   lane.Flush();
-  const auto opened = lane.Open({.lease = UINT64_MAX, .shard = {.ledger = 1}});
+  const auto opened = lane.Open(
+      {.lease = edl::job::LeaseId(UINT64_MAX), .shard = {.ledger = edl::job::LedgerId(1)}});
   CHECK(opened.ok() || !opened.status().message().empty(), "an error without a message");
   return 0;
 }

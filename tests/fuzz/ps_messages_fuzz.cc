@@ -31,9 +31,9 @@ struct Served {
     const auto declaration = edl::ps::ParseDeclaration(
         R"({"tables": [{"name": "t", "dim": 2}], "tensors": [{"name": "d", "size": 3}]})");
     declared = *lane.Declare(*declaration);
-    CHECK(lane.Open({.lease = 1}).ok(), "the shard did not open");
+    CHECK(lane.Open({.lease = edl::job::LeaseId(1)}).ok(), "the shard did not open");
   }
-  Lane lane{edl::wire::Placement(1), 0};
+  Lane lane{edl::wire::Placement(1), edl::job::LaneInJob(0)};
   edl::ps::DeclaredParameters declared;
 };
 

@@ -125,7 +125,7 @@ TEST(CompatApiSuspects, AreLeasedAgainOnlyWhenNothingElseWaits) {
   const LeasedShard later = master.FetchShard(Worker(0));
   master.ReportTask(later);
 
-  EXPECT_EQ(master.FetchShard(Worker(1)).key, (ShardKey{0, 2}));
+  EXPECT_EQ(master.FetchShard(Worker(1)).key, (ShardPosition{0, 2}));
   EXPECT_EQ(master.FetchShard(Worker(2)).key, lost.key);
   EXPECT_EQ(master.Data().leases, 2);
 }
@@ -228,7 +228,7 @@ TEST(CompatApiLeaving, IsUnansweredWhenTheMasterDiedWithTheFetch) {
 
   EXPECT_EQ(master.StateOf(NameOf(Worker(0))), job::ReplicaState::kKilled);
   ASSERT_EQ(master.TakeLaunches().size(), 1u);
-  EXPECT_EQ(master.FetchShard(Worker(1)).key, (ShardKey{0, 0}));
+  EXPECT_EQ(master.FetchShard(Worker(1)).key, (ShardPosition{0, 0}));
 }
 
 TEST(CompatApiLeaving, IsByOwnWillWhenTheLastFetchWasAnswered) {

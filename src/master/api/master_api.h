@@ -40,7 +40,7 @@ struct ReportAndLeaseReply {
   LeaseAnswer answer = LeaseAnswer::kNothing;
   std::vector<LeasedShard> shards;
   std::vector<ReportVerdict> verdicts;
-  uint64_t ps_epoch = 0;  // current ps epoch; 0: the job has no parameter servers of ours
+  PsEpoch ps_epoch;  // current ps epoch; 0: the job has no parameter servers of ours
 };
 
 struct Member {

@@ -208,7 +208,7 @@ void Ledger::Put(const ReturnedRow& row) {
         row.failed_by, row.counted);
 }
 
-void Ledger::DeleteReturned(DatasetId dataset, ShardKey key) {
+void Ledger::DeleteReturned(DatasetId dataset, ShardPosition key) {
   Write(&Ledger::delete_returned_, dataset.value(), key.epoch, key.ordinal);
 }
 

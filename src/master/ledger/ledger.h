@@ -36,7 +36,7 @@ struct DatasetRow {
 struct LeaseRow {
   LeaseId lease;
   DatasetId dataset;
-  ShardKey key;
+  ShardPosition key;
   Incarnation holder;
   uint64_t number = 0;  // of the call whose answer contains the lease
   int32_t task = 0;
@@ -46,7 +46,7 @@ struct LeaseRow {
 
 struct ReturnedRow {
   DatasetId dataset;
-  ShardKey key;
+  ShardPosition key;
   int failures = 0;
   std::string failed_by;  // names of replicas, shown to users
   bool counted = false;   // as in LeaseRow
@@ -54,7 +54,7 @@ struct ReturnedRow {
 
 struct QuarantinedRow {
   DatasetId dataset;
-  ShardKey key;
+  ShardPosition key;
   std::string error;
 };
 
@@ -126,7 +126,7 @@ class Ledger {
   void Put(const LeaseRow& row);
   void Delete(LeaseId lease);
   void Put(const ReturnedRow& row);
-  void DeleteReturned(DatasetId dataset, ShardKey key);
+  void DeleteReturned(DatasetId dataset, ShardPosition key);
   void Put(const QuarantinedRow& row);
   void Put(const DoneRow& row);
   void DeleteDone(DatasetId dataset, int64_t epoch, uint64_t first);

@@ -124,7 +124,7 @@ TEST_F(LedgerFile, KeepsEveryFieldOfItsRows) {
   EXPECT_EQ(read_replica.replica, Chief(2));
   EXPECT_EQ(read_replica.state, job::ReplicaState::kKilled);
   EXPECT_EQ(read_replica.process_id, 4242);
-  EXPECT_EQ(lease.key, (ShardKey{2, 5}));
+  EXPECT_EQ(lease.key, (ShardPosition{2, 5}));
   EXPECT_EQ(lease.holder, Incarnation(4));
   EXPECT_EQ(lease.task, 11);
   EXPECT_EQ(lease.failures, 2);

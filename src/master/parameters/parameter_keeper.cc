@@ -37,7 +37,7 @@ int64_t SecondsOf(Duration time) {
 
 }  // namespace
 
-Status ParameterKeeper::Load(const std::string& saved, uint64_t new_ledger, Time now) {
+Status ParameterKeeper::Load(const std::string& saved, LedgerId new_ledger, Time now) {
   if (!enabled()) return Ok();
   slots_.resize(static_cast<size_t>(spec_.num_ps));
   next_save_at_ = now;
@@ -54,13 +54,13 @@ Status ParameterKeeper::Load(const std::string& saved, uint64_t new_ledger, Time
 Status ParameterKeeper::LoadSaved(const std::string& saved) {
   const json in = ReadJson(saved);
   if (!in.is_object()) return DataLoss("what the ledger says of parameters cannot be read");
-  ledger_id_ = in.value("ledger", uint64_t{0});
-  ps_epoch_ = in.value("ps_epoch", uint64_t{0});
+  ledger_id_ = LedgerId(in.value("ledger", uint64_t{0}));
+  ps_epoch_ = PsEpoch(in.value("ps_epoch", uint64_t{0}));
   next_save_ = in.value("next_save", int64_t{1});
   usable_ = in.value("usable", size_t{0});
   for (const json& server : in.value("served", json::array())) {
-    served_.push_back(
-        {server.value("replica", int64_t{-1}), server.value("incarnation", uint64_t{0})});
+    served_.push_back({server.value("replica", int64_t{-1}),
+                       PsIncarnation(server.value("incarnation", uint64_t{0}))});
   }
   for (const json& checkpoint : in.value("checkpoints", json::array())) {
     EDL_ASSIGN_OR_RETURN(checkpoint::ShardSet covered,
@@ -89,14 +89,15 @@ Status ParameterKeeper::LoadSaved(const std::string& saved) {
 
 void ParameterKeeper::Flush() {
   if (!dirty_) return;
-  json out = {{"ledger", ledger_id_},
-              {"ps_epoch", ps_epoch_},
+  json out = {{"ledger", ledger_id_.value()},
+              {"ps_epoch", ps_epoch_.value()},
               {"lanes", lanes_},
               {"next_save", next_save_},
               {"usable", usable_}};
   out["served"] = json::array();
   for (const Served& server : served_) {
-    out["served"].push_back({{"replica", server.replica}, {"incarnation", server.incarnation}});
+    out["served"].push_back(
+        {{"replica", server.replica}, {"incarnation", server.incarnation.value()}});
   }
   out["checkpoints"] = json::array();
   for (const Checkpoint& checkpoint : checkpoints_) {
@@ -130,8 +131,8 @@ bool ParameterKeeper::IsDurable() const {
   return !checkpoints_.empty() && checkpoints_.back().covered == DoneShards();
 }
 
-std::vector<uint64_t> ParameterKeeper::Incarnations() const {
-  std::vector<uint64_t> all;
+std::vector<PsIncarnation> ParameterKeeper::Incarnations() const {
+  std::vector<PsIncarnation> all;
   for (const Served& server : served_) all.push_back(server.incarnation);
   return all;
 }
@@ -143,8 +144,9 @@ void ParameterKeeper::Tick(const std::vector<int64_t>& running, Time now) {
   if (!orphans_collected_) CollectRest();
   if (phase_ == Phase::kGathering) {
     Probe(now);
-    const bool all_known = std::ranges::all_of(
-        slots_, [](const Slot& slot) { return slot.replica >= 0 && slot.incarnation != 0; });
+    const bool all_known = std::ranges::all_of(slots_, [](const Slot& slot) {
+      return slot.replica >= 0 && slot.incarnation != PsIncarnation();
+    });
     if (all_known) Decide(now);
   }
   if (phase_ == Phase::kServing && !saving_.has_value() && SaveIsDue(now)) BeginSave(now);
@@ -206,18 +208,20 @@ std::string ParameterKeeper::ReasonOf(size_t index, Time now) const {
 void ParameterKeeper::Probe(Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    if (slot.replica < 0 || slot.incarnation != 0 || slot.probe_number != 0) continue;
+    if (slot.replica < 0 || slot.incarnation != PsIncarnation() ||
+        slot.probe_number != PsCommandId())
+      continue;
     if (now < slot.probe_at) continue;
-    slot.probe_number = ++last_number_;
+    slot.probe_number = last_number_ = last_number_.Next();
     commands_.emplace_back(ProbeServer{slot.probe_number, static_cast<int>(i)});
   }
 }
 
-void ParameterKeeper::OnProbed(uint64_t number, const Result<ProbeReply>& reply, Time now) {
+void ParameterKeeper::OnProbed(PsCommandId number, const Result<ProbeReply>& reply, Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.probe_number != number) continue;
-    slot.probe_number = 0;
+    slot.probe_number = {};
     slot.probe_at = std::max(slot.probe_at, now + kProbeInterval);
     if (!reply.ok()) {
       slot.trouble = slot.has_answered ? "" : reply.status().message();
@@ -249,7 +253,7 @@ void ParameterKeeper::Decide(Time now) {
     Serve();
     return;
   }
-  if (ps_epoch_ > 0 && !can_save()) {
+  if (ps_epoch_ != PsEpoch() && !can_save()) {
     failure_ = fmt::format(
         "parameter server {} was lost, and with --recovery_checkpoint_secs=0 nothing of it was "
         "saved",
@@ -257,7 +261,7 @@ void ParameterKeeper::Decide(Time now) {
     return;
   }
   // Nobody may count on what a server had once its parameters change behind the workers' backs.
-  ++ps_epoch_;
+  ps_epoch_ = ps_epoch_.Next();
   dirty_ = true;
   checkpoint::ShardSet covered;
   if (!checkpoints_.empty()) {
@@ -268,7 +272,7 @@ void ParameterKeeper::Decide(Time now) {
     restore.of_another_job = true;
   }
   const int64_t reopened = dispatcher_.Reopen(covered, now);
-  if (ps_epoch_ > 1) {
+  if (ps_epoch_ > PsEpoch(1)) {
     LOG_INFO(
         "parameter servers, epoch {}: {} of {} restored from {}; {} shard(s) are trained again",
         ps_epoch_, restore.servers.size(), slots_.size(),
@@ -277,13 +281,13 @@ void ParameterKeeper::Decide(Time now) {
   // It belongs to an epoch that is over.
   if (saving_.has_value()) commands_.emplace_back(CancelSave{saving_->number});
   restoring_ = restore.checkpoint.empty() ? "nothing" : restore.checkpoint;
-  restore.number = restore_number_ = ++last_number_;
+  restore.number = restore_number_ = last_number_ = last_number_.Next();
   restore.ps_epoch = ps_epoch_;
   phase_ = Phase::kRestoring;
   commands_.emplace_back(std::move(restore));
 }
 
-void ParameterKeeper::OnRestored(uint64_t number, const Status& status, Time now) {
+void ParameterKeeper::OnRestored(PsCommandId number, const Status& status, Time now) {
   if (phase_ != Phase::kRestoring || number != restore_number_) return;
   if (status.ok()) {
     for (size_t i = 0; i < slots_.size(); ++i) {
@@ -324,7 +328,7 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
   }
   LOG_WARNING("restoring parameter servers: {}; trying again", status.message());
   for (Slot& slot : slots_) {
-    slot.incarnation = 0;
+    slot.incarnation = {};
     slot.probe_at = now + BackoffAfter(failed_restores_);
   }
 }
@@ -358,7 +362,7 @@ void ParameterKeeper::Serve() {
   ServeAll serve{.ps_epoch = ps_epoch_,
                  .incarnations = Incarnations(),
                  .may_push = any || !can_save(),
-                 .floor = dispatcher_.floor().value()};
+                 .floor = dispatcher_.floor()};
   for (const Slot& slot : slots_) {
     serve.released.push_back(released_ || slot.released || !can_save());
   }
@@ -399,7 +403,7 @@ bool ParameterKeeper::SaveIsDue(Time now) const {
 void ParameterKeeper::BeginSave(Time now) {
   const int64_t version = dispatcher_.counters().version;
   saving_ = Saving{
-      .number = ++last_number_,
+      .number = last_number_ = last_number_.Next(),
       .ps_epoch = ps_epoch_,
       .checkpoint = {.name = checkpoint::CheckpointName{version, ledger_id_, next_save_++}.ToText(),
                      .users = IsStepDue(),
@@ -422,7 +426,7 @@ void ParameterKeeper::BeginSave(Time now) {
                                  .flush = dispatcher_.TrainingComplete()});
 }
 
-void ParameterKeeper::OnSaved(uint64_t number, const Status& status, Time now) {
+void ParameterKeeper::OnSaved(PsCommandId number, const Status& status, Time now) {
   if (!saving_.has_value() || saving_->number != number) return;
   Saving saved = std::move(*saving_);
   saving_.reset();
@@ -480,12 +484,12 @@ void ParameterKeeper::OnState(const job::ServerView& state, Time now) {
     slot.state = state;
   } else if (phase_ == Phase::kServing) {
     // It was a dead one that answered before: at its address there is its successor now.
-    slot.incarnation = 0;
+    slot.incarnation = {};
     phase_ = Phase::kGathering;
   }
 }
 
-void ParameterKeeper::OnAlive(int index, uint64_t incarnation, Time now) {
+void ParameterKeeper::OnAlive(int index, PsIncarnation incarnation, Time now) {
   const auto place = static_cast<size_t>(index);
   if (place >= slots_.size() || slots_[place].incarnation != incarnation) return;
   // A server that serves has to say how it is; one that is restored is too busy to.

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/strong_id.h"
 #include "checkpoint/shard_set.h"
 #include "job/job_spec.h"
 #include "job/job_view.h"
@@ -19,19 +20,21 @@ namespace edl::master {
 // Commands for the parameter servers. The controller (src/ps_control) carries them out after the
 // commit that decided them. An answer names the number of its command.
 
+using PsCommandId = StrongId<struct PsCommandIdTag, uint64_t>;
+
 // Ask for the identity of the process at a server's address.
 struct ProbeServer {
-  uint64_t number = 0;
+  PsCommandId number;
   int index = 0;
 };
 // Replace the parameters of these servers by those of a checkpoint.
 struct RestoreServers {
   struct Server {
     int index = 0;
-    uint64_t incarnation = 0;
+    PsIncarnation incarnation;
   };
-  uint64_t number = 0;
-  uint64_t ps_epoch = 0;
+  PsCommandId number;
+  PsEpoch ps_epoch;
   std::vector<Server> servers;
   std::string checkpoint;  // its name; empty: the servers start without parameters
   // The checkpoint is the path of a checkpoint of another job. Its parameters are restored, its
@@ -40,26 +43,26 @@ struct RestoreServers {
 };
 // Let all servers serve in this epoch, and drop watermarks that are no longer needed.
 struct ServeAll {
-  uint64_t ps_epoch = 0;
-  std::vector<uint64_t> incarnations;  // of the servers, by index
-  bool may_push = false;               // false: Open waits
-  uint64_t floor = 0;                  // leases below this id have ended
-  checkpoint::ShardSet covered;        // shards that no restore will have trained again
+  PsEpoch ps_epoch;
+  std::vector<PsIncarnation> incarnations;  // of the servers, by index
+  bool may_push = false;                    // false: Open waits
+  LeaseId floor;                            // leases below this id have ended
+  checkpoint::ShardSet covered;             // shards that no restore will have trained again
   std::vector<bool> released;  // servers that may exit: their parameters are saved or unneeded
 };
 // Save the parameters of all servers.
 struct SaveAll {
-  uint64_t number = 0;
+  PsCommandId number;
   std::string name;
-  uint64_t ps_epoch = 0;
-  std::vector<uint64_t> incarnations;
+  PsEpoch ps_epoch;
+  std::vector<PsIncarnation> incarnations;
   int64_t version = 0;
   checkpoint::ShardSet covered;
   bool flush = false;  // first close open synchronous rounds: no worker will complete them
 };
 // Cancel a save whose result is not needed any more. The save is still answered.
 struct CancelSave {
-  uint64_t number = 0;
+  PsCommandId number;
 };
 // Remove a checkpoint, complete or not.
 struct DropCheckpoint {
@@ -68,7 +71,7 @@ struct DropCheckpoint {
 // Remove the folders of saves that this ledger began and does not name: the master died during the
 // save, or an earlier removal failed. Folders of other ledgers stay.
 struct CollectOrphans {
-  uint64_t ledger = 0;
+  LedgerId ledger;
   std::vector<std::string> keep;
   int64_t below = 0;  // only saves with a smaller number are removed
 };
@@ -77,7 +80,7 @@ using ServerCommand = std::variant<ProbeServer, RestoreServers, ServeAll, SaveAl
 
 // The identity of a parameter server.
 struct ProbeReply {
-  uint64_t incarnation = 0;
+  PsIncarnation incarnation;
   uint32_t lanes = 0;
 };
 
@@ -115,19 +118,19 @@ class ParameterKeeper {
 
   bool enabled() const { return spec_.own_ps; }
   // `saved` is what Flush wrote; empty: the ledger is new, and gets the id `new_ledger`.
-  Status Load(const std::string& saved, uint64_t new_ledger, Time now);
+  Status Load(const std::string& saved, LedgerId new_ledger, Time now);
 
   // `running`: for each server's slot, the id of the replica that runs there, or -1.
   void Tick(const std::vector<int64_t>& running, Time now);
 
-  void OnProbed(uint64_t number, const Result<ProbeReply>& reply, Time now);
+  void OnProbed(PsCommandId number, const Result<ProbeReply>& reply, Time now);
   // DataLoss: the checkpoint is damaged. NotFound: the master does not see the checkpoint either.
-  void OnRestored(uint64_t number, const Status& status, Time now);
-  void OnSaved(uint64_t number, const Status& status, Time now);
+  void OnRestored(PsCommandId number, const Status& status, Time now);
+  void OnSaved(PsCommandId number, const Status& status, Time now);
   // The state of a server. For an unexpected incarnation only the incarnation counts.
   void OnState(const job::ServerView& state, Time now);
   // The server's process answers, although its lanes may be too busy to report their state.
-  void OnAlive(int index, uint64_t incarnation, Time now);
+  void OnAlive(int index, PsIncarnation incarnation, Time now);
 
   std::vector<ServerCommand> TakeCommands() { return std::exchange(commands_, {}); }
   // Servers to be replaced because they do not answer.
@@ -144,8 +147,8 @@ class ParameterKeeper {
   // Why the job cannot go on; nullopt while it can.
   const std::optional<std::string>& failure() const { return failure_; }
 
-  uint64_t ledger_id() const { return ledger_id_; }
-  uint64_t ps_epoch() const { return ps_epoch_; }
+  LedgerId ledger_id() const { return ledger_id_; }
+  PsEpoch ps_epoch() const { return ps_epoch_; }
   // Lanes of each server. Constant for a ledger, unless --resume changes --ps_lanes.
   int64_t lanes() const { return lanes_; }
   std::vector<job::ServerView> View(Time now) const;
@@ -173,8 +176,8 @@ class ParameterKeeper {
   // A server's slot and the process that runs there.
   struct Slot {
     int64_t replica = -1;       // the id of the replica that runs there; -1: none
-    uint64_t probe_number = 0;  // of the probe under way; 0: none
-    uint64_t incarnation = 0;   // that answered; 0: none yet
+    PsCommandId probe_number;   // of the probe under way; 0: none
+    PsIncarnation incarnation;  // that answered; 0: none yet
     Time probe_at;              // the next probe is not before this
     bool released = false;      // it wants to exit, and its parameters were saved since
     Time heard_at;              // at first, the time when it began to run
@@ -186,11 +189,11 @@ class ParameterKeeper {
   // A server whose parameters the ledger relies on.
   struct Served {
     int64_t replica = -1;
-    uint64_t incarnation = 0;
+    PsIncarnation incarnation;
   };
   struct Saving {
-    uint64_t number = 0;
-    uint64_t ps_epoch = 0;
+    PsCommandId number;
+    PsEpoch ps_epoch;
     Checkpoint checkpoint;
     std::vector<size_t> leaving;  // servers that accepted no pushes any more when it began
   };
@@ -213,14 +216,14 @@ class ParameterKeeper {
   void BeginSave(Time now);
   void Prune();
   checkpoint::ShardSet DoneShards() const;
-  std::vector<uint64_t> Incarnations() const;
+  std::vector<PsIncarnation> Incarnations() const;
   void UpdateRule();
 
   Ledger& ledger_;
   Dispatcher& dispatcher_;
   const job::JobSpec& spec_;
-  uint64_t ledger_id_ = 0;
-  uint64_t ps_epoch_ = 0;
+  LedgerId ledger_id_;
+  PsEpoch ps_epoch_;
   int64_t lanes_ = 0;
   int64_t next_save_ = 1;
   std::vector<Served> served_;
@@ -231,8 +234,8 @@ class ParameterKeeper {
 
   Phase phase_ = Phase::kGathering;
   std::vector<Slot> slots_;
-  uint64_t last_number_ = 0;
-  uint64_t restore_number_ = 0;
+  PsCommandId last_number_;
+  PsCommandId restore_number_;
   std::string restoring_;                      // the checkpoint, for `status`
   int failed_restores_ = 0;                    // in a row
   std::optional<Time> restore_failing_since_;  // for a reason that may be permanent

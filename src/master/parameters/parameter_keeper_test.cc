@@ -60,8 +60,8 @@ class Servers : public testing::Test {
     }
     master_.Tick();
   }
-  uint64_t LifeOf(int index) {
-    return uint64_t{100} * (static_cast<uint64_t>(index) + 1) + lives_[index];
+  PsIncarnation LifeOf(int index) {
+    return PsIncarnation(uint64_t{100} * (static_cast<uint64_t>(index) + 1) + lives_[index]);
   }
 
   RestoreServers TakeRestore() {
@@ -104,7 +104,7 @@ class Servers : public testing::Test {
     master_.LetPass(milliseconds(100));
     master_.Running(NameOf(Server(next_id)));
   }
-  ReportVerdict Report(OurClient& worker, const LeasedShard& shard, uint64_t ps_epoch) {
+  ReportVerdict Report(OurClient& worker, const LeasedShard& shard, PsEpoch ps_epoch) {
     return worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = ps_epoch}}, 0)
         ->verdicts.front();
   }
@@ -117,7 +117,7 @@ class Servers : public testing::Test {
 TEST_F(Servers, BeginEmptyAndServeOnceAllAreThere) {
   const RestoreServers restore = TakeRestore();
   EXPECT_EQ(restore.checkpoint, "");
-  EXPECT_EQ(restore.ps_epoch, 1U);
+  EXPECT_EQ(restore.ps_epoch, PsEpoch(1));
   EXPECT_THAT(restore.servers, SizeIs(2));
   EXPECT_THAT(Take<ServeAll>(), IsEmpty());
 
@@ -125,7 +125,7 @@ TEST_F(Servers, BeginEmptyAndServeOnceAllAreThere) {
 
   const auto serves = Take<ServeAll>();
   ASSERT_THAT(serves, SizeIs(1));
-  EXPECT_EQ(serves[0].ps_epoch, 1U);
+  EXPECT_EQ(serves[0].ps_epoch, PsEpoch(1));
   EXPECT_THAT(serves[0].incarnations, ElementsAre(LifeOf(0), LifeOf(1)));
   EXPECT_FALSE(serves[0].may_push) << "there is no checkpoint yet";
 }
@@ -152,11 +152,11 @@ TEST_F(Servers, AreSavedNowAndThenWhileSomethingHappens) {
   EXPECT_THAT(Take<SaveAll>(), IsEmpty()) << "nothing was leased or done since";
 
   const LeasedShard shard = worker.Lease();
-  Report(worker, shard, 1);
+  Report(worker, shard, PsEpoch(1));
   master_.LetPass(seconds(31));
   const SaveAll save = TakeSave();
   EXPECT_EQ(save.version, 2);
-  EXPECT_TRUE(save.covered.Contains(shard.dataset_id.value(), 1, 0, shard.key.ordinal));
+  EXPECT_TRUE(save.covered.Contains(shard.dataset_id, 1, 0, shard.key.ordinal));
 }
 
 TEST_F(Servers, HaveWhatACheckpointLacksTrainedAgainAndCountedOnce) {
@@ -164,11 +164,11 @@ TEST_F(Servers, HaveWhatACheckpointLacksTrainedAgainAndCountedOnce) {
   master_.Register(Shards(4));
   OurClient worker(master_, Worker(0));
   const LeasedShard first = worker.Lease();
-  EXPECT_EQ(Report(worker, first, 1), ReportVerdict::kAccepted);
+  EXPECT_EQ(Report(worker, first, PsEpoch(1)), ReportVerdict::kAccepted);
   master_.LetPass(seconds(31));
   Saved(TakeSave());
   const LeasedShard second = worker.Lease();
-  EXPECT_EQ(Report(worker, second, 1), ReportVerdict::kAccepted);
+  EXPECT_EQ(Report(worker, second, PsEpoch(1)), ReportVerdict::kAccepted);
   ASSERT_EQ(master_.core().dispatcher().counters().version, 4);
 
   Lose(1, 1, 2);
@@ -176,13 +176,13 @@ TEST_F(Servers, HaveWhatACheckpointLacksTrainedAgainAndCountedOnce) {
 
   ASSERT_THAT(restore.servers, SizeIs(1)) << "the other one has all it had";
   EXPECT_EQ(restore.servers[0].index, 1);
-  EXPECT_EQ(restore.ps_epoch, 2U);
+  EXPECT_EQ(restore.ps_epoch, PsEpoch(2));
   EXPECT_EQ(restore.checkpoint, keeper().checkpoints().back().name);
   Restored(restore);
   const LeasedShard again = worker.Lease();
   EXPECT_EQ(again.key, second.key) << "the first is in the checkpoint";
   EXPECT_GT(again.lease, second.lease);
-  EXPECT_EQ(Report(worker, again, 2), ReportVerdict::kAccepted);
+  EXPECT_EQ(Report(worker, again, PsEpoch(2)), ReportVerdict::kAccepted);
   EXPECT_EQ(master_.core().dispatcher().counters().version, 4) << "it never counts twice";
   EXPECT_EQ(master_.Data().records_done, 20);
 }
@@ -195,9 +195,9 @@ TEST_F(Servers, AnswerAReportOfAnOlderEpochWithReopen) {
   Lose(0, 0, 2);
   Bring();
 
-  EXPECT_EQ(Report(worker, shard, 1), ReportVerdict::kReopen);
+  EXPECT_EQ(Report(worker, shard, PsEpoch(1)), ReportVerdict::kReopen);
   EXPECT_EQ(master_.Data().records_done, 0);
-  EXPECT_EQ(Report(worker, shard, 2), ReportVerdict::kAccepted) << "the lease was still its own";
+  EXPECT_EQ(Report(worker, shard, PsEpoch(2)), ReportVerdict::kAccepted) << "the lease was still its own";
 }
 
 // A worker that is connected to a server that was given up learns that there is a newer epoch.
@@ -206,17 +206,17 @@ TEST_F(Servers, TellTheirEpochWithEveryAnswer) {
   master_.Register(Shards(2));
   OurClient worker(master_, Worker(0));
   const auto leased = worker.Ask();
-  EXPECT_EQ(leased->ps_epoch, 1U);
-  EXPECT_EQ(worker.ReportAndLease({}, 0)->ps_epoch, 1U);
+  EXPECT_EQ(leased->ps_epoch, PsEpoch(1));
+  EXPECT_EQ(worker.ReportAndLease({}, 0)->ps_epoch, PsEpoch(1));
   Lose(0, 0, 2);
   Bring();
 
   const auto reopened =
-      worker.ReportAndLease({{.lease = leased->shards[0].lease, .ps_epoch = 1}}, 0);
+      worker.ReportAndLease({{.lease = leased->shards[0].lease, .ps_epoch = PsEpoch(1)}}, 0);
 
   EXPECT_THAT(reopened->verdicts, ElementsAre(ReportVerdict::kReopen));
-  EXPECT_EQ(reopened->ps_epoch, 2U);
-  EXPECT_EQ(worker.Repeat()->ps_epoch, 2U);
+  EXPECT_EQ(reopened->ps_epoch, PsEpoch(2));
+  EXPECT_EQ(worker.Repeat()->ps_epoch, PsEpoch(2));
 }
 
 TEST_F(Servers, TakeTheWordOfAProgramThatPushesNothingUnderItsLeases) {
@@ -224,7 +224,7 @@ TEST_F(Servers, TakeTheWordOfAProgramThatPushesNothingUnderItsLeases) {
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
 
-  EXPECT_EQ(Report(worker, worker.Lease(), 0), ReportVerdict::kAccepted);
+  EXPECT_EQ(Report(worker, worker.Lease(), PsEpoch()), ReportVerdict::kAccepted);
 }
 
 TEST_F(Servers, DoNotHoldUpWhoHasToOpenAgain) {
@@ -235,7 +235,7 @@ TEST_F(Servers, DoNotHoldUpWhoHasToOpenAgain) {
   Lose(0, 0, 2);
   Bring();
 
-  const auto answer = worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = 1}});
+  const auto answer = worker.ReportAndLease({{.lease = shard.lease, .ps_epoch = PsEpoch(1)}});
 
   ASSERT_TRUE(answer.answered()) << "nothing else is there to lease";
   EXPECT_EQ(answer->answer, LeaseAnswer::kWait);
@@ -264,7 +264,7 @@ TEST_F(Servers, FallBackToTheCheckpointBeforeADamagedOne) {
   BringAndSave();
   master_.Register(Shards(4));
   OurClient worker(master_, Worker(0));
-  Report(worker, worker.Lease(), 1);
+  Report(worker, worker.Lease(), PsEpoch(1));
   master_.LetPass(seconds(31));
   Saved(TakeSave());
   const std::string older = keeper().checkpoints().front().name;
@@ -292,7 +292,7 @@ TEST_F(Servers, TellTheEndOnlyWhenAllIsDurable) {
   BringAndSave();
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
-  Report(worker, worker.Lease(), 1);
+  Report(worker, worker.Lease(), PsEpoch(1));
   const auto asked = worker.Ask();
   master_.Tick();
   EXPECT_FALSE(asked.answered());
@@ -316,7 +316,7 @@ TEST_F(Servers, GoOnAfterAMasterThatDied) {
   EXPECT_THAT(Take<RestoreServers>(), IsEmpty()) << "they have all they had";
   const auto serves = Take<ServeAll>();
   ASSERT_THAT(serves, SizeIs(1));
-  EXPECT_EQ(serves[0].ps_epoch, 1U);
+  EXPECT_EQ(serves[0].ps_epoch, PsEpoch(1));
   EXPECT_TRUE(serves[0].may_push);
 }
 
@@ -358,7 +358,7 @@ TEST_F(Servers, KeepTheNewestTwoAndTheUsersOwn) {
   OurClient worker(master_, Worker(0));
   std::vector<std::string> dropped;
   for (int i = 0; i < 4; ++i) {
-    Report(worker, worker.Lease(), 1);
+    Report(worker, worker.Lease(), PsEpoch(1));
     Saved(TakeSave());
     for (const DropCheckpoint& drop : Take<DropCheckpoint>()) dropped.push_back(drop.name);
   }

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr uint64_t kLife = 100;
+constexpr PsIncarnation kLife(100);
 
 job::JobSpec WithOneServer() {
   job::JobSpec spec = WorkersOnly(1);
@@ -54,7 +54,7 @@ class ParameterLiveness : public testing::Test {
     });
     return taken;
   }
-  void Probed(uint64_t life, uint32_t lanes = 2) {
+  void Probed(PsIncarnation life, uint32_t lanes = 2) {
     for (const ProbeServer& probe : Take<ProbeServer>()) {
       master_.core().OnProbed(probe.number, ProbeReply{life, lanes});
     }
@@ -71,11 +71,11 @@ class ParameterLiveness : public testing::Test {
     master_.core().OnSaved(saves[0].number, status);
     master_.Tick();
   }
-  void Answer(uint64_t life = kLife) {
+  void Answer(PsIncarnation life = kLife) {
     master_.core().OnServerState({.index = 0, .incarnation = life, .opens_waiting = 1});
   }
   // To the point where workers push.
-  void Bring(uint64_t life = kLife) {
+  void Bring(PsIncarnation life = kLife) {
     Probed(life);
     Restored();
     Answer(life);
@@ -92,7 +92,7 @@ class ParameterLiveness : public testing::Test {
     Bring();
     master_.Register(Shards(4));
     OurClient worker(master_, Worker(0));
-    worker.ReportAndLease({{.lease = worker.Lease().lease, .ps_epoch = 1}}, 0);
+    worker.ReportAndLease({{.lease = worker.Lease().lease, .ps_epoch = PsEpoch(1)}}, 0);
     for (int i = 0; i < 31; ++i) {
       Answer();
       master_.LetPass(seconds(1));
@@ -157,10 +157,10 @@ TEST_F(ParameterLiveness, AServerWhoseLanesHangIsReplaced) {
 TEST_F(ParameterLiveness, AServerThatIsRestoredForLongStays) {
   Bring();
   Lose(0);
-  Probed(kLife + 1);
+  Probed(kLife.Next());
   EXPECT_THAT(Take<RestoreServers>(), SizeIs(1));
   for (int i = 0; i < 120; ++i) {
-    master_.core().OnServerAlive(0, kLife + 1);
+    master_.core().OnServerAlive(0, kLife.Next());
     master_.LetPass(seconds(1));
   }
   EXPECT_THAT(master_.TakeStops(), IsEmpty());
@@ -233,13 +233,13 @@ TEST_F(ParameterLiveness, ARestoreThatCannotReadIsTriedAgainAndKeepsTheCheckpoin
   const std::string newest = keeper().checkpoints().back().name;
   Lose(0);
   for (int i = 0; i < 5; ++i) {
-    Probed(kLife + 1);
+    Probed(kLife.Next());
     Restored({Code::kUnknown, "reading part-0: Input/output error"});
     EXPECT_EQ(keeper().checkpoints().back().name, newest);
     EXPECT_THAT(Reason(), HasSubstr("Input/output error"));
     master_.LetPass(seconds(6));
   }
-  Probed(kLife + 1);
+  Probed(kLife.Next());
   Restored();
   EXPECT_EQ(master_.state(), job::JobState::kRunning);
 }
@@ -249,7 +249,7 @@ TEST_F(ParameterLiveness, ARestoreThatNeverCanFailsTheJobAndKeepsTheCheckpoint) 
   const std::string newest = keeper().checkpoints().back().name;
   Lose(0);
   for (int i = 0; i < 30 && master_.state() == job::JobState::kRunning; ++i) {
-    Probed(kLife + 1);
+    Probed(kLife.Next());
     Restored({Code::kPermissionDenied, "opening part-0: Permission denied"});
     master_.LetPass(seconds(6));
   }
@@ -263,7 +263,7 @@ TEST_F(ParameterLiveness, ADamagedCheckpointIsMarkedAndNotForgotten) {
   const std::string older = keeper().checkpoints().front().name;
   const std::string newest = keeper().checkpoints().back().name;
   Lose(0);
-  Probed(kLife + 1);
+  Probed(kLife.Next());
   Restored(DataLoss("part-0 is damaged at 7"));
   const auto again = Take<RestoreServers>();
   ASSERT_THAT(again, SizeIs(1));

@@ -46,7 +46,7 @@ class ParameterLosses : public testing::Test {
     CHECK(last.has_value(), "nothing of the kind was asked");
     return *last;
   }
-  void Probed(uint64_t life) {
+  void Probed(PsIncarnation life) {
     master_.core().OnProbed(Take<ProbeServer>().number, ProbeReply{life, 1});
   }
   void Restored(const RestoreServers& restore, const Status& status = Ok()) {
@@ -58,7 +58,7 @@ class ParameterLosses : public testing::Test {
     master_.Tick();
   }
   // To the point where workers push.
-  void Bring(uint64_t life) {
+  void Bring(PsIncarnation life) {
     Probed(life);
     Restored(Take<RestoreServers>());
     master_.core().OnServerState({.index = 0, .incarnation = life, .opens_waiting = 1});
@@ -79,38 +79,39 @@ class ParameterLosses : public testing::Test {
 };
 
 TEST_F(ParameterLosses, CannotHappenBeforeTheFirstCheckpointWhichWaitsForNothing) {
-  Probed(100);
+  Probed(PsIncarnation(100));
   Restored(Take<RestoreServers>());
 
-  master_.core().OnServerState({.index = 0, .incarnation = 100, .opens_waiting = 1});
+  master_.core().OnServerState({.index = 0, .incarnation = PsIncarnation(100), .opens_waiting = 1});
 
   EXPECT_EQ(Take<SaveAll>().version, 0);
 }
 
 TEST_F(ParameterLosses, AreNoticedWhenADeadServerAnsweredForItsSuccessor) {
   Lose(0);
-  Bring(100);  // nobody has heard of this life: it is that of server 0, which is not quite dead
+  Bring(PsIncarnation(
+      100));  // nobody has heard of this life: it is that of server 0, which is not quite dead
 
-  master_.core().OnServerState({.index = 0, .incarnation = 101});
-  Probed(101);
+  master_.core().OnServerState({.index = 0, .incarnation = PsIncarnation(101)});
+  Probed(PsIncarnation(101));
 
   const RestoreServers restore = Take<RestoreServers>();
   ASSERT_THAT(restore.servers, SizeIs(1));
-  EXPECT_EQ(restore.servers[0].incarnation, 101U);
-  EXPECT_EQ(restore.ps_epoch, 2U);
+  EXPECT_EQ(restore.servers[0].incarnation, PsIncarnation(101));
+  EXPECT_EQ(restore.ps_epoch, PsEpoch(2));
 }
 
 TEST_F(ParameterLosses, DoNotComeFromAStateReportThatIsLate) {
-  Bring(100);
+  Bring(PsIncarnation(100));
 
-  master_.core().OnServerState({.index = 0, .incarnation = 99});
-  Probed(100);
+  master_.core().OnServerState({.index = 0, .incarnation = PsIncarnation(99)});
+  Probed(PsIncarnation(100));
 
-  EXPECT_EQ(Take<ServeAll>().ps_epoch, 1U) << "it has all it had";
+  EXPECT_EQ(Take<ServeAll>().ps_epoch, PsEpoch(1)) << "it has all it had";
 }
 
 TEST_F(ParameterLosses, AreNotDeclaredWhileAServerIsAwayAtTheEnd) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
   TrainAll(worker);
@@ -126,7 +127,7 @@ TEST_F(ParameterLosses, AreNotDeclaredWhileAServerIsAwayAtTheEnd) {
 }
 
 TEST_F(ParameterLosses, AreDeclaredWhenTheDiskStaysFullAtTheEnd) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
   TrainAll(worker);
@@ -140,14 +141,14 @@ TEST_F(ParameterLosses, AreDeclaredWhenTheDiskStaysFullAtTheEnd) {
 }
 
 TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
   TrainAll(worker);
   Saved();
   ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
   Lose(0);
-  Probed(101);
+  Probed(PsIncarnation(101));
   Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
 
   master_.Exit(NameOf(Worker(0)), Succeeded());
@@ -166,41 +167,41 @@ TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
 }
 
 TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 
-  master_.core().OnServerState({.index = 0, .incarnation = 100, .leaving = true});
+  master_.core().OnServerState({.index = 0, .incarnation = PsIncarnation(100), .leaving = true});
   Saved();
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
 
   Lose(0);
-  Probed(101);
+  Probed(PsIncarnation(101));
   Restored(Take<RestoreServers>());
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false)) << "its successor is needed";
 }
 
 TEST_F(ParameterLosses, AreNotAvoidedByASaveThatBeganBeforeTheServerLeft) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.core().RequestSave();
   const SaveAll before = Take<SaveAll>();
-  master_.core().OnServerState({.index = 0, .incarnation = 100, .leaving = true});
+  master_.core().OnServerState({.index = 0, .incarnation = PsIncarnation(100), .leaving = true});
 
   master_.core().OnSaved(before.number, Ok());
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 }
 
 TEST_F(ParameterLosses, AreOfNoConcernOnceTheJobEnds) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.core().Stop("its user had enough");
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
 }
 
 TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.core().RequestSave();
   Saved();
   Lose(0);
-  Probed(101);
+  Probed(PsIncarnation(101));
 
   Restored(Take<RestoreServers>(), PermissionDenied("reading a part"));
 
@@ -210,7 +211,7 @@ TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
 }
 
 TEST_F(ParameterLosses, GiveTheLeftoversARoundEachTime) {
-  Bring(100);
+  Bring(PsIncarnation(100));
   master_.Register(Shards(1));
   for (int round = 0; round < 3; ++round) {
     OurClient worker(master_, Worker(round));
@@ -218,7 +219,7 @@ TEST_F(ParameterLosses, GiveTheLeftoversARoundEachTime) {
     Saved();
     ASSERT_EQ(worker.Ask()->answer, LeaseAnswer::kFinished);
     Lose(round);
-    Probed(101 + static_cast<uint64_t>(round));
+    Probed(PsIncarnation(101 + static_cast<uint64_t>(round)));
     Restored(Take<RestoreServers>(), DataLoss("the newest checkpoint is damaged"));
     master_.Exit(NameOf(Worker(round)), Succeeded());
     Restored(Take<RestoreServers>());

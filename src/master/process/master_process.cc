@@ -230,19 +230,19 @@ class Master {
                                                                       backend::Backend& backend) {
     const std::filesystem::path given = config_.job.checkpoint_dir;
     ps_control::PsController::Answers answers;
-    answers.probed = [&loop](uint64_t number, const Result<ProbeReply>& reply) {
+    answers.probed = [&loop](PsCommandId number, const Result<ProbeReply>& reply) {
       loop.Post([number, reply](Core& core) { core.OnProbed(number, reply); });
     };
-    answers.restored = [&loop](uint64_t number, const Status& status) {
+    answers.restored = [&loop](PsCommandId number, const Status& status) {
       loop.Post([number, status](Core& core) { core.OnRestored(number, status); });
     };
-    answers.saved = [&loop](uint64_t number, const Status& status) {
+    answers.saved = [&loop](PsCommandId number, const Status& status) {
       loop.Post([number, status](Core& core) { core.OnSaved(number, status); });
     };
     answers.state = [&loop](const job::ServerView& view) {
       loop.Post([view](Core& core) { core.OnServerState(view); });
     };
-    answers.alive = [&loop](int index, uint64_t incarnation) {
+    answers.alive = [&loop](int index, PsIncarnation incarnation) {
       loop.Post([index, incarnation](Core& core) { core.OnServerAlive(index, incarnation); });
     };
     return ps_control::PsController::Start(

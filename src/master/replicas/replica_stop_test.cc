@@ -215,7 +215,7 @@ TEST(LostNodes, DoNotCostAParameterServerThatAnswers) {
 
   master.NodeOf(ps, true);
   for (int second = 0; second < 120; ++second) {
-    master.core().OnServerState({.index = 0, .incarnation = 7});
+    master.core().OnServerState({.index = 0, .incarnation = PsIncarnation(7)});
     master.LetPass(seconds(1));
   }
   EXPECT_EQ(master.StateOf(ps), ReplicaState::kRunning);

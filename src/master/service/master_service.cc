@@ -57,7 +57,7 @@ void ToProto(const LeasedShard& shard, pb::Shard* out) {
   out->set_generation(shard.generation);
   out->set_epoch(static_cast<uint32_t>(shard.key.epoch));
   out->set_ordinal(shard.key.ordinal);
-  out->set_ledger(shard.ledger);
+  out->set_ledger(shard.ledger.value());
   out->set_dataset_id(shard.dataset_id.value());
   out->set_start(shard.start);
   out->set_end(shard.end);
@@ -85,8 +85,8 @@ ReportAndLeaseRequest FromProto(const pb::ReportAndLeaseRequest& in, uint64_t ca
                                 .wait = milliseconds(in.wait_ms())};
   request.reports.reserve(static_cast<size_t>(in.reports_size()));
   for (const pb::ShardReport& report : in.reports()) {
-    request.reports.push_back(
-        {LeaseId(report.lease()), FromProto(report.outcome()), report.error(), report.ps_epoch()});
+    request.reports.push_back({LeaseId(report.lease()), FromProto(report.outcome()), report.error(),
+                               PsEpoch(report.ps_epoch())});
   }
   return request;
 }
@@ -97,7 +97,7 @@ void ToProto(const ReportAndLeaseReply& reply, pb::ReportAndLeaseResponse* out) 
   for (const ReportVerdict verdict : reply.verdicts) {
     out->add_verdicts(static_cast<pb::ReportAndLeaseResponse::Verdict>(verdict));
   }
-  out->set_ps_epoch(reply.ps_epoch);
+  out->set_ps_epoch(reply.ps_epoch.value());
 }
 
 pb::Membership ToProto(const Membership& membership) {
@@ -127,7 +127,7 @@ void SetReady(pb::SyncResponse* out, bool ready) { out->set_ready(ready); }
 // Aborted: the call names another ledger. Incarnations and leases are numbers of one ledger, so the
 // numbers in the call belong to other processes.
 Status CheckLedger(const Core& core, uint64_t ledger) {
-  if (ledger == 0 || ledger == core.ledger_number()) return Ok();
+  if (ledger == 0 || LedgerId(ledger) == core.ledger_id()) return Ok();
   return Aborted("this process joined with another ledger than the master's: join again");
 }
 
@@ -160,9 +160,9 @@ void Join(Core& core, Call& call, const pb::JoinRequest& in, pb::JoinResponse* o
   for (const uint64_t lease : in.held()) request.held.emplace_back(lease);
   const milliseconds heartbeat = core.master_api().HeartbeatInterval();
   core.master_api().Join(
-      request, [out, &call, heartbeat, ledger = core.ledger_number()](Result<JoinReply> reply) {
+      request, [out, &call, heartbeat, ledger = core.ledger_id()](Result<JoinReply> reply) {
         if (reply.ok()) {
-          out->set_ledger(ledger);
+          out->set_ledger(ledger.value());
           out->set_incarnation(reply->incarnation.value());
           for (const LeaseId lease : reply->held) out->add_held(lease.value());
           out->set_heartbeat_ms(static_cast<uint32_t>(heartbeat.count()));

@@ -104,7 +104,7 @@ std::optional<Dataset::TakenShard> Dataset::TakeAny() {
   return returned_.empty() ? TakeNew() : TakeReturned(returned_.begin());
 }
 
-Dataset::TakenShard Dataset::TakeReturned(std::map<ShardKey, TakenShard>::iterator place) {
+Dataset::TakenShard Dataset::TakeReturned(std::map<ShardPosition, TakenShard>::iterator place) {
   const TakenShard taken = place->second;
   ledger_.DeleteReturned(id(), taken.key);
   returned_.erase(place);
@@ -126,7 +126,7 @@ std::optional<Dataset::TakenShard> Dataset::TakeNew() {
 // done, and every move of the cursor ends with SkipDone.
 bool Dataset::HasMore() const { return !returned_.empty() || CursorHasMore(); }
 
-void Dataset::MarkDone(ShardKey key) {
+void Dataset::MarkDone(ShardPosition key) {
   std::vector<uint64_t> touched;
   done_[key.epoch].Add(key.ordinal, &touched);
   for (const uint64_t first : touched) dirty_ranges_.emplace(key.epoch, first);
@@ -146,7 +146,7 @@ void Dataset::CompleteEpochIfCovered(int64_t epoch) {
 }
 
 int64_t Dataset::Done(const TakenShard& shard) {
-  const ShardKey key = shard.key;
+  const ShardPosition key = shard.key;
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} is done twice", spec().name, key.epoch,
         key.ordinal);
   const int64_t records = records_in(key.ordinal);
@@ -162,7 +162,7 @@ int64_t Dataset::Done(const TakenShard& shard) {
 }
 
 void Dataset::Return(const TakenShard& shard) {
-  const ShardKey key = shard.key;
+  const ShardPosition key = shard.key;
   CHECK(!IsDone(key), "dataset '{}': shard {}/{} is returned after it was done", spec().name,
         key.epoch, key.ordinal);
   returned_[key] = shard;
@@ -170,7 +170,7 @@ void Dataset::Return(const TakenShard& shard) {
 }
 
 void Dataset::Quarantine(const TakenShard& shard, const std::string& error) {
-  const ShardKey key = shard.key;
+  const ShardPosition key = shard.key;
   const int64_t records = records_in(key.ordinal);
   if (shard.counted) {
     row_.records_again -= records;
@@ -258,7 +258,7 @@ int64_t Dataset::Reopen(const checkpoint::ShardSet::Dataset& covered) {
   return reopened;
 }
 
-std::string Dataset::FailedBy(ShardKey key) const {
+std::string Dataset::FailedBy(ShardPosition key) const {
   std::string names;
   auto failed = failed_by_.find(key);
   if (failed == failed_by_.end()) return names;
@@ -388,7 +388,7 @@ void Dataset::CountRestAsNotTrained() {
 
 bool Dataset::Complete() const { return !endless() && RecordsLeft() == 0; }
 
-bool Dataset::IsDone(ShardKey key) const {
+bool Dataset::IsDone(ShardPosition key) const {
   if (EpochComplete(key.epoch)) return true;
   const RangeSet* done = this->done(key.epoch);
   return done != nullptr && done->Contains(key.ordinal);

@@ -32,7 +32,7 @@ class Dataset {
 
   // A shard that was handed out, with what has to be known when it ends.
   struct TakenShard {
-    ShardKey key;
+    ShardPosition key;
     int failures = 0;
     bool counted = false;  // was done before: not counted again
   };
@@ -117,18 +117,18 @@ class Dataset {
   }
   // The first epoch that is not complete; it may be after the last epoch.
   int64_t first_open_epoch() const { return static_cast<int64_t>(epochs_done_.NextMissing(0)); }
-  bool IsDone(ShardKey key) const;
-  const std::map<ShardKey, std::string>& quarantined() const { return quarantined_; }
+  bool IsDone(ShardPosition key) const;
+  const std::map<ShardPosition, std::string>& quarantined() const { return quarantined_; }
   size_t returned_count() const { return returned_.size(); }
-  const std::map<ShardKey, TakenShard>& returned() const { return returned_; }
+  const std::map<ShardPosition, TakenShard>& returned() const { return returned_; }
   job::DatasetView View() const;
 
  private:
-  TakenShard TakeReturned(std::map<ShardKey, TakenShard>::iterator place);
+  TakenShard TakeReturned(std::map<ShardPosition, TakenShard>::iterator place);
   std::optional<TakenShard> TakeNew();
   bool CursorHasMore() const;
   void SkipDone();
-  void MarkDone(ShardKey key);
+  void MarkDone(ShardPosition key);
   void ReopenIn(int64_t epoch, const RangeSet& covered);
   void Rewrite(int64_t epoch, const RangeSet& ranges);
   void BeginGeneration();
@@ -136,7 +136,7 @@ class Dataset {
   void SaveRestored();
   void ClearQuarantined();
   // The names of the replicas that failed a shard, shown to users.
-  std::string FailedBy(ShardKey key) const;
+  std::string FailedBy(ShardPosition key) const;
   void CompleteEpochIfCovered(int64_t epoch);
   int64_t RecordsLeft() const;
 
@@ -145,10 +145,10 @@ class Dataset {
   uint64_t shards_per_epoch_;
   std::map<int64_t, RangeSet> done_;  // of incomplete epochs; contains quarantined shards too
   RangeSet epochs_done_;
-  std::map<ShardKey, TakenShard> returned_;
-  std::map<ShardKey, std::set<ReplicaRef>>
+  std::map<ShardPosition, TakenShard> returned_;
+  std::map<ShardPosition, std::set<ReplicaRef>>
       failed_by_;  // of shards that are neither done nor quarantined
-  std::map<ShardKey, std::string> quarantined_;
+  std::map<ShardPosition, std::string> quarantined_;
   int64_t records_quarantined_ = 0;
   checkpoint::ShardSet::Dataset restored_;  // declared done by the last restore
   int forgiven_rounds_ = 0;

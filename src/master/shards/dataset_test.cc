@@ -43,7 +43,7 @@ class DatasetTest : public ::testing::Test {
   Ledger ledger_ = *Ledger::Open(":memory:");
 };
 
-ShardKey TakeKey(Dataset& dataset, ReplicaRef caller = Worker(0)) {
+ShardPosition TakeKey(Dataset& dataset, ReplicaRef caller = Worker(0)) {
   const auto taken = dataset.Take(caller);
   if (!taken.has_value()) {
     ADD_FAILURE() << "there is no shard to take";
@@ -102,8 +102,8 @@ TEST_F(DatasetTest, CountsTheBatchesOfTheShortShardRoundedUp) {
   DatasetSpec spec = Shards(2);
   spec.size = 16;  // 5 + 5, 5 + 1
   Dataset dataset = Make(spec);
-  const ShardKey full = TakeKey(dataset);
-  const ShardKey last = TakeKey(dataset);
+  const ShardPosition full = TakeKey(dataset);
+  const ShardPosition last = TakeKey(dataset);
 
   EXPECT_EQ(dataset.Done({.key = full}), 2);
   EXPECT_EQ(dataset.Done({.key = last}), 2);
@@ -113,10 +113,10 @@ TEST_F(DatasetTest, CountsTheBatchesOfTheShortShardRoundedUp) {
 TEST_F(DatasetTest, BeginsTheNextEpochWhileShardsOfTheLastAreOut) {
   Dataset dataset = Make(Shards(2, /*epochs=*/2));
 
-  std::vector<ShardKey> keys;
+  std::vector<ShardPosition> keys;
   while (dataset.HasMore()) keys.push_back(TakeKey(dataset));
 
-  EXPECT_EQ(keys, (std::vector<ShardKey>{{0, 0}, {0, 1}, {1, 0}, {1, 1}}));
+  EXPECT_EQ(keys, (std::vector<ShardPosition>{{0, 0}, {0, 1}, {1, 0}, {1, 1}}));
   EXPECT_FALSE(dataset.Complete());
 }
 
@@ -124,7 +124,7 @@ TEST_F(DatasetTest, CompletesEpochsInAnyOrder) {
   Dataset dataset = Make(Shards(2, /*epochs=*/2));
   while (dataset.HasMore()) TakeKey(dataset);
 
-  for (const ShardKey key : {ShardKey{1, 1}, ShardKey{1, 0}, ShardKey{0, 1}})
+  for (const ShardPosition key : {ShardPosition{1, 1}, ShardPosition{1, 0}, ShardPosition{0, 1}})
     dataset.Done({.key = key});
   EXPECT_TRUE(dataset.EpochComplete(1));
   EXPECT_FALSE(dataset.EpochComplete(0));
@@ -138,7 +138,7 @@ TEST_F(DatasetTest, WithoutEpochsNeverEnds) {
   Dataset dataset = Make(Shards(1, /*epochs=*/0));
 
   for (int64_t epoch = 0; epoch < 100; ++epoch) {
-    EXPECT_EQ(TakeKey(dataset), (ShardKey{epoch, 0}));
+    EXPECT_EQ(TakeKey(dataset), (ShardPosition{epoch, 0}));
     dataset.Done({.key = {epoch, 0}});
   }
 
@@ -148,13 +148,13 @@ TEST_F(DatasetTest, WithoutEpochsNeverEnds) {
 
 TEST_F(DatasetTest, GivesWhatCameBackBeforeWhatIsNew) {
   Dataset dataset = Make(Shards(3));
-  const ShardKey first = TakeKey(dataset);
+  const ShardPosition first = TakeKey(dataset);
   TakeKey(dataset);
 
   dataset.Return({.key = first});
 
   EXPECT_EQ(TakeKey(dataset), first);
-  EXPECT_EQ(TakeKey(dataset), (ShardKey{0, 2}));
+  EXPECT_EQ(TakeKey(dataset), (ShardPosition{0, 2}));
   EXPECT_EQ(dataset.row().shards_repeated, 1);
 }
 
@@ -203,7 +203,7 @@ TEST_F(DatasetTest, ShufflesTheSameAfterAReloadAndAnewAfterAReset) {
 
 TEST_F(DatasetTest, OffersAFailedShardToAnotherReplicaFirst) {
   Dataset dataset = Make(Shards(1));
-  const ShardKey key = TakeKey(dataset, Worker(0));
+  const ShardPosition key = TakeKey(dataset, Worker(0));
 
   dataset.Fail({.key = key}, Worker(0), "bad record");
 
@@ -216,7 +216,7 @@ TEST_F(DatasetTest, OffersAFailedShardToAnotherReplicaFirst) {
 
 TEST_F(DatasetTest, TriesAFailedShardOnADifferentReplicaEachTime) {
   Dataset dataset = Make(Shards(1));
-  const ShardKey key = TakeKey(dataset, Worker(0));
+  const ShardPosition key = TakeKey(dataset, Worker(0));
 
   dataset.Fail({.key = key}, Worker(0), "bad record");
   dataset.Fail(*dataset.Take(Worker(1)), Worker(1), "bad record");
@@ -243,15 +243,15 @@ TEST_F(DatasetTest, ForgivesARoundForLeftoversThatWasLostByForceButNotForEver) {
 
 TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
   Dataset dataset = Make(Shards(2));
-  const ShardKey bad = TakeKey(dataset);
-  const ShardKey good = TakeKey(dataset);
+  const ShardPosition bad = TakeKey(dataset);
+  const ShardPosition good = TakeKey(dataset);
 
   dataset.Fail({.key = bad}, Worker(0), "bad record");
   dataset.Fail(*dataset.Take(Worker(1)), Worker(1), "bad record");
   dataset.Fail(*dataset.Take(Worker(2)), Worker(2), "bad record 7");
 
   EXPECT_FALSE(dataset.HasMore());
-  EXPECT_EQ(dataset.quarantined(), (std::map<ShardKey, std::string>{{bad, "bad record 7"}}));
+  EXPECT_EQ(dataset.quarantined(), (std::map<ShardPosition, std::string>{{bad, "bad record 7"}}));
   EXPECT_EQ(dataset.row().records_done, 0);
   dataset.Done({.key = good});
   EXPECT_TRUE(dataset.Complete());
@@ -275,9 +275,9 @@ TEST_F(DatasetTest, ReloadsWhatIsDoneReturnedAndQuarantined) {
   EXPECT_EQ(loaded.quarantined().count({0, 4}), 1u);
   EXPECT_EQ(loaded.row().records_done, 30);
   const auto taken = loaded.Take(Worker(0));
-  EXPECT_EQ(taken->key, (ShardKey{0, 3}));
+  EXPECT_EQ(taken->key, (ShardPosition{0, 3}));
   EXPECT_EQ(taken->failures, 2);
-  EXPECT_EQ(TakeKey(loaded), (ShardKey{1, 1}));
+  EXPECT_EQ(TakeKey(loaded), (ShardPosition{1, 1}));
 }
 
 TEST_F(DatasetTest, KeepsOneRangeInTheLedgerHoweverManyShardsAreDone) {
@@ -302,10 +302,10 @@ TEST_F(DatasetTest, RestoresTheRemainingShardsAndLaterEpochsOnly) {
 
   EXPECT_EQ(dataset.row().generation, 2u);
   EXPECT_EQ(dataset.row().records_done, 40 + 20);
-  std::vector<ShardKey> keys;
+  std::vector<ShardPosition> keys;
   while (dataset.HasMore()) keys.push_back(TakeKey(dataset));
-  EXPECT_EQ(keys, (std::vector<ShardKey>{{1, 1}, {1, 3}, {2, 0}, {2, 1}, {2, 2}, {2, 3}}));
-  for (const ShardKey key : keys) dataset.Done({.key = key});
+  EXPECT_EQ(keys, (std::vector<ShardPosition>{{1, 1}, {1, 3}, {2, 0}, {2, 1}, {2, 2}, {2, 3}}));
+  for (const ShardPosition key : keys) dataset.Done({.key = key});
   EXPECT_TRUE(dataset.Complete());
 }
 
@@ -337,7 +337,7 @@ TEST_F(DatasetTest, HandsOutAgainWhatWasDoneAndIsNotCovered) {
   EXPECT_FALSE(dataset.Complete());
   EXPECT_EQ(dataset.row().records_done, 60) << "what was counted stays counted";
   const auto first = dataset.Take(Worker(0));
-  EXPECT_EQ(first->key, (ShardKey{1, 0}));
+  EXPECT_EQ(first->key, (ShardPosition{1, 0}));
   EXPECT_TRUE(first->counted);
   EXPECT_EQ(dataset.Done(*first), 0) << "its batches were counted before";
   EXPECT_EQ(dataset.Done(*dataset.Take(Worker(0))), 0);
@@ -422,7 +422,7 @@ TEST_F(DatasetTest, TakesARestoresWordWhenParametersAreLost) {
 
 TEST_F(DatasetTest, TriesAgainWhatWasQuarantinedWhenItsJobIsResumed) {
   Dataset dataset = Make(Shards(3));
-  const ShardKey bad = TakeKey(dataset);
+  const ShardPosition bad = TakeKey(dataset);
   dataset.Fail({.key = bad, .failures = 2}, Worker(0), "bad record");
   dataset.Done({.key = TakeKey(dataset)});
   dataset.Done({.key = TakeKey(dataset)});

@@ -99,7 +99,7 @@ Result<const Dataset*> Dispatcher::Reset(const std::string& name, Time now) {
 Result<std::string> Dispatcher::Save(const std::string& name) const {
   const Dataset* dataset = datasets_.Find(name);
   if (dataset == nullptr) return NotFound("no dataset is named '{}'", name);
-  std::vector<ShardKey> leased;
+  std::vector<ShardPosition> leased;
   for (const LeaseId id : leases_.OfDataset(dataset->id())) {
     leased.push_back(leases_.Find(id)->row.key);
   }

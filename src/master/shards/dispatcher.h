@@ -100,7 +100,7 @@ class Dispatcher {
 
   // See ParameterRule.
   void set_parameter_rule(ParameterRule::State state) { parameter_rule_.Set(state); }
-  uint64_t ps_epoch() const { return parameter_rule_.ps_epoch(); }
+  PsEpoch ps_epoch() const { return parameter_rule_.ps_epoch(); }
   checkpoint::ShardSet DoneShards() const { return parameter_rule_.DoneShards(datasets_); }
   int64_t Reopen(const checkpoint::ShardSet& covered, Time now);
   bool TrainingComplete() const { return parameter_rule_.TrainingComplete(datasets_); }

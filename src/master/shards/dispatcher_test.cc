@@ -54,8 +54,8 @@ TEST(Dispatcher, LeasesTheNextEpochBeforeTheLastIsReported) {
   OurClient one(master, Worker(0));
   OurClient other(master, Worker(1));
 
-  EXPECT_EQ(one.Lease().key, (ShardKey{0, 0}));
-  EXPECT_EQ(other.Lease().key, (ShardKey{1, 0}));
+  EXPECT_EQ(one.Lease().key, (ShardPosition{0, 0}));
+  EXPECT_EQ(other.Lease().key, (ShardPosition{1, 0}));
 }
 
 TEST(Dispatcher, CountsDistinctBatchesAsTheJobsVersion) {
@@ -141,7 +141,7 @@ TEST(Dispatcher, ResumesLeasesCountersAndProgressAfterACrash) {
   EXPECT_EQ(master.core().dispatcher().counters().version, 2);
   EXPECT_EQ(worker.Report(open), ReportVerdict::kAccepted);
   const LeasedShard next = worker.Lease();
-  EXPECT_EQ(next.key, (ShardKey{0, 2}));
+  EXPECT_EQ(next.key, (ShardPosition{0, 2}));
   EXPECT_GT(next.lease, open.lease);
 }
 
@@ -196,7 +196,7 @@ TEST(Dispatcher, VoidsOpenLeasesWhenADatasetIsReset) {
   EXPECT_EQ(worker.Report(old), ReportVerdict::kLost);
   EXPECT_EQ(master.Data().records_done, 0);
   const LeasedShard first = worker.Lease();
-  EXPECT_EQ(first.key, (ShardKey{0, 0}));
+  EXPECT_EQ(first.key, (ShardPosition{0, 0}));
   EXPECT_EQ(first.generation, 2u);
   EXPECT_THAT(master.core().Reset("nothing"), StatusIs(Code::kNotFound));
 }

@@ -7,7 +7,7 @@ bool ParameterRule::AppliesTo(const Dataset& dataset) const {
 }
 
 bool ParameterRule::MustReopen(const Dataset& dataset, const ShardReport& report) const {
-  return report.outcome == ShardOutcome::kDone && report.ps_epoch != 0 && AppliesTo(dataset) &&
+  return report.outcome == ShardOutcome::kDone && report.ps_epoch != PsEpoch() && AppliesTo(dataset) &&
          report.ps_epoch < state_->ps_epoch;
 }
 
@@ -18,7 +18,7 @@ bool ParameterRule::DelaysEnd(const Dataset& dataset) const {
 checkpoint::ShardSet ParameterRule::DoneShards(const DatasetTable& datasets) const {
   checkpoint::ShardSet done;
   for (const auto& [name, dataset] : datasets.by_name()) {
-    if (AppliesTo(*dataset)) done.datasets[dataset->id().value()] = dataset->DoneShards();
+    if (AppliesTo(*dataset)) done.datasets[dataset->id()] = dataset->DoneShards();
   }
   return done;
 }
@@ -28,7 +28,7 @@ int64_t ParameterRule::Reopen(const checkpoint::ShardSet& covered,
   int64_t reopened = 0;
   for (const auto& [name, dataset] : datasets.by_name()) {
     if (!AppliesTo(*dataset)) continue;
-    const auto found = covered.datasets.find(dataset->id().value());
+    const auto found = covered.datasets.find(dataset->id());
     const bool is_covered = found != covered.datasets.end();
     reopened += dataset->Reopen(is_covered ? found->second : checkpoint::ShardSet::Dataset{});
   }

@@ -18,15 +18,15 @@ namespace edl::master {
 class ParameterRule {
  public:
   struct State {
-    uint64_t ledger = 0;  // names the ledger at the parameter servers
-    uint64_t ps_epoch = 0;
+    LedgerId ledger;  // names the ledger at the parameter servers
+    PsEpoch ps_epoch;
     bool durable = false;  // everything that is done survives the loss of all servers
   };
 
   void Set(State state) { state_ = state; }
   // Both are 0 while the parameters are kept elsewhere.
-  uint64_t ps_epoch() const { return state_ ? state_->ps_epoch : 0; }
-  uint64_t ledger() const { return state_ ? state_->ledger : 0; }
+  PsEpoch ps_epoch() const { return state_ ? state_->ps_epoch : PsEpoch(); }
+  LedgerId ledger() const { return state_ ? state_->ledger : LedgerId(); }
 
   bool AppliesTo(const Dataset& dataset) const;
   // The shard was pushed in an older ps epoch, so servers may have lost the pushes since: its

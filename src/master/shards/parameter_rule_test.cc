@@ -33,42 +33,42 @@ TEST_F(ParameterRuleTest, AppliesToNothingWhileParametersAreKeptElsewhere) {
   EXPECT_FALSE(rule_.AppliesTo(training_));
   EXPECT_FALSE(rule_.DelaysEnd(training_));
   EXPECT_FALSE(rule_.TrainingComplete(table_));
-  EXPECT_EQ(rule_.ps_epoch(), 0u);
+  EXPECT_EQ(rule_.ps_epoch(), PsEpoch());
   EXPECT_TRUE(rule_.DoneShards(table_).datasets.empty());
 }
 
 TEST_F(ParameterRuleTest, AppliesToTrainingDatasetsOnly) {
-  rule_.Set({.ledger = 5, .ps_epoch = 2});
+  rule_.Set({.ledger = LedgerId(5), .ps_epoch = PsEpoch(2)});
 
   EXPECT_TRUE(rule_.AppliesTo(training_));
   EXPECT_FALSE(rule_.AppliesTo(evaluation_));
-  EXPECT_EQ(rule_.ledger(), 5u);
+  EXPECT_EQ(rule_.ledger(), LedgerId(5));
 }
 
 TEST_F(ParameterRuleTest, ReopensAShardThatWasPushedInAnOlderEpoch) {
-  rule_.Set({.ps_epoch = 2});
+  rule_.Set({.ps_epoch = PsEpoch(2)});
 
-  EXPECT_TRUE(rule_.MustReopen(training_, {.ps_epoch = 1}));
-  EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = 2}));
-  EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = 0})) << "it was not opened at servers";
-  EXPECT_FALSE(rule_.MustReopen(evaluation_, {.ps_epoch = 1}));
-  EXPECT_FALSE(rule_.MustReopen(training_, {.outcome = ShardOutcome::kFailed, .ps_epoch = 1}));
+  EXPECT_TRUE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(1)}));
+  EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(2)}));
+  EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(0)})) << "it was not opened at servers";
+  EXPECT_FALSE(rule_.MustReopen(evaluation_, {.ps_epoch = PsEpoch(1)}));
+  EXPECT_FALSE(rule_.MustReopen(training_, {.outcome = ShardOutcome::kFailed, .ps_epoch = PsEpoch(1)}));
 }
 
 TEST_F(ParameterRuleTest, DelaysTheEndUntilAllIsDoneAndDurable) {
-  rule_.Set({.ps_epoch = 1, .durable = true});
+  rule_.Set({.ps_epoch = PsEpoch(1), .durable = true});
   EXPECT_TRUE(rule_.DelaysEnd(training_)) << "shards are left";
   CompleteAll(training_);
   EXPECT_FALSE(rule_.DelaysEnd(training_));
 
-  rule_.Set({.ps_epoch = 1, .durable = false});
+  rule_.Set({.ps_epoch = PsEpoch(1), .durable = false});
 
   EXPECT_TRUE(rule_.DelaysEnd(training_));
   EXPECT_FALSE(rule_.DelaysEnd(evaluation_));
 }
 
 TEST_F(ParameterRuleTest, CompletesTrainingWithoutTheEvaluationData) {
-  rule_.Set({.ps_epoch = 1});
+  rule_.Set({.ps_epoch = PsEpoch(1)});
   EXPECT_FALSE(rule_.TrainingComplete(table_));
 
   CompleteAll(training_);
@@ -77,7 +77,7 @@ TEST_F(ParameterRuleTest, CompletesTrainingWithoutTheEvaluationData) {
 }
 
 TEST_F(ParameterRuleTest, ReopensDoneShardsThatACheckpointDoesNotCover) {
-  rule_.Set({.ps_epoch = 1});
+  rule_.Set({.ps_epoch = PsEpoch(1)});
   training_.Done(*training_.Take(Worker(0)));
   const checkpoint::ShardSet covered = rule_.DoneShards(table_);
   CompleteAll(training_);

@@ -119,7 +119,7 @@ Result<ShardCheckpoint> Read(const json& in) {
 
 }  // namespace
 
-std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
+std::string SaveShards(const Dataset& dataset, std::vector<ShardPosition> leased) {
   // The format has one epoch: the first that is not complete. Progress in later epochs is not
   // saved, so a restore trains them again from their start.
   const int64_t epoch = dataset.first_open_epoch();
@@ -139,7 +139,7 @@ std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased) {
     out["order_generation"] = dataset.order().generation;
   }
   RangeSet doing;
-  for (const ShardKey& key : leased) {
+  for (const ShardPosition& key : leased) {
     if (key.epoch == epoch) doing.Add(key.ordinal);
   }
   RangeSet not_todo = doing;

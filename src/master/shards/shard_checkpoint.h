@@ -27,7 +27,7 @@ struct ShardCheckpoint {
 };
 
 // Writes the progress of a dataset. `leased`: the shards with open leases, which are not done.
-std::string SaveShards(const Dataset& dataset, std::vector<ShardKey> leased);
+std::string SaveShards(const Dataset& dataset, std::vector<ShardPosition> leased);
 
 // Parses any text, because users keep it. InvalidArgument: it is not a shard checkpoint.
 Result<ShardCheckpoint> ParseShards(const std::string& content);

@@ -13,9 +13,9 @@ namespace edl::master {
 namespace {
 
 // The shards that are left in kData, in the order in which one worker leases them.
-std::vector<ShardKey> KeysLeft(CoreFixture& master) {
+std::vector<ShardPosition> KeysLeft(CoreFixture& master) {
   OurClient worker(master, Worker(99));
-  std::vector<ShardKey> keys;
+  std::vector<ShardPosition> keys;
   for (const LeasedShard& shard : worker.LeaseMany(1000)) keys.push_back(shard.key);
   return keys;
 }
@@ -38,7 +38,7 @@ TEST(ShardCheckpoint, BringsBackWhatWasNotDoneAndNothingElse) {
 
   EXPECT_EQ(master.Data().records_done, 80);
   EXPECT_EQ(KeysLeft(master),
-            (std::vector<ShardKey>{{1, 1}, {1, 3}, {2, 0}, {2, 1}, {2, 2}, {2, 3}, {2, 4}}));
+            (std::vector<ShardPosition>{{1, 1}, {1, 3}, {2, 0}, {2, 1}, {2, 2}, {2, 3}, {2, 4}}));
 }
 
 TEST(ShardCheckpoint, RefusesDeeplyNestedTextInsteadOfRunningOutOfStack) {
@@ -159,7 +159,7 @@ TEST(ShardCheckpoint, OfAnEndlessDatasetGoesOnInItsEpoch) {
   ASSERT_OK(second.core().Restore(*first.core().dispatcher().Save(kData)));
 
   OurClient next(second, Worker(0));
-  EXPECT_EQ(next.Lease().key, (ShardKey{3, 0}));
+  EXPECT_EQ(next.Lease().key, (ShardPosition{3, 0}));
 }
 
 TEST(ShardCheckpoint, ReadsWhatThePublishedPackagesWrote) {
@@ -172,7 +172,7 @@ TEST(ShardCheckpoint, ReadsWhatThePublishedPackagesWrote) {
   const auto restored = master.core().Restore(published);
 
   ASSERT_OK(restored);
-  EXPECT_EQ(KeysLeft(master), (std::vector<ShardKey>{{1, 0}, {1, 2}, {1, 4}}));
+  EXPECT_EQ(KeysLeft(master), (std::vector<ShardPosition>{{1, 0}, {1, 2}, {1, 4}}));
 }
 
 TEST(ShardCheckpoint, LeavesNothingWhenTheDatasetHasFewerEpochsThanItSays) {

@@ -45,7 +45,7 @@ class ThreadPerConnection final : public httplib::TaskQueue {
 
 class HttpMetrics final : public MetricsServer {
  public:
-  HttpMetrics(Server& server, const std::string& token) {
+  HttpMetrics(ParameterServer& server, const std::string& token) {
     http_.new_task_queue = [this] {
       started_.count_down();
       return new ThreadPerConnection;  // NOLINT: the library deletes it
@@ -106,8 +106,9 @@ class HttpMetrics final : public MetricsServer {
 
 }  // namespace
 
-Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(Server& server, const std::string& host,
-                                                            int port, const std::string& token) {
+Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(ParameterServer& server,
+                                                            const std::string& host, int port,
+                                                            const std::string& token) {
   auto metrics = std::make_unique<HttpMetrics>(server, token);
   EDL_RETURN_IF_ERROR(metrics->Listen(host, port));
   return std::unique_ptr<MetricsServer>(std::move(metrics));

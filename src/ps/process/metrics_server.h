@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "ps/server.h"
+#include "ps/parameter_server.h"
 
 namespace edl::ps {
 
@@ -14,8 +14,9 @@ class MetricsServer {
  public:
   // `server` outlives it. Port 0: any free port. If `token` is not empty, /metrics requires it.
   // Unavailable: the port is in use.
-  static Result<std::unique_ptr<MetricsServer>> Start(Server& server, const std::string& host,
-                                                      int port, const std::string& token);
+  static Result<std::unique_ptr<MetricsServer>> Start(ParameterServer& server,
+                                                      const std::string& host, int port,
+                                                      const std::string& token);
   virtual ~MetricsServer() = default;
 
   virtual int port() const = 0;

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 class MetricsServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto server = Server::Start({.host = "127.0.0.1", .lanes = 1}, clock_);
+    auto server = ParameterServer::Start({.host = "127.0.0.1", .lanes = 1}, clock_);
     ASSERT_OK(server);
     server_ = *std::move(server);
   }
@@ -29,7 +29,7 @@ class MetricsServerTest : public testing::Test {
   }
 
   SystemClock clock_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<ParameterServer> server_;
   std::unique_ptr<MetricsServer> metrics_;
 };
 

@@ -58,7 +58,7 @@ Result<ServerOptions> OptionsFrom(const FlagValues& flags) {
       .lanes = static_cast<size_t>(flags.Int("lanes")),
       .index = static_cast<size_t>(flags.Int("index")),
       .servers = static_cast<size_t>(flags.Int("servers")),
-      .incarnation = (uint64_t{random()} << 32) | random(),
+      .incarnation = job::PsIncarnation((uint64_t{random()} << 32) | random()),
       .managed = flags.Bool("managed"),
       .save_buffer_bytes = static_cast<size_t>(flags.Int("save_buffer_mb")) << 20,
   };

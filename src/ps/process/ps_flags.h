@@ -6,7 +6,7 @@
 
 #include "base/flags.h"
 #include "base/status.h"
-#include "ps/server.h"
+#include "ps/parameter_server.h"
 
 namespace edl::ps {
 

@@ -12,9 +12,9 @@
 #include "base/descriptor_limit.h"
 #include "base/flag_help.h"
 #include "base/log.h"
+#include "ps/parameter_server.h"
 #include "ps/process/metrics_server.h"
 #include "ps/process/ps_flags.h"
-#include "ps/server.h"
 
 namespace edl::ps {
 namespace {
@@ -50,7 +50,7 @@ sigset_t BlockSignals() {
 }
 
 // Waits until the master has saved this server, the time is over, or another signal arrives.
-void LeaveJob(Server& server, const sigset_t& signals, std::chrono::seconds most) {
+void LeaveJob(ParameterServer& server, const sigset_t& signals, std::chrono::seconds most) {
   constexpr timespec kLookEvery{.tv_nsec = 20'000'000};
   server.Leave();
   const auto end = std::chrono::steady_clock::now() + most;
@@ -93,7 +93,7 @@ int RunPs(int argc, char** argv) {
   }
   const sigset_t signals = BlockSignals();
   const SystemClock clock;
-  const Result<std::unique_ptr<Server>> server = Server::Start(options, clock);
+  const Result<std::unique_ptr<ParameterServer>> server = ParameterServer::Start(options, clock);
   if (!server.ok()) return Fail(server.status(), kFailed);
   std::cout << "elasticdl ps: listening on port " << (*server)->port() << " with " << options.lanes
             << " lanes" << std::endl;  // NOLINT: a caller waits for this line

@@ -14,7 +14,7 @@ namespace edl::ps_control {
 // Records requests, which the test answers one by one. Confined.
 class FakeChannel final : public ServerChannel {
  public:
-  struct Request {
+  struct LinkRequest {
     wire::MessageType type = wire::MessageType::kHello;
     int server = 0;                       // Hello
     std::vector<ServerMessage> messages;  // Ask
@@ -38,14 +38,14 @@ class FakeChannel final : public ServerChannel {
 
   int resets() const { return resets_; }
   // The requests that have no answer yet.
-  const std::deque<Request>& requests() const { return requests_; }
+  const std::deque<LinkRequest>& requests() const { return requests_; }
   // The type of the oldest one; none: there is no request.
   std::optional<wire::MessageType> pending() const {
     if (requests_.empty()) return std::nullopt;
     return requests_.front().type;
   }
-  Request Take() {
-    Request request = std::move(requests_.front());
+  LinkRequest Take() {
+    LinkRequest request = std::move(requests_.front());
     requests_.pop_front();
     return request;
   }
@@ -53,8 +53,8 @@ class FakeChannel final : public ServerChannel {
   // These answer the oldest request.
   void AnswerHello(const Result<wire::Welcome>& welcome) { Take().on_welcome(welcome); }
   // Answers for all lanes: each with `meta`, given by `incarnation`.
-  void AnswerAll(const std::string& meta, uint64_t incarnation) {
-    const Request request = Take();
+  void AnswerAll(const std::string& meta, job::PsIncarnation incarnation) {
+    const LinkRequest request = Take();
     std::vector<ps_client::LaneAnswer> answers;
     for (const ServerMessage& message : request.messages) {
       for (size_t i = 0; i < message.metas.size(); ++i) answers.push_back({meta, incarnation});
@@ -66,7 +66,7 @@ class FakeChannel final : public ServerChannel {
   }
 
  private:
-  std::deque<Request> requests_;
+  std::deque<LinkRequest> requests_;
   int resets_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "wire/stream.h"
 #include "wire/testing/traffic.h"
 
@@ -59,7 +60,7 @@ class StreamConformance : public testing::TestWithParam<MakeStreams> {
     Sender sender(stream, uint64_t{1} << 30, &Mixed, 1);
     while (true) {
       const Result<size_t> sent = sender.Step();
-      EXPECT_TRUE(sent.ok()) << sent.status();
+      EXPECT_OK(sent);
       if (sent.ok() && *sent > 0) continue;
       if (!sent.ok() || !IsReady(stream, Interest::kWrite)) return sender.sent();
       stream.OnReady();
@@ -83,9 +84,9 @@ class StreamConformance : public testing::TestWithParam<MakeStreams> {
     Receiver receiver(*server_, total, pick, 2);
     Status sent;
     std::thread sending([&] { sent = Carry(*client_, &sender, nullptr); });
-    EXPECT_EQ(Carry(*server_, nullptr, &receiver), Ok()) << receiver.received();
+    EXPECT_OK(Carry(*server_, nullptr, &receiver)) << receiver.received();
     sending.join();
-    EXPECT_EQ(sent, Ok()) << sender.sent();
+    EXPECT_OK(sent) << sender.sent();
   }
 
   std::unique_ptr<Stream> client_;
@@ -99,9 +100,9 @@ TEST_P(StreamConformance, BringsBytesInOrderHoweverTheyAreCut) {
 
   while (!receiver.IsDone()) {
     if (!sender.IsDone()) {
-      ASSERT_EQ(sender.Step().status(), Ok());
+      ASSERT_OK(sender.Step().status());
     }
-    ASSERT_EQ(receiver.Step().status(), Ok()) << receiver.received();
+    ASSERT_OK(receiver.Step().status()) << receiver.received();
   }
 
   EXPECT_TRUE(sender.IsDone());
@@ -116,9 +117,9 @@ TEST_P(StreamConformance, BringsBytesBothWaysAtOnce) {
 
   Status client_end;
   std::thread client([&] { client_end = Carry(*client_, &client_sender, &client_receiver); });
-  EXPECT_EQ(Carry(*server_, &server_sender, &server_receiver), Ok());
+  EXPECT_OK(Carry(*server_, &server_sender, &server_receiver));
   client.join();
-  EXPECT_EQ(client_end, Ok());
+  EXPECT_OK(client_end);
 }
 
 TEST_P(StreamConformance, TakesWhatIsLargerThanItHolds) { SendThrough(2 * Pattern::kMost, &Most); }
@@ -145,9 +146,9 @@ TEST_P(StreamConformance, WakesEachEndInTurn) {
 
   Status client_end;
   std::thread client([&] { client_end = play(*client_, /*begins=*/true); });
-  EXPECT_EQ(play(*server_, /*begins=*/false), Ok());
+  EXPECT_OK(play(*server_, /*begins=*/false));
   client.join();
-  EXPECT_EQ(client_end, Ok());
+  EXPECT_OK(client_end);
 }
 
 TEST_P(StreamConformance, ReadsNothingWhereNothingIs) {
@@ -166,7 +167,7 @@ TEST_P(StreamConformance, WritesNothingWhereThereIsNoRoom) {
   const uint64_t filled = Fill(*client_);
 
   Receiver receiver(*server_, filled, &Mixed, 1);
-  ASSERT_EQ(Carry(*server_, nullptr, &receiver), Ok());
+  ASSERT_OK(Carry(*server_, nullptr, &receiver));
 
   ASSERT_TRUE(Await(*client_, Interest::kWrite));
   EXPECT_GT(*WriteSome(*client_), 0U);
@@ -197,27 +198,27 @@ TEST_P(StreamConformance, TakesMoreRoomsThanTheSystemDoes) {
 TEST_P(StreamConformance, ReadsTheRestOfOneThatHasClosed) {
   constexpr uint64_t kRest = 4'000;
   Sender sender(*client_, kRest, &Few, 1);
-  ASSERT_EQ(Carry(*client_, &sender, nullptr), Ok());
+  ASSERT_OK(Carry(*client_, &sender, nullptr));
   client_.reset();
 
   Receiver receiver(*server_, kRest, &Few, 1);
-  EXPECT_EQ(Carry(*server_, nullptr, &receiver), Ok()) << receiver.received();
+  EXPECT_OK(Carry(*server_, nullptr, &receiver)) << receiver.received();
 
-  EXPECT_EQ(EndOf(*server_, Interest::kRead).code(), Code::kUnavailable);
+  EXPECT_THAT(EndOf(*server_, Interest::kRead), StatusIs(Code::kUnavailable));
 }
 
 TEST_P(StreamConformance, ReadsTheRestOfOneThatIsKnownToBeGone) {
   constexpr uint64_t kRest = 4'000;
   Sender sender(*client_, kRest, &Few, 1);
-  ASSERT_EQ(Carry(*client_, &sender, nullptr), Ok());
+  ASSERT_OK(Carry(*client_, &sender, nullptr));
   client_.reset();
   server_->OnReady();
   server_->OnReady();
 
   Receiver receiver(*server_, kRest, &Few, 1);
-  EXPECT_EQ(Carry(*server_, nullptr, &receiver), Ok()) << receiver.received();
+  EXPECT_OK(Carry(*server_, nullptr, &receiver)) << receiver.received();
 
-  EXPECT_EQ(EndOf(*server_, Interest::kRead).code(), Code::kUnavailable);
+  EXPECT_THAT(EndOf(*server_, Interest::kRead), StatusIs(Code::kUnavailable));
 }
 
 TEST_P(StreamConformance, WakesAReaderWhoseOtherEndCloses) {
@@ -225,8 +226,8 @@ TEST_P(StreamConformance, WakesAReaderWhoseOtherEndCloses) {
 
   client_.reset();
 
-  EXPECT_EQ(EndOf(*server_, Interest::kRead).code(), Code::kUnavailable);
-  EXPECT_EQ(ReadSome(*server_).status().code(), Code::kUnavailable);
+  EXPECT_THAT(EndOf(*server_, Interest::kRead), StatusIs(Code::kUnavailable));
+  EXPECT_THAT(ReadSome(*server_), StatusIs(Code::kUnavailable));
 }
 
 TEST_P(StreamConformance, WakesAWriterWhoseOtherEndCloses) {
@@ -235,14 +236,14 @@ TEST_P(StreamConformance, WakesAWriterWhoseOtherEndCloses) {
   server_.reset();
 
   ASSERT_TRUE(Await(*client_, Interest::kWrite));
-  EXPECT_EQ(EndOf(*client_, Interest::kWrite).code(), Code::kUnavailable);
+  EXPECT_THAT(EndOf(*client_, Interest::kWrite), StatusIs(Code::kUnavailable));
 }
 
 TEST_P(StreamConformance, WritesToNobodyOnceTheOtherEndHasClosed) {
   server_.reset();
 
-  EXPECT_EQ(EndOf(*client_, Interest::kWrite).code(), Code::kUnavailable);
-  EXPECT_EQ(WriteSome(*client_).status().code(), Code::kUnavailable);
+  EXPECT_THAT(EndOf(*client_, Interest::kWrite), StatusIs(Code::kUnavailable));
+  EXPECT_THAT(WriteSome(*client_), StatusIs(Code::kUnavailable));
 }
 
 }  // namespace edl::wire

@@ -1,4 +1,4 @@
-#include "ps/session.h"
+#include "ps/lane_session.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,8 +23,8 @@ Status NoTensors(const wire::Frame& frame) { return wire::TensorReader(frame.ten
 
 }  // namespace
 
-Session::Session(const SessionContext& context, std::unique_ptr<wire::Stream> stream,
-                 const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end)
+LaneSession::LaneSession(const SessionContext& context, std::unique_ptr<wire::Stream> stream,
+                         const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end)
     : limits_(context.limits),
       lane_(context.lane),
       saver_(context.saver),
@@ -38,7 +38,7 @@ Session::Session(const SessionContext& context, std::unique_ptr<wire::Stream> st
   connection_.Answer(hello, wire::Encode(welcome));
 }
 
-Session::~Session() {
+LaneSession::~LaneSession() {
   SetOpenWaits(false);
   *alive_ = false;
   // The connection that waits for the result is closed.
@@ -46,13 +46,13 @@ Session::~Session() {
   if (restores_) restorer_.Cancel();
 }
 
-void Session::SetOpenWaits(bool waits) {
+void LaneSession::SetOpenWaits(bool waits) {
   if (waits == open_waits_) return;
   open_waits_ = waits;
   serving_.opens_waiting += waits ? 1 : -1;
 }
 
-bool Session::MustWait(wire::MessageType type) const {
+bool LaneSession::MustWait(wire::MessageType type) const {
   switch (type) {
     case wire::MessageType::kDeclare:
     case wire::MessageType::kPull:
@@ -68,18 +68,18 @@ bool Session::MustWait(wire::MessageType type) const {
   }
 }
 
-bool Session::WaitsForSave(wire::MessageType type) const {
+bool LaneSession::WaitsForSave(wire::MessageType type) const {
   return (type == wire::MessageType::kPush || type == wire::MessageType::kPut) && saver_.IsFull();
 }
 
-Status Session::RefreshDeclared() {
+Status LaneSession::RefreshDeclared() {
   if (generation_ == 0 || generation_ == lane_.generation()) return Ok();
   EDL_ASSIGN_OR_RETURN(declared_, lane_.Declare(declaration_));
   generation_ = lane_.generation();
   return Ok();
 }
 
-wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
+wire::FrameConnection::Handled LaneSession::Handle(const wire::Frame& frame) {
   const auto type = static_cast<wire::MessageType>(frame.header.type);
   switch (type) {
     case wire::MessageType::kDeclare:
@@ -94,21 +94,21 @@ wire::Connection::Taken Session::Handle(const wire::Frame& frame) {
   }
   if (MustWait(type)) {
     SetOpenWaits(serving_.serves && !serving_.may_push);
-    return wire::Connection::Taken::kLater;
+    return wire::FrameConnection::Handled::kLater;
   }
   SetOpenWaits(false);
   if (WaitsForSave(type)) {
     counters_.waits_for_saves.fetch_add(1, std::memory_order_relaxed);
-    return wire::Connection::Taken::kLater;
+    return wire::FrameConnection::Handled::kLater;
   }
   if (const Status handled = Dispatch(frame); !handled.ok()) {
     counters_.refusals.fetch_add(1, std::memory_order_relaxed);
     connection_.Refuse(frame.header, handled);
   }
-  return wire::Connection::Taken::kYes;
+  return wire::FrameConnection::Handled::kDone;
 }
 
-Status Session::Dispatch(const wire::Frame& frame) {
+Status LaneSession::Dispatch(const wire::Frame& frame) {
   if (saves_ || restores_) {
     return FailedPrecondition(
         "a save or a restore is running on this connection: use another connection");
@@ -145,7 +145,7 @@ Status Session::Dispatch(const wire::Frame& frame) {
   }
 }
 
-Status Session::HandleDeclare(const wire::Frame& frame) {
+Status LaneSession::HandleDeclare(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto declare, Read<wire::Declare>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   EDL_ASSIGN_OR_RETURN(Declaration declaration, ParseDeclaration(declare.text));
@@ -156,14 +156,14 @@ Status Session::HandleDeclare(const wire::Frame& frame) {
   return Ok();
 }
 
-Status Session::HandlePut(const wire::Frame& frame) {
+Status LaneSession::HandlePut(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto put, Read<wire::Put>(frame));
   EDL_ASSIGN_OR_RETURN(const wire::PutAnswer answer, lane_.Put(declared_, put, frame.tensors()));
   connection_.Answer(frame.header, wire::Encode(answer));
   return Ok();
 }
 
-Status Session::HandlePull(const wire::Frame& frame) {
+Status LaneSession::HandlePull(const wire::Frame& frame) {
   const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto pull, Read<wire::Pull>(frame));
   EDL_ASSIGN_OR_RETURN(Lane::PullPlan plan, lane_.Plan(declared_, pull, frame.tensors()));
@@ -189,7 +189,7 @@ Status Session::HandlePull(const wire::Frame& frame) {
   return Ok();
 }
 
-Status Session::HandleOpen(const wire::Frame& frame) {
+Status LaneSession::HandleOpen(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto open, Read<wire::Open>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   EDL_ASSIGN_OR_RETURN(wire::OpenAnswer answer, lane_.Open(open));
@@ -198,20 +198,20 @@ Status Session::HandleOpen(const wire::Frame& frame) {
   return Ok();
 }
 
-Status Session::HandlePush(const wire::Frame& frame) {
+Status LaneSession::HandlePush(const wire::Frame& frame) {
   const Time begin = clock_.Now();
   EDL_ASSIGN_OR_RETURN(const auto push, Read<wire::Push>(frame));
   EDL_ASSIGN_OR_RETURN(const wire::PushAnswer answer, lane_.Push(declared_, push, frame.tensors()));
   connection_.Answer(frame.header, wire::Encode(answer));
   counters_.pushes.fetch_add(1, std::memory_order_relaxed);
-  for (const wire::TableShare& share : push.tables) {
+  for (const wire::TableEntry& share : push.tables) {
     counters_.rows_pushed.fetch_add(share.ids, std::memory_order_relaxed);
   }
   counters_.push_times.Add(clock_.Now() - begin);
   return Ok();
 }
 
-Status Session::HandleSave(const wire::Frame& frame) {
+Status LaneSession::HandleSave(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto save, Read<wire::Save>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   if (!serving_.serves)
@@ -225,7 +225,7 @@ Status Session::HandleSave(const wire::Frame& frame) {
   return Ok();
 }
 
-void Session::OnSaved(const wire::FrameHeader& header, const Result<SaveReport>& saved) {
+void LaneSession::OnSaved(const wire::FrameHeader& header, const Result<SaveReport>& saved) {
   saves_ = false;
   if (saved.ok()) {
     const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
@@ -240,10 +240,10 @@ void Session::OnSaved(const wire::FrameHeader& header, const Result<SaveReport>&
   connection_.Flush();
 }
 
-Status Session::HandleRestore(const wire::Frame& frame) {
+Status LaneSession::HandleRestore(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(auto restore, Read<wire::Restore>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
-  if (restore.incarnation != 0 && restore.incarnation != serving_.incarnation) {
+  if (restore.incarnation != job::PsIncarnation() && restore.incarnation != serving_.incarnation) {
     return FailedPrecondition(
         "the restore is for incarnation {} of this server, and this is incarnation {}",
         restore.incarnation, serving_.incarnation);
@@ -257,7 +257,7 @@ Status Session::HandleRestore(const wire::Frame& frame) {
   serving_.restore_epoch = restore.ps_epoch;
   EDL_RETURN_IF_ERROR(
       restorer_.Begin(lane_.state().buckets, std::move(restore.paths),
-                      restore.with_marks ? RestoreMode::kResume : RestoreMode::kParametersOnly,
+                      restore.with_watermarks ? RestoreMode::kResume : RestoreMode::kParametersOnly,
                       [this, alive = alive_, header = frame.header](Result<LaneState> restored) {
                         if (*alive) OnRestored(header, std::move(restored));
                       }));
@@ -265,14 +265,14 @@ Status Session::HandleRestore(const wire::Frame& frame) {
   return Ok();
 }
 
-Status Session::CheckRestorable() const {
+Status LaneSession::CheckRestorable() const {
   if (saver_.running()) return FailedPrecondition("a save of this lane is running");
   if (!lane_.trained()) return Ok();
   return FailedPrecondition(
       "this lane was trained since it started or was restored: restart its server to restore it");
 }
 
-void Session::OnRestored(const wire::FrameHeader& header, Result<LaneState> restored) {
+void LaneSession::OnRestored(const wire::FrameHeader& header, Result<LaneState> restored) {
   restores_ = false;
   // The lane may have been trained meanwhile.
   const Status status = restored.ok() ? CheckRestorable() : restored.status();
@@ -287,7 +287,7 @@ void Session::OnRestored(const wire::FrameHeader& header, Result<LaneState> rest
   connection_.Flush();
 }
 
-Status Session::HandleServe(const wire::Frame& frame) {
+Status LaneSession::HandleServe(const wire::Frame& frame) {
   EDL_ASSIGN_OR_RETURN(const auto serve, Read<wire::Serve>(frame));
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   if (!serving_.managed) return FailedPrecondition("this server was not started with --managed");
@@ -315,14 +315,14 @@ Status Session::HandleServe(const wire::Frame& frame) {
   return Ok();
 }
 
-void Session::NoteMaster() {
+void LaneSession::NoteMaster() {
   serving_.last_contact = clock_.Now();
   if (!std::exchange(serving_.fenced, false)) return;
   LOG_INFO("the master is in contact again: this lane accepts pushes again");
   serving_.on_change();
 }
 
-Status Session::HandleState(const wire::Frame& frame) {
+Status LaneSession::HandleState(const wire::Frame& frame) {
   EDL_RETURN_IF_ERROR(NoTensors(frame));
   NoteMaster();
   const LaneState& state = lane_.state();

@@ -6,11 +6,12 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "job/ids.h"
 #include "ps/histogram.h"
 #include "ps/lane.h"
 #include "ps/lane_restorer.h"
 #include "ps/lane_saver.h"
-#include "wire/connection.h"
+#include "wire/frame_connection.h"
 #include "wire/messages.h"
 
 namespace edl::ps {
@@ -31,12 +32,12 @@ struct LaneCounters {
 
 // Which requests a lane may answer now. Shared by the sessions of the lane. Confined to its loop.
 struct ServingState {
-  uint64_t incarnation = 0;  // of the server
-  bool managed = false;      // a master decides when the lane serves; otherwise it always does
+  job::PsIncarnation incarnation;
+  bool managed = false;  // a master decides when the lane serves; otherwise it always does
   bool serves = true;
   bool may_push = true;        // the first checkpoint of the job exists, so shards may be opened
-  uint64_t ps_epoch = 0;       // of the last Serve message
-  uint64_t restore_epoch = 0;  // of the last Restore message
+  job::PsEpoch ps_epoch;       // of the last Serve message
+  job::PsEpoch restore_epoch;  // of the last Restore message
   bool leaving = false;        // after SIGTERM: changes wait for the successor
   // The master of a managed server has sent nothing for long: it may have started a successor. No
   // changes are accepted until it sends a request again.
@@ -61,16 +62,16 @@ struct SessionContext {
 
 // A connection of a worker or of the master to a lane, after the handshake: answers its requests.
 // Confined to the lane's loop.
-class Session {
+class LaneSession {
  public:
-  using OnEnd = wire::Connection::OnEnd;
+  using OnEnd = wire::FrameConnection::OnEnd;
 
   // Answers `hello` with `welcome`, then serves the requests on `stream`.
-  Session(const SessionContext& context, std::unique_ptr<wire::Stream> stream,
-          const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  LaneSession(const SessionContext& context, std::unique_ptr<wire::Stream> stream,
+              const wire::FrameHeader& hello, const wire::Welcome& welcome, OnEnd on_end);
+  ~LaneSession();
+  LaneSession(const LaneSession&) = delete;
+  LaneSession& operator=(const LaneSession&) = delete;
 
   // Handles the request that waits, if any, again.
   void Resume() { connection_.Resume(); }
@@ -84,7 +85,7 @@ class Session {
   size_t answer_bytes_waiting() const { return connection_.outgoing_bytes(); }
 
  private:
-  wire::Connection::Taken Handle(const wire::Frame& frame);
+  wire::FrameConnection::Handled Handle(const wire::Frame& frame);
   Status Dispatch(const wire::Frame& frame);
   // Each Handle function sends the answer, unless it returns an error: then Handle() sends that.
   Status HandleDeclare(const wire::Frame& frame);
@@ -126,7 +127,7 @@ class Session {
   bool restores_ = false;        // a restore that this connection requested is running
   // Shared with callbacks of the saver and the restorer, which may run after the destructor.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  wire::Connection connection_;
+  wire::FrameConnection connection_;
 };
 
 }  // namespace edl::ps

@@ -1,4 +1,4 @@
-#include "ps_client/client.h"
+#include "ps_client/parameter_client.h"
 
 #include <algorithm>
 #include <array>
@@ -20,20 +20,20 @@ namespace edl::ps_client {
 namespace {
 
 using wire::MessageType;
-using Outcome = PushResult::Outcome;
+using Outcome = wire::PushOutcome;
 
-// Between two attempts to reach a server, until all have answered once.
+// Between two attempts to connect to a server, until all servers have answered once.
 constexpr Duration kPause = std::chrono::milliseconds(100);
-// For one of them.
+// For one attempt.
 constexpr Duration kAttempt = std::chrono::seconds(1);
-// Before a lane that serves an epoch that is over is dialled again.
+// Before the client reconnects to a lane with an old epoch.
 constexpr BackoffLimits kReopen{.first = std::chrono::milliseconds(100),
                                 .longest = std::chrono::milliseconds(1600)};
-// As good as infinite, and no sum with it overflows.
+// Practically infinite, but a sum with it does not overflow.
 constexpr Duration kLongestTimeout = std::chrono::hours(24 * 365 * 100);
 
-// What is worse for one who pushes: that another has the shard, that it must be opened again, or
-// that an earlier batch is missing.
+// Orders outcomes by what the pushing client has to do: nothing, compute the batch again, push an
+// earlier batch, open the shard again, or stop because another process has the shard.
 int Severity(Outcome outcome) {
   switch (outcome) {
     case Outcome::kApplied:
@@ -51,8 +51,8 @@ int Severity(Outcome outcome) {
   return 4;
 }
 
-// NaN and infinity are what they are also when multiplied by 0; other numbers are 0 then.
-bool AreAllNumbers(std::span<const float> values) {
+// A product with 0 is 0, unless the other factor is NaN or infinite.
+bool AreAllFinite(std::span<const float> values) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> sums{};
   size_t at = 0;
@@ -73,7 +73,10 @@ int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-// Asks a server who it is, until the deadline.
+// The lane at that place in the order of all lanes.
+job::LaneInJob LaneAt(size_t place) { return job::LaneInJob(static_cast<uint32_t>(place)); }
+
+// Requests the Welcome of a server until the server answers or the deadline passes.
 Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress& server,
                                Time deadline, const Clock& clock) {
   while (true) {
@@ -99,12 +102,14 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
 
 }  // namespace
 
-Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clock& clock) {
-  if (options.servers.empty()) return InvalidArgument("no parameter server is named");
+Result<std::unique_ptr<ParameterClient>> ParameterClient::Connect(ClientOptions options,
+                                                                  const Clock& clock) {
+  if (options.servers.empty())
+    return InvalidArgument("no parameter servers are given: at least one host:port is needed");
   options.timeout = std::min<Duration>(options.timeout, kLongestTimeout);
   const Time deadline = clock.Now() + options.timeout;
   size_t lanes_each = 0;
-  std::vector<uint64_t> incarnations;
+  std::vector<job::PsIncarnation> incarnations;
   for (size_t index = 0; index < options.servers.size(); ++index) {
     const ServerAddress& server = options.servers[index];
     EDL_ASSIGN_OR_RETURN(const wire::Welcome welcome, AwaitWho(options, server, deadline, clock));
@@ -112,20 +117,20 @@ Result<std::unique_ptr<Client>> Client::Connect(ClientOptions options, const Clo
     if (welcome.servers != options.servers.size() || welcome.index != index ||
         welcome.lanes != lanes_each || lanes_each == 0) {
       return FailedPrecondition(
-          "{}:{} is server {} of {} with {} lanes, and not server {} of {} with {}; start all "
-          "servers with the same --servers and --lanes, and name them in the order of --index",
+          "{}:{} is server {} of {} with {} lanes, expected server {} of {} with {}; start all "
+          "servers with the same --servers and --lanes, and list them in the order of --index",
           server.host, server.port, welcome.index, welcome.servers, welcome.lanes, index,
           options.servers.size(), lanes_each);
     }
     incarnations.push_back(welcome.incarnation);
   }
   EDL_ASSIGN_OR_RETURN(ReadySet ready, ReadySet::Make());
-  return std::unique_ptr<Client>(
-      new Client(std::move(options), clock, lanes_each, std::move(incarnations), std::move(ready)));
+  return std::unique_ptr<ParameterClient>(new ParameterClient(
+      std::move(options), clock, lanes_each, std::move(incarnations), std::move(ready)));
 }
 
-Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each,
-               std::vector<uint64_t> incarnations, ReadySet ready)
+ParameterClient::ParameterClient(ClientOptions options, const Clock& clock, size_t lanes_each,
+                                 std::vector<job::PsIncarnation> incarnations, ReadySet ready)
     : options_(std::move(options)),
       clock_(clock),
       lanes_each_(lanes_each),
@@ -136,25 +141,26 @@ Client::Client(ClientOptions options, const Clock& clock, size_t lanes_each,
       restarted_(options_.servers.size()) {
   for (size_t place = 0; place < placement_.lanes(); ++place) {
     const ServerAddress& server = options_.servers[place / lanes_each];
-    const uint64_t incarnation = incarnations_[place / lanes_each];
+    const job::PsIncarnation incarnation = incarnations_[place / lanes_each];
     lanes_.push_back(std::make_unique<LaneChannel>(
-        ChannelOptions{.link = {.host = server.host,
-                                .port = server.port,
-                                .token = options_.token,
-                                .caller = options_.caller,
-                                .lane = static_cast<uint32_t>(place % lanes_each),
-                                .place = static_cast<uint32_t>(place),
-                                .lanes = static_cast<uint32_t>(placement_.lanes()),
-                                .limits = options_.limits},
-                       .transport = options_.transport,
-                       .timeout = options_.timeout,
-                       .silence = options_.silence,
-                       .incarnation = options_.follows_restarts ? 0 : incarnation},
+        ChannelOptions{
+            .link = {.host = server.host,
+                     .port = server.port,
+                     .token = options_.token,
+                     .caller = options_.caller,
+                     .lane_in_server = job::LaneInServer(static_cast<uint32_t>(place % lanes_each)),
+                     .lane_in_job = LaneAt(place),
+                     .lanes_in_job = static_cast<uint32_t>(placement_.lanes()),
+                     .limits = options_.limits},
+            .transport = options_.transport,
+            .timeout = options_.timeout,
+            .silence = options_.silence,
+            .incarnation = options_.follows_restarts ? job::PsIncarnation() : incarnation},
         place, ready_, clock_));
   }
 }
 
-size_t Client::servers_through_shared_memory() const {
+size_t ParameterClient::servers_through_shared_memory() const {
   size_t count = 0;
   for (size_t server = 0; server < options_.servers.size(); ++server) {
     const auto first = lanes_.begin() + static_cast<ptrdiff_t>(server * lanes_each_);
@@ -166,31 +172,32 @@ size_t Client::servers_through_shared_memory() const {
   return count;
 }
 
-Request& Client::Add(Operation& operation, size_t lane, MessageType type) {
+LinkRequest& ParameterClient::Add(Operation& operation, size_t lane, MessageType type) {
   operation.requests.push_back({.lane = lane, .request = {.type = type}});
   return operation.requests.back().request;
 }
 
-Status Client::CheckSizes(const Operation& operation) const {
+Status ParameterClient::CheckSizes(const Operation& operation) const {
   for (const auto& [lane, request] : operation.requests) {
     const size_t bytes = wire::AlignedUp(request.meta.size()) +
                          std::max(request.tensors.bytes(), request.buffers.bytes());
     if (bytes > options_.limits.body_bytes) {
       return ResourceExhausted(
-          "lane {} of {}: a message of {} bytes, and a frame takes {}; use fewer ids at once, or "
+          "lane {} of {}: the message has {} bytes, and a frame may have {}; use fewer ids at "
+          "once, or "
           "spread the parameters over more servers or lanes",
           lane, lanes_.size(), bytes, options_.limits.body_bytes);
     }
     if (request.meta.size() > options_.limits.meta_bytes) {
       return ResourceExhausted(
-          "a message names too many tables and tensors: {} bytes, and {} are the limit",
+          "the message has too many tables and tensors: {} bytes, and the limit is {}",
           request.meta.size(), options_.limits.meta_bytes);
     }
   }
   return Ok();
 }
 
-Client::Ticket Client::Start(std::unique_ptr<Operation> operation) {
+ParameterClient::Ticket ParameterClient::Start(std::unique_ptr<Operation> operation) {
   operation->failure = CheckSizes(*operation);
   if (operation->failure.ok()) {
     operation->remaining = operation->requests.size();
@@ -205,7 +212,7 @@ Client::Ticket Client::Start(std::unique_ptr<Operation> operation) {
   return last_ticket_;
 }
 
-Result<std::unique_ptr<Client::Operation>> Client::Wait(Ticket ticket) {
+Result<std::unique_ptr<ParameterClient::Operation>> ParameterClient::Wait(Ticket ticket) {
   while (!IsDone(ticket)) {
     if (IsStopped(options_)) return Cancelled("stopped while waiting for an answer");
     Move();
@@ -222,13 +229,14 @@ Result<std::unique_ptr<Client::Operation>> Client::Wait(Ticket ticket) {
   return operation;
 }
 
-bool Client::IsDone(Ticket ticket) const {
+bool ParameterClient::IsDone(Ticket ticket) const {
   const auto found = operations_.find(ticket);
-  CHECK(found != operations_.end(), "nobody started operation {}, or it was waited for", ticket);
+  CHECK(found != operations_.end(),
+        "operation {} was not started, or Wait was called for it before", ticket);
   return found->second->remaining == 0;
 }
 
-void Client::Move() {
+void ParameterClient::Move() {
   for (const size_t lane : ready_.Take()) {
     if (IsStopped(options_)) return;
     lanes_[lane]->OnReady();
@@ -238,7 +246,7 @@ void Client::Move() {
     const Time now = clock_.Now();
     next_move_ = Time::max();
     for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-      // Whoever stopped this client may have freed the memory that answers belong to.
+      // The code that stopped this client may have freed the memory for answers.
       if (IsStopped(options_)) return;
       if (lanes_[lane]->next_move() <= now) MoveLane(lane);
       next_move_ = std::min(next_move_, lanes_[lane]->next_move());
@@ -247,21 +255,21 @@ void Client::Move() {
   ReviewOpens();
 }
 
-void Client::MoveLane(size_t lane) {
+void ParameterClient::MoveLane(size_t lane) {
   LaneChannel& channel = *lanes_[lane];
   const uint64_t before = channel.restarts();
   channel.Move();
   next_move_ = std::min(next_move_, channel.next_move());
   if (channel.restarts() == before) return;
-  // Each lane of a server finds that out; it is one restart.
-  uint64_t& known = restarted_[lane / lanes_each_];
+  // Each lane of a server detects the restart; it counts once.
+  job::PsIncarnation& known = restarted_[lane / lanes_each_];
   if (known != channel.expected() && options_.restarts != nullptr) options_.restarts->fetch_add(1);
   known = channel.expected();
 }
 
-void Client::WaitToMove(int wake) {
+void ParameterClient::WaitToMove(int wake) {
   const Duration left = std::max<Duration>(next_move_ - clock_.Now(), Duration::zero());
-  // Who may be stopped looks now and then, unless somebody will wake it.
+  // options_.stop is polled, unless the caller has a descriptor that wakes it.
   const Duration longest = wake < 0 && options_.stop != nullptr ? kPause : std::chrono::minutes(1);
   const auto timeout =
       std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(left, longest));
@@ -270,18 +278,19 @@ void Client::WaitToMove(int wake) {
   poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count()));  // it skips -1
 }
 
-void Client::AddTensor(size_t tensor, size_t lane, const float* values, Tensors& tensors) const {
+void ParameterClient::AddTensor(size_t tensor, size_t lane, const float* values,
+                                Tensors& tensors) const {
   for (const TensorLayout::Range& range : layouts_[tensor].RangesOf(lane)) {
     tensors.Continue(values + range.begin, range.count * sizeof(float));
   }
   tensors.End();
 }
 
-Status Client::Declare(Parameters parameters) {
+Status ParameterClient::Declare(Parameters parameters) {
   const size_t bytes = wire::Encode(wire::Declare{.text = parameters.text}).size();
   if (bytes > options_.limits.meta_bytes) {
     return ResourceExhausted(
-        "a declaration of {} bytes, and {} are the limit; declare fewer tables, or use shorter "
+        "the declaration has {} bytes, and the limit is {}; declare fewer tables, or use shorter "
         "names",
         bytes, options_.limits.meta_bytes);
   }
@@ -291,7 +300,7 @@ Status Client::Declare(Parameters parameters) {
     layouts_.emplace_back(tensor.name, tensor.size, placement_);
   }
   parameters_ = std::move(parameters);
-  // Answered like any other request; an empty one comes back once the declaration was taken.
+  // A lane answers in order: the empty pull is answered when the lane has handled the declaration.
   auto operation = std::make_unique<Operation>();
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     Add(*operation, lane, MessageType::kPull).meta = wire::Encode(wire::Pull{});
@@ -299,14 +308,14 @@ Status Client::Declare(Parameters parameters) {
   return Wait(Start(std::move(operation))).status();
 }
 
-Result<size_t> Client::Put(const std::vector<TensorPush>& tensors) {
+Result<size_t> ParameterClient::Put(const std::vector<TensorValues>& tensors) {
   size_t taken = 0;
   size_t next = 0;
-  // As many tensors at a time as a frame takes, and at least one.
+  // As many tensors at a time as fit into a frame, and at least one.
   while (next < tensors.size()) {
     const size_t first = next;
     std::vector<size_t> bytes(lanes_.size());
-    const auto fits = [&](const TensorPush& tensor) {
+    const auto fits = [&](const TensorValues& tensor) {
       bool all_fit = true;
       for (size_t lane = 0; lane < lanes_.size(); ++lane) {
         bytes[lane] += wire::AlignedUp(layouts_[tensor.tensor].CountOf(lane) * sizeof(float));
@@ -317,11 +326,11 @@ Result<size_t> Client::Put(const std::vector<TensorPush>& tensors) {
     while (next < tensors.size() && (fits(tensors[next]) || next == first)) ++next;
     auto operation = std::make_unique<Operation>();
     for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-      Request& request = Add(*operation, lane, MessageType::kPut);
+      LinkRequest& request = Add(*operation, lane, MessageType::kPut);
       wire::Put put;
       for (size_t i = first; i < next; ++i) {
         put.tensors.push_back(static_cast<uint32_t>(tensors[i].tensor));
-        AddTensor(tensors[i].tensor, lane, tensors[i].gradients, request.tensors);
+        AddTensor(tensors[i].tensor, lane, tensors[i].values, request.tensors);
       }
       request.meta = wire::Encode(put);
     }
@@ -335,15 +344,15 @@ Result<size_t> Client::Put(const std::vector<TensorPush>& tensors) {
   return taken;
 }
 
-size_t Client::MostTensorBytes() const {
-  // Room for the names of the tables and tensors of a message.
+size_t ParameterClient::MostTensorBytes() const {
+  // The rest is for the meta part, which lists the tables and tensors of a message.
   return options_.limits.body_bytes -
          std::min<uint64_t>(options_.limits.body_bytes / 2, options_.limits.meta_bytes);
 }
 
-// Tensors that do not fit one answer are pulled by several requests.
-void Client::AddPulls(const PullSpec& spec, size_t lane, Operation& operation) const {
-  Request* request = &Add(operation, lane, MessageType::kPull);
+// Tensors that do not fit into one answer are pulled by several requests.
+void ParameterClient::AddPulls(const PullSpec& spec, size_t lane, Operation& operation) const {
+  LinkRequest* request = &Add(operation, lane, MessageType::kPull);
   wire::Pull pull{.unknown = spec.unknown};
   for (const TablePull& table : spec.tables) {
     const size_t begin = table.keys->BeginOf(lane);
@@ -367,14 +376,14 @@ void Client::AddPulls(const PullSpec& spec, size_t lane, Operation& operation) c
   request->meta = wire::Encode(pull);
 }
 
-Client::Ticket Client::StartPull(const PullSpec& spec) {
+ParameterClient::Ticket ParameterClient::StartPull(const PullSpec& spec) {
   auto operation = std::make_unique<Operation>();
   operation->makes_rows = spec.unknown == wire::Pull::Unknown::kMake;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) AddPulls(spec, lane, *operation);
   return Start(std::move(operation));
 }
 
-Status Client::WaitPull(Ticket ticket, Versions* versions) {
+Status ParameterClient::WaitPull(Ticket ticket, Versions* versions) {
   EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
   Versions pulled(lanes_.size(), wire::Push::kNoVersion);
   for (const auto& [lane, request] : operation->requests) {
@@ -382,14 +391,14 @@ Status Client::WaitPull(Ticket ticket, Versions* versions) {
     EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     pulled[lane] = std::min(pulled[lane], answer.version);
   }
-  // An evaluation's pull says nothing of the parameters that a batch was computed with.
+  // A pull that creates no rows is an evaluation: no batch is computed with its parameters.
   if (operation->makes_rows) versions_ = pulled;
   if (versions != nullptr) *versions = std::move(pulled);
   return Ok();
 }
 
-Client::Ticket Client::StartOpen(uint64_t lease, const wire::ShardKey& shard,
-                                 uint64_t at_least_epoch) {
+ParameterClient::Ticket ParameterClient::StartOpen(job::LeaseId lease, const wire::ShardKey& shard,
+                                                   job::PsEpoch at_least_epoch) {
   auto operation = std::make_unique<Operation>();
   operation->at_least_epoch = at_least_epoch;
   operation->since = clock_.Now();
@@ -397,11 +406,11 @@ Client::Ticket Client::StartOpen(uint64_t lease, const wire::ShardKey& shard,
     Add(*operation, lane, MessageType::kOpen).meta =
         wire::Encode(wire::Open{.lease = lease, .shard = shard});
   }
-  if (at_least_epoch > 0) opens_.push_back(last_ticket_ + 1);
+  if (at_least_epoch != job::PsEpoch()) opens_.push_back(last_ticket_ + 1);
   return Start(std::move(operation));
 }
 
-void Client::ReviewOpens() {
+void ParameterClient::ReviewOpens() {
   for (size_t i = 0; i < opens_.size();) {
     const auto found = operations_.find(opens_[i]);
     if (found != operations_.end()) ReviewOpen(*found->second);
@@ -413,7 +422,7 @@ void Client::ReviewOpens() {
   }
 }
 
-void Client::ReviewOpen(Operation& operation) {
+void ParameterClient::ReviewOpen(Operation& operation) {
   bool is_late = false;
   for (auto& [lane, request] : operation.requests) {
     wire::OpenAnswer answer;
@@ -424,8 +433,8 @@ void Client::ReviewOpen(Operation& operation) {
     }
     const LinkOptions& to = lanes_[lane]->to();
     const Status why =
-        Unavailable("lane {} of server {}:{} serves epoch {}, and epoch {} has begun", to.lane,
-                    to.host, to.port, answer.ps_epoch, operation.at_least_epoch);
+        Unavailable("lane {} of server {}:{} serves epoch {}, and epoch {} has begun",
+                    to.lane_in_server, to.host, to.port, answer.ps_epoch, operation.at_least_epoch);
     if (clock_.Now() - operation.since >= options_.timeout) {
       request.status = why;
       continue;
@@ -441,21 +450,21 @@ void Client::ReviewOpen(Operation& operation) {
   }
 }
 
-Result<Client::Opened> Client::WaitOpen(Ticket ticket) {
+Result<ParameterClient::Opened> ParameterClient::WaitOpen(Ticket ticket) {
   EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
-  Opened lowest{.mark = UINT64_MAX, .ps_epoch = UINT64_MAX};
+  Opened lowest{.watermark = UINT64_MAX, .ps_epoch = job::PsEpoch(UINT64_MAX)};
   for (const auto& [lane, request] : operation->requests) {
     wire::OpenAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
-    lowest.mark = std::min(lowest.mark, answer.mark);
+    lowest.watermark = std::min(lowest.watermark, answer.watermark);
     lowest.ps_epoch = std::min(lowest.ps_epoch, answer.ps_epoch);
   }
   return lowest;
 }
 
-bool Client::AllFinite(const PushSpec& spec) const {
+bool ParameterClient::AllFinite(const PushSpec& spec) const {
   const auto is_sound = [&](const float* values, size_t count) {
-    return AreAllNumbers({values, count});
+    return AreAllFinite({values, count});
   };
   return std::ranges::all_of(spec.tables,
                              [&](const TablePush& table) {
@@ -468,12 +477,12 @@ bool Client::AllFinite(const PushSpec& spec) const {
          });
 }
 
-Client::Ticket Client::StartPush(const PushSpec& spec) {
+ParameterClient::Ticket ParameterClient::StartPush(const PushSpec& spec) {
   auto operation = std::make_unique<Operation>();
   operation->refused = !AllFinite(spec);
   const Versions& versions = spec.versions != nullptr ? *spec.versions : versions_;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    Request& request = Add(*operation, lane, MessageType::kPush);
+    LinkRequest& request = Add(*operation, lane, MessageType::kPush);
     wire::Push push{.lease = spec.lease,
                     .shard = spec.shard,
                     .batch = spec.batch,
@@ -501,26 +510,26 @@ Client::Ticket Client::StartPush(const PushSpec& spec) {
   return Start(std::move(operation));
 }
 
-Result<PushResult> Client::WaitPush(Ticket ticket) {
+Result<PushResult> ParameterClient::WaitPush(Ticket ticket) {
   EDL_ASSIGN_OR_RETURN(const auto operation, Wait(ticket));
-  PushResult result{.mark = UINT64_MAX, .refused = operation->refused};
+  PushResult result{.watermark = UINT64_MAX, .refused = operation->refused};
   for (const auto& [lane, request] : operation->requests) {
     wire::PushAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(request.answer), answer));
     const bool is_worse = Severity(answer.outcome) > Severity(result.outcome);
     if (is_worse) result.outcome = answer.outcome;
-    result.mark = std::min(result.mark, answer.mark);
+    result.watermark = std::min(result.watermark, answer.watermark);
   }
   return result;
 }
 
-Result<std::vector<LaneAnswer>> Client::AskAll(MessageType type,
-                                               const std::vector<std::string>& metas) {
+Result<std::vector<LaneAnswer>> ParameterClient::AskAll(MessageType type,
+                                                        const std::vector<std::string>& metas) {
   std::vector<Question> questions;
   for (size_t i = 0; i < lanes_.size(); ++i) {
     questions.push_back({.to = lanes_[i]->to(), .meta = metas[i]});
   }
-  // However long they take, as long as the servers can be reached.
+  // Without a limit, as long as the servers can be reached.
   return Ask(type, questions,
              {.dial = kAttempt,
               .timeout = {},
@@ -529,27 +538,29 @@ Result<std::vector<LaneAnswer>> Client::AskAll(MessageType type,
              clock_);
 }
 
-Status Client::Flush() {
+Status ParameterClient::Flush() {
   return AskAll(MessageType::kFlush, std::vector<std::string>(lanes_.size())).status();
 }
 
-Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
+Result<ParameterClient::SaveResult> ParameterClient::Save(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return StatusFromErrno(error.value(), fmt::format("making {}", folder.string()));
   EDL_ASSIGN_OR_RETURN(const bool is_checkpoint, checkpoint::HasManifest(folder));
   if (is_checkpoint) {
-    return AlreadyExists("{} holds a checkpoint already", folder.string());
+    return AlreadyExists("{} already contains a checkpoint: save to another folder",
+                         folder.string());
   }
   checkpoint::NewCheckpoint checkpoint(folder);
   std::vector<std::string> metas;
   for (size_t place = 0; place < lanes_.size(); ++place) {
-    metas.push_back(checkpoint.AddPart(place, lanes_.size(), incarnations_[place / lanes_each_]));
+    metas.push_back(
+        checkpoint.AddPart(LaneAt(place), lanes_.size(), incarnations_[place / lanes_each_]));
   }
   const auto saved = AskAll(MessageType::kSave, metas);
   if (!saved.ok()) {
-    // A lane that failed has removed its part, and another may have written its own. A part that
-    // was there before is not this save's.
+    // A lane that failed has removed its part; other lanes may have written theirs. After
+    // AlreadyExists the parts may belong to another save.
     if (saved.status().code() != Code::kAlreadyExists) checkpoint.RemoveParts();
     return saved.status();
   }
@@ -562,23 +573,24 @@ Result<Client::SaveResult> Client::Save(const std::filesystem::path& folder) {
                     .longest_pause_seconds = checkpoint.total().longest_pause_seconds};
 }
 
-Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
+Result<uint64_t> ParameterClient::Restore(const std::filesystem::path& folder) {
   EDL_ASSIGN_OR_RETURN(const checkpoint::Manifest manifest, checkpoint::ReadManifest(folder));
   std::vector<std::string> metas;
   for (size_t place = 0; place < lanes_.size(); ++place) {
-    metas.push_back(wire::Encode(wire::Restore{
-        .paths = manifest.PathsFor(folder, placement_.FirstOf(place), placement_.EndOf(place))}));
+    metas.push_back(wire::Encode(
+        wire::Restore{.paths = manifest.PathsFor(folder, placement_.FirstOf(LaneAt(place)),
+                                                 placement_.EndOf(LaneAt(place)))}));
   }
   const auto restored = AskAll(MessageType::kRestore, metas);
   if (!restored.ok()) {
-    // All or nothing: a restore from no parts empties the lanes that took theirs.
+    // All or nothing: a restore without parts empties the lanes that have loaded theirs.
     metas.assign(lanes_.size(), wire::Encode(wire::Restore{}));
     (void)AskAll(MessageType::kRestore, metas);
     return restored.status();
   }
   const std::vector<LaneAnswer>& answers = *restored;
   uint64_t rows = 0;
-  std::vector<uint64_t> incarnations(options_.servers.size());
+  std::vector<job::PsIncarnation> incarnations(options_.servers.size());
   for (size_t place = 0; place < answers.size(); ++place) {
     wire::RestoreAnswer answer;
     EDL_RETURN_IF_ERROR(wire::Decode(AsBytes(answers[place].meta), answer));
@@ -589,7 +601,7 @@ Result<uint64_t> Client::Restore(const std::filesystem::path& folder) {
   return rows;
 }
 
-void Client::Expect(const std::vector<uint64_t>& incarnations) {
+void ParameterClient::Expect(const std::vector<job::PsIncarnation>& incarnations) {
   incarnations_ = incarnations;
   if (options_.follows_restarts) return;
   for (size_t place = 0; place < lanes_.size(); ++place) {

@@ -1,4 +1,4 @@
-#include "ps/session.h"
+#include "ps/lane_session.h"
 
 #include <array>
 #include <chrono>
@@ -28,7 +28,7 @@ namespace {
 using ::testing::HasSubstr;
 using wire::MessageType;
 
-constexpr uint64_t kIncarnation = 7;
+constexpr job::PsIncarnation kIncarnation(7);
 constexpr const char* kParameters = R"({"tables": [{"name": "t", "dim": 1}]})";
 
 // The client's end of a connection. Reads fail after a minute without data.
@@ -119,7 +119,7 @@ class SessionTest : public testing::Test {
                                    .counters = counters_,
                                    .clock = clock_,
                                    .limits = {}};
-      sessions_.push_back(std::make_unique<Session>(
+      sessions_.push_back(std::make_unique<LaneSession>(
           context, std::make_unique<wire::SocketStream>(std::move(ends[0])),
           wire::FrameHeader{.type = static_cast<uint8_t>(MessageType::kHello)},
           wire::Welcome{.incarnation = kIncarnation}, [](const Status&) {}));
@@ -127,7 +127,7 @@ class SessionTest : public testing::Test {
     auto peer = std::make_unique<Peer>(std::move(ends[1]));
     const auto welcome = peer->Receive<wire::Welcome>();
     EXPECT_OK(welcome);
-    EXPECT_EQ(welcome.ok() ? welcome->incarnation : 0, kIncarnation);
+    EXPECT_EQ(welcome.ok() ? welcome->incarnation : job::PsIncarnation(), kIncarnation);
     return peer;
   }
   static void Declare(Peer& peer) {
@@ -151,12 +151,12 @@ class SessionTest : public testing::Test {
 
   const TemporaryFolder folder_;
   const SystemClock clock_;
-  Lane lane_{wire::Placement(1), 0};
+  Lane lane_{wire::Placement(1), job::LaneInJob(0)};
   ServingState serving_;
   LaneCounters counters_;
   std::optional<LaneSaver> saver_;
   std::optional<LaneRestorer> restorer_;
-  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<std::unique_ptr<LaneSession>> sessions_;
   LoopThread disk_{std::move(*EventLoop::Make(clock_))};
   LoopThread lane_thread_{std::move(*EventLoop::Make(clock_))};
 };
@@ -191,13 +191,14 @@ TEST_F(SessionTest, KeepsRequestsWaitingUntilTheMasterLetsItServe) {
 
   const auto master = Connect();
   master->Send(MessageType::kServe,
-               wire::Encode(wire::Serve{.incarnation = kIncarnation,
-                                        .ps_epoch = 3,
-                                        .covered = checkpoint::ShardSet{.ledger = 1}.ToJson()}));
+               wire::Encode(wire::Serve{
+                   .incarnation = kIncarnation,
+                   .ps_epoch = job::PsEpoch(3),
+                   .covered = checkpoint::ShardSet{.ledger = job::LedgerId(1)}.ToJson()}));
   ASSERT_OK(master->Receive());
 
   EXPECT_OK(worker->Receive()) << "the declaration";
-  worker->Send(MessageType::kOpen, wire::Encode(wire::Open{.lease = 1}));
+  worker->Send(MessageType::kOpen, wire::Encode(wire::Open{.lease = job::LeaseId(1)}));
   ASSERT_OK(AwaitPolling("an Open that waits", [&] { return RequestsWaiting() == 1; }));
   lane_thread_.Run([&] { EXPECT_EQ(serving_.opens_waiting, 1U); });
 }
@@ -206,7 +207,7 @@ TEST_F(SessionTest, RejectsServeForAnotherIncarnation) {
   serving_.managed = true;
   serving_.serves = false;
   const auto master = Connect();
-  master->Send(MessageType::kServe, wire::Encode(wire::Serve{.incarnation = kIncarnation + 1}));
+  master->Send(MessageType::kServe, wire::Encode(wire::Serve{.incarnation = kIncarnation.Next()}));
   EXPECT_THAT(master->Receive(), StatusIs(Code::kFailedPrecondition, HasSubstr("incarnation 8")));
   lane_thread_.Run([&] { EXPECT_FALSE(serving_.serves); });
 }
@@ -217,7 +218,7 @@ TEST_F(SessionTest, AcceptsNoChangesWhileFencedAndAnswersPulls) {
   lane_thread_.Run([&] { serving_.fenced = true; });
   SendPull(*worker);
   EXPECT_OK(worker->Receive());
-  worker->Send(MessageType::kOpen, wire::Encode(wire::Open{.lease = 1}));
+  worker->Send(MessageType::kOpen, wire::Encode(wire::Open{.lease = job::LeaseId(1)}));
   ASSERT_OK(AwaitPolling("an Open that waits", [&] { return RequestsWaiting() == 1; }));
 
   // A State request is a sign of life of the master.
@@ -262,7 +263,7 @@ TEST_F(SessionTest, SavesAndRestoresTheLane) {
 TEST_F(SessionTest, RejectsARestoreOfATrainedLane) {
   const auto peer = Connect();
   Declare(*peer);
-  peer->Send(MessageType::kOpen, wire::Encode(wire::Open{.lease = 1}));
+  peer->Send(MessageType::kOpen, wire::Encode(wire::Open{.lease = job::LeaseId(1)}));
   ASSERT_OK(peer->Receive());
   peer->Send(MessageType::kRestore, wire::Encode(wire::Restore{}));
   EXPECT_THAT(peer->Receive(), StatusIs(Code::kFailedPrecondition, HasSubstr("was trained since")));

@@ -13,12 +13,13 @@
 #include "base/event_loop.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "job/ids.h"
 #include "ps/histogram.h"
 #include "ps/lane.h"
-#include "ps/session.h"
+#include "ps/lane_session.h"
 #include "ps/timer.h"
-#include "wire/connection.h"
 #include "wire/frame.h"
+#include "wire/frame_connection.h"
 #include "wire/messages.h"
 
 namespace edl::ps {
@@ -30,7 +31,7 @@ struct ServerOptions {
   size_t lanes = 1;
   size_t index = 0;    // of this server among the servers of the job
   size_t servers = 1;  // of the job
-  uint64_t incarnation = 0;
+  job::PsIncarnation incarnation;
   // The server serves workers only after a master sent Serve, docs/formats/wire.md.
   bool managed = false;
   wire::FrameLimits limits;
@@ -69,14 +70,14 @@ struct LaneStats {
 // A parameter server: lanes that answer requests over TCP, and over shared memory on this host. One
 // thread accepts connections and reads their Hello, which names a lane. From then on the lane's
 // thread serves the connection. Thread-safe.
-class Server {
+class ParameterServer {
  public:
   // Starts to listen and to serve. InvalidArgument: the numbers of lanes and servers are invalid.
   // Other errors: the server cannot listen on the port. `clock` outlives the server.
-  static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock);
-  ~Server();
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
+  static Result<std::unique_ptr<ParameterServer>> Start(ServerOptions options, const Clock& clock);
+  ~ParameterServer();
+  ParameterServer(const ParameterServer&) = delete;
+  ParameterServer& operator=(const ParameterServer&) = delete;
 
   uint16_t port() const { return port_; }
   // The figures of each lane. REQUIRES: not called on a lane's thread.
@@ -94,8 +95,8 @@ class Server {
   // A connection that has not named a lane yet.
   struct PendingConnection;
 
-  Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
-         FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops);
+  ParameterServer(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
+                  FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops);
 
   // Calls `take` with each connection that waits on the listener.
   template <typename Take>

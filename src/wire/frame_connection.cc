@@ -1,4 +1,4 @@
-#include "wire/connection.h"
+#include "wire/frame_connection.h"
 
 #include <algorithm>
 #include <array>
@@ -11,27 +11,27 @@
 namespace edl::wire {
 namespace {
 
-// Above it nothing more is read.
+// No frame is read while more bytes of answers are unsent.
 constexpr size_t kMostOutgoing = size_t{8} << 20;
-// What is done before others on the loop have their turn.
+// Bytes to move in one turn of the loop.
 constexpr int kFramesInATurn = 8;
 constexpr size_t kBytesInATurn = size_t{1} << 20;
-// Below it the next piece of an answer is made.
+// The next piece of an answer is produced when fewer bytes are unsent.
 constexpr size_t kLeastOutgoing = size_t{1} << 20;
-// Kept for the next answers.
+// Buffers that are kept for the next answers.
 constexpr size_t kMostSpares = 4;
 constexpr size_t kMostSpareBytes = size_t{16} << 20;
-// What is read of one who was refused, so that the refusal reaches it before the end does.
+// Bytes to read from a refused peer, so that it receives the refusal before the stream is reset.
 constexpr size_t kMostDiscarded = size_t{1} << 20;
 
-// A body begins at a multiple of kAlignment, so the header is right before one.
+// A body begins at a multiple of kAlignment; its header is directly before it.
 constexpr size_t kBody = kAlignment;
 constexpr size_t kHeader = kBody - FrameHeader::kBytes;
 
 }  // namespace
 
-Connection::Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLimits limits,
-                       OnFrame on_frame, OnEnd on_end)
+FrameConnection::FrameConnection(EventLoop& loop, std::unique_ptr<Stream> stream,
+                                 FrameLimits limits, OnFrame on_frame, OnEnd on_end)
     : loop_(loop),
       stream_(std::move(stream)),
       reader_(limits),
@@ -39,7 +39,7 @@ Connection::Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLim
       on_end_(std::move(on_end)),
       armed_(stream_->EventsFor(Stream::Interest::kRead)) {
   const Status watched = loop_.Add(stream_->fd(), armed_, [this] { OnReady(); });
-  // What came before nobody was told of.
+  // The bytes that arrived before made no descriptor ready.
   loop_.Post([this, alive = alive_, watched] {
     if (!*alive || stream_ == nullptr) return;
     if (watched.ok()) {
@@ -50,21 +50,21 @@ Connection::Connection(EventLoop& loop, std::unique_ptr<Stream> stream, FrameLim
   });
 }
 
-Connection::~Connection() {
+FrameConnection::~FrameConnection() {
   *alive_ = false;
   if (stream_ != nullptr) loop_.Remove(stream_->fd());
 }
 
-Buffer Connection::Spare() {
+Buffer FrameConnection::Spare() {
   if (spares_.empty()) return {};
   Buffer memory = std::move(spares_.back());
   spares_.pop_back();
   return memory;
 }
 
-// `following_bytes` of the body come later.
-std::byte* Connection::Append(const FrameHeader& header, std::string_view meta, size_t tensor_bytes,
-                              size_t following_bytes) {
+// `following_bytes` bytes of the body are appended later.
+std::byte* FrameConnection::Append(const FrameHeader& header, std::string_view meta,
+                                   size_t tensor_bytes, size_t following_bytes) {
   const size_t body_bytes = header.body_bytes - following_bytes;
   Buffer memory = Spare();
   memory.Reshape(kBody + body_bytes);
@@ -79,7 +79,8 @@ std::byte* Connection::Append(const FrameHeader& header, std::string_view meta, 
   return tensors;
 }
 
-std::byte* Connection::Answer(const FrameHeader& to, std::string_view meta, size_t tensor_bytes) {
+std::byte* FrameConnection::Answer(const FrameHeader& to, std::string_view meta,
+                                   size_t tensor_bytes) {
   const size_t meta_room = tensor_bytes > 0 ? AlignedUp(meta.size()) : meta.size();
   return Append({.type = AnswerTo(to.type),
                  .request = to.request,
@@ -88,9 +89,9 @@ std::byte* Connection::Answer(const FrameHeader& to, std::string_view meta, size
                 meta, tensor_bytes);
 }
 
-void Connection::AnswerInPieces(const FrameHeader& to, std::string_view meta,
-                                std::unique_ptr<Pieces> pieces) {
-  CHECK(pieces_ == nullptr, "an answer is not complete");
+void FrameConnection::AnswerInPieces(const FrameHeader& to, std::string_view meta,
+                                     std::unique_ptr<Pieces> pieces) {
+  CHECK(pieces_ == nullptr, "another answer is being sent in pieces");
   const size_t bytes = pieces->bytes();
   Append({.type = AnswerTo(to.type),
           .request = to.request,
@@ -100,7 +101,7 @@ void Connection::AnswerInPieces(const FrameHeader& to, std::string_view meta,
   pieces_ = std::move(pieces);
 }
 
-void Connection::Refuse(const FrameHeader& to, const Status& why) {
+void FrameConnection::Refuse(const FrameHeader& to, const Status& why) {
   const std::string meta = Encode(why);
   Append({.type = static_cast<uint8_t>(MessageType::kRefusal),
           .request = to.request,
@@ -109,29 +110,29 @@ void Connection::Refuse(const FrameHeader& to, const Status& why) {
          meta, 0);
 }
 
-void Connection::Flush() {
+void FrameConnection::Flush() {
   if (stream_ != nullptr) OnReady();
 }
 
-void Connection::Close() { closing_ = true; }
+void FrameConnection::Close() { closing_ = true; }
 
-void Connection::Drop() {
+void FrameConnection::Drop() {
   if (stream_ != nullptr) End(Ok());
 }
 
-std::unique_ptr<Stream> Connection::Release() {
-  CHECK(outgoing_.empty(), "{} answers are not sent", outgoing_.size());
+std::unique_ptr<Stream> FrameConnection::Release() {
+  CHECK(outgoing_.empty(), "{} answers are unsent", outgoing_.size());
   loop_.Remove(stream_->fd());
   return std::move(stream_);
 }
 
-void Connection::OnReady() {
+void FrameConnection::OnReady() {
   turn_bytes_ = 0;
   stream_->OnReady();
-  // Nothing is read while a frame is held, so the end of the stream would not be found by reading.
-  // The frame was not answered: a peer that comes back sends it again.
+  // While a frame is held nothing is read, so reading would not detect the end of the stream. The
+  // frame was not answered: the peer sends it again if it reconnects.
   if (held_.has_value() && stream_->IsPeerGone()) {
-    End(Unavailable("the peer is gone, and its request was not taken yet"));
+    End(Unavailable("the peer was lost before its request was handled"));
     return;
   }
   Write();
@@ -140,7 +141,7 @@ void Connection::OnReady() {
   if (stream_ != nullptr) Arm();
 }
 
-void Connection::Again() {
+void FrameConnection::Again() {
   if (std::exchange(again_, true)) return;
   loop_.Post([this, alive = alive_] {
     if (!*alive) return;
@@ -149,14 +150,14 @@ void Connection::Again() {
   });
 }
 
-void Connection::MakePiece() {
+void FrameConnection::MakePiece() {
   if (pieces_ == nullptr) return;
   if (outgoing_bytes_ < kLeastOutgoing) {
     const size_t bytes = pieces_->NextBytes();
     Buffer memory = Spare();
     memory.Reshape(bytes);
     if (bytes > 0 && !pieces_->WriteNext(memory.data())) {
-      End(DataLoss("what an answer was made of is gone"));
+      End(DataLoss("the parameters of an answer no longer exist"));
       return;
     }
     outgoing_bytes_ += bytes;
@@ -168,11 +169,11 @@ void Connection::MakePiece() {
     pieces_.reset();
     reader_.Recycle(std::exchange(pieces_frame_, Frame()));
   }
-  // What follows may be there already, and nobody will be woken for it.
+  // More bytes may have arrived already, for which the descriptor does not become ready again.
   if (pieces_ == nullptr || outgoing_bytes_ < kLeastOutgoing) Again();
 }
 
-void Connection::Read() {
+void FrameConnection::Read() {
   if (closing_) {
     Discard();
     return;
@@ -190,8 +191,8 @@ void Connection::Read() {
   Write();
 }
 
-// Ok: there is nothing more now, or others have their turn.
-Status Connection::ReadFrames() {
+// Ok: no more bytes now, or the turn is over.
+Status FrameConnection::ReadFrames() {
   if (held_.has_value()) return Ok();
   for (int frames = 0; frames < kFramesInATurn && turn_bytes_ < kBytesInATurn; ++frames) {
     std::optional<Frame> frame = reader_.Next();
@@ -212,13 +213,13 @@ Status Connection::ReadFrames() {
     if (stream_ == nullptr || outgoing_bytes_ > kMostOutgoing) return Ok();
     if (pieces_ != nullptr) break;
   }
-  // There may be more that nobody will be woken for.
+  // More bytes may have arrived, for which the descriptor does not become ready again.
   Again();
   return Ok();
 }
 
-bool Connection::Offer(Frame frame) {
-  if (on_frame_(frame) == Taken::kLater) {
+bool FrameConnection::Offer(Frame frame) {
+  if (on_frame_(frame) == Handled::kLater) {
     held_ = std::move(frame);
     return false;
   }
@@ -230,14 +231,14 @@ bool Connection::Offer(Frame frame) {
   return true;
 }
 
-void Connection::Resume() {
+void FrameConnection::Resume() {
   if (!held_.has_value() || stream_ == nullptr) return;
   Frame frame = *std::exchange(held_, std::nullopt);
   if (!Offer(std::move(frame)) || stream_ == nullptr) return;
   OnReady();
 }
 
-void Connection::Discard() {
+void FrameConnection::Discard() {
   std::array<std::byte, 4096> scratch;  // NOLINT: written before it is read
   const std::array<iovec, 1> buffers = {iovec{scratch.data(), scratch.size()}};
   while (true) {
@@ -250,7 +251,7 @@ void Connection::Discard() {
   }
 }
 
-void Connection::Write() {
+void FrameConnection::Write() {
   while (!outgoing_.empty()) {
     if (turn_bytes_ >= kBytesInATurn) {
       Again();
@@ -277,7 +278,7 @@ void Connection::Write() {
   }
 }
 
-void Connection::Arm() {
+void FrameConnection::Arm() {
   using Interest = Stream::Interest;
   const bool waits = held_.has_value() || pieces_ != nullptr;
   const bool full = outgoing_bytes_ > kMostOutgoing || waits;
@@ -290,7 +291,7 @@ void Connection::Arm() {
   loop_.Change(stream_->fd(), events);
 }
 
-void Connection::End(const Status& why) {
+void FrameConnection::End(const Status& why) {
   loop_.Remove(stream_->fd());
   stream_.reset();
   on_end_(why);

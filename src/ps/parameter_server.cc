@@ -1,4 +1,4 @@
-#include "ps/server.h"
+#include "ps/parameter_server.h"
 
 #include <algorithm>
 #include <utility>
@@ -41,9 +41,10 @@ checkpoint::CheckpointFiles FilesOf(const ServerOptions& options) {
 
 }  // namespace
 
-struct Server::LaneThread {
-  LaneThread(const wire::Placement& placement, size_t place, std::unique_ptr<EventLoop> loop,
-             EventLoop& disk, const Clock& clock, const ServerOptions& options)
+struct ParameterServer::LaneThread {
+  LaneThread(const wire::Placement& placement, job::LaneInJob place,
+             std::unique_ptr<EventLoop> loop, EventLoop& disk, const Clock& clock,
+             const ServerOptions& options)
       : lane(placement, place), clock(clock), thread(std::move(loop)) {
     serving.incarnation = options.incarnation;
     serving.managed = options.managed;
@@ -110,7 +111,7 @@ struct Server::LaneThread {
                                  .clock = clock,
                                  .limits = limits};
     sessions[number] =
-        std::make_unique<Session>(context, std::move(stream), hello, welcome, on_end);
+        std::make_unique<LaneSession>(context, std::move(stream), hello, welcome, on_end);
   }
 
   LaneStats Stats() const {
@@ -151,17 +152,18 @@ struct Server::LaneThread {
   std::unique_ptr<Timer> timer;  // null: the master is not watched
   Time dropped;                  // when workers were disconnected last
   uint64_t last_session = 0;
-  std::map<uint64_t, std::unique_ptr<Session>> sessions;
+  std::map<uint64_t, std::unique_ptr<LaneSession>> sessions;
   LoopThread thread;  // last, so that it ends before the members that it uses
 };
 
-struct Server::PendingConnection {
+struct ParameterServer::PendingConnection {
   uint64_t number = 0;
   int hellos = 0;
-  std::unique_ptr<wire::Connection> connection;
+  std::unique_ptr<wire::FrameConnection> connection;
 };
 
-Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock& clock) {
+Result<std::unique_ptr<ParameterServer>> ParameterServer::Start(ServerOptions options,
+                                                                const Clock& clock) {
   // Each number is checked first, because the product may overflow.
   const bool sane = options.lanes > 0 && options.lanes <= wire::kBuckets && options.servers > 0 &&
                     options.servers <= wire::kBuckets;
@@ -186,9 +188,9 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
     EDL_ASSIGN_OR_RETURN(auto loop, EventLoop::Make(clock));
     loops.push_back(std::move(loop));
   }
-  std::unique_ptr<Server> server(new Server(std::move(options), clock, tcp.port,
-                                            std::move(tcp.socket), std::move(unix),
-                                            std::move(loops)));
+  std::unique_ptr<ParameterServer> server(new ParameterServer(std::move(options), clock, tcp.port,
+                                                              std::move(tcp.socket),
+                                                              std::move(unix), std::move(loops)));
   const ServerOptions& set = server->options_;
   for (const auto& lane : server->lanes_) {
     if (set.managed && set.fence_after > Duration::zero()) {
@@ -199,8 +201,9 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock
   return server;
 }
 
-Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDescriptor tcp,
-               FileDescriptor unix, std::vector<std::unique_ptr<EventLoop>> loops)
+ParameterServer::ParameterServer(ServerOptions options, const Clock& clock, uint16_t port,
+                                 FileDescriptor tcp, FileDescriptor unix,
+                                 std::vector<std::unique_ptr<EventLoop>> loops)
     : options_(std::move(options)),
       clock_(clock),
       port_(port),
@@ -210,13 +213,13 @@ Server::Server(ServerOptions options, const Clock& clock, uint16_t port, FileDes
       acceptor_(std::move(loops.back())) {
   const wire::Placement placement(options_.lanes * options_.servers);
   for (size_t i = 0; i < options_.lanes; ++i) {
-    lanes_.push_back(std::make_unique<LaneThread>(placement, options_.index * options_.lanes + i,
-                                                  std::move(loops[i]), disk_.loop(), clock,
-                                                  options_));
+    const job::LaneInJob place(static_cast<uint32_t>(options_.index * options_.lanes + i));
+    lanes_.push_back(std::make_unique<LaneThread>(placement, place, std::move(loops[i]),
+                                                  disk_.loop(), clock, options_));
   }
 }
 
-Status Server::BeginAccepting() {
+Status ParameterServer::BeginAccepting() {
   Status status;
   acceptor_.Run([&] {
     Result<std::unique_ptr<Timer>> made =
@@ -233,7 +236,7 @@ Status Server::BeginAccepting() {
   return status;
 }
 
-Server::~Server() {
+ParameterServer::~ParameterServer() {
   // No connections are accepted while the lanes end.
   acceptor_.Run([this] {
     acceptor_.loop().Remove(tcp_.get());
@@ -255,7 +258,7 @@ Server::~Server() {
   disk_.Run([] {});
 }
 
-void Server::SetAccepting(bool accepting) {
+void ParameterServer::SetAccepting(bool accepting) {
   if (accepting == std::exchange(accepting_, accepting)) return;
   // The listeners stay in the loop, because adding them again could fail.
   const short events = accepting ? POLLIN : 0;
@@ -263,14 +266,14 @@ void Server::SetAccepting(bool accepting) {
   if (unix_.valid()) acceptor_.loop().Change(unix_.get(), events);
 }
 
-void Server::PauseAccepting(const Status& why) {
+void ParameterServer::PauseAccepting(const Status& why) {
   LogRefused(why.message());
   SetAccepting(false);
   resume_->SetOnce(kAcceptPause);
 }
 
 template <typename Take>
-void Server::AcceptAll(const FileDescriptor& listener, const Take& take) {
+void ParameterServer::AcceptAll(const FileDescriptor& listener, const Take& take) {
   while (accepting_) {
     Result<std::optional<FileDescriptor>> accepted = wire::Accept(listener);
     if (!accepted.ok()) return PauseAccepting(accepted.status());
@@ -279,13 +282,13 @@ void Server::AcceptAll(const FileDescriptor& listener, const Take& take) {
   }
 }
 
-void Server::AcceptTcp() {
+void ParameterServer::AcceptTcp() {
   AcceptAll(tcp_, [this](FileDescriptor socket) {
     Admit(std::make_unique<wire::SocketStream>(std::move(socket)));
   });
 }
 
-void Server::AcceptRing() {
+void ParameterServer::AcceptRing() {
   AcceptAll(unix_, [this](FileDescriptor accepted) {
     if (rings_.size() >= kMostPending) {
       acceptor_.loop().Remove(rings_.front().get());
@@ -310,7 +313,7 @@ void Server::AcceptRing() {
   });
 }
 
-void Server::LogRefused(std::string_view what) {
+void ParameterServer::LogRefused(std::string_view what) {
   const Time now = clock_.Now();
   if (now - logged_ < kLogEvery) {
     ++not_logged_;
@@ -321,16 +324,16 @@ void Server::LogRefused(std::string_view what) {
               std::exchange(not_logged_, 0));
 }
 
-void Server::Admit(std::unique_ptr<wire::Stream> stream) {
+void ParameterServer::Admit(std::unique_ptr<wire::Stream> stream) {
   if (pending_.size() >= kMostPending) pending_.erase(pending_.begin());
   const uint64_t number = ++last_pending_;
   PendingConnection& pending = *(pending_[number] = std::make_unique<PendingConnection>());
   pending.number = number;
-  pending.connection = std::make_unique<wire::Connection>(
+  pending.connection = std::make_unique<wire::FrameConnection>(
       acceptor_.loop(), std::move(stream), kHelloLimits,
       [this, &pending](const wire::Frame& frame) {
         Handshake(pending, frame);
-        return wire::Connection::Taken::kYes;
+        return wire::FrameConnection::Handled::kDone;
       },
       [this, number](const Status& why) {
         if (why.code() == Code::kResourceExhausted) LogRefused(why.message());
@@ -338,30 +341,31 @@ void Server::Admit(std::unique_ptr<wire::Stream> stream) {
       });
 }
 
-void Server::Forget(uint64_t pending) {
+void ParameterServer::Forget(uint64_t pending) {
   acceptor_.loop().Post([this, pending] { pending_.erase(pending); });
 }
 
-Status Server::Check(const wire::Hello& hello) const {
+Status ParameterServer::Check(const wire::Hello& hello) const {
   if (!SecretsEqual(hello.token, options_.token)) {
     return Unauthenticated("{} sent a wrong token: use the token of this job",
                            Printable(hello.caller));
   }
-  if (hello.lanes == 0) return Ok();
+  if (hello.lanes_in_job == 0) return Ok();
   const size_t lanes = options_.lanes * options_.servers;
-  const size_t place = options_.index * options_.lanes + hello.lane;
-  if (hello.lane >= options_.lanes || hello.place != place || hello.lanes != lanes) {
+  const size_t place = options_.index * options_.lanes + hello.lane_in_server.value();
+  if (hello.lane_in_server.value() >= options_.lanes || hello.lane_in_job.value() != place ||
+      hello.lanes_in_job != lanes) {
     return FailedPrecondition(
         "{} expects lane {} of this server to be lane {} of {}; this is server {} of {} with {} "
         "lanes each: check the order of the servers",
-        Printable(hello.caller), hello.lane, hello.place, hello.lanes, options_.index,
-        options_.servers, options_.lanes);
+        Printable(hello.caller), hello.lane_in_server, hello.lane_in_job, hello.lanes_in_job,
+        options_.index, options_.servers, options_.lanes);
   }
   return Ok();
 }
 
-void Server::Handshake(PendingConnection& pending, const wire::Frame& frame) {
-  wire::Connection& connection = *pending.connection;
+void ParameterServer::Handshake(PendingConnection& pending, const wire::Frame& frame) {
+  wire::FrameConnection& connection = *pending.connection;
   wire::Hello hello;
   const Status checked = [&] {
     if (frame.header.type != static_cast<uint8_t>(wire::MessageType::kHello)) {
@@ -389,26 +393,26 @@ void Server::Handshake(PendingConnection& pending, const wire::Frame& frame) {
   for (const auto& lane : lanes_) {
     welcome.progress_bytes += lane->counters.saved_bytes + lane->counters.restored_bytes;
   }
-  if (hello.lanes == 0) {
+  if (hello.lanes_in_job == 0) {
     connection.Answer(frame.header, wire::Encode(welcome));
     return;
   }
   // From now on the lane serves it. A posted function must be copyable, and a stream is not.
   const auto stream = std::make_shared<std::unique_ptr<wire::Stream>>(connection.Release());
   Forget(pending.number);
-  LaneThread& lane = *lanes_[hello.lane];
+  LaneThread& lane = *lanes_[hello.lane_in_server.value()];
   lane.thread.loop().Post([this, &lane, stream, header = frame.header, welcome] {
     lane.Take(std::move(*stream), header, welcome, options_.limits);
   });
 }
 
-void Server::Leave() {
+void ParameterServer::Leave() {
   for (const auto& lane : lanes_) {
     lane->thread.Run([&] { lane->serving.leaving = true; });
   }
 }
 
-bool Server::IsReleased() {
+bool ParameterServer::IsReleased() {
   bool released = true;
   for (const auto& lane : lanes_) {
     lane->thread.Run([&] {
@@ -419,7 +423,7 @@ bool Server::IsReleased() {
   return released;
 }
 
-std::vector<LaneStats> Server::State() {
+std::vector<LaneStats> ParameterServer::State() {
   std::vector<LaneStats> stats;
   for (const auto& lane : lanes_) {
     lane->thread.Run([&] { stats.push_back(lane->Stats()); });
