@@ -28,14 +28,14 @@ TEST(NewCheckpoint, TellsEachLaneItsFile) {
 }
 
 TEST(NewCheckpoint, CompletesItsManifestFromTheAnswers) {
-  NewCheckpoint checkpoint("/checkpoints/one", {.ps_epoch = 4, .version = 9});
+  NewCheckpoint checkpoint("/checkpoints/one", {.ps_epoch = job::PsEpoch(4), .version = 9});
   checkpoint.AddPart(job::LaneInJob(0), 2, kIncarnation);
   checkpoint.AddPart(job::LaneInJob(1), 2, kIncarnation);
   ASSERT_OK(checkpoint.AddAnswer(0, AnswerOf(100, 2)));
   ASSERT_OK(checkpoint.AddAnswer(1, AnswerOf(7, 1)));
 
   const Manifest& manifest = checkpoint.manifest();
-  EXPECT_EQ(manifest.ps_epoch, 4U);
+  EXPECT_EQ(manifest.ps_epoch, job::PsEpoch(4));
   EXPECT_EQ(manifest.version, 9);
   ASSERT_THAT(manifest.parts, SizeIs(2));
   EXPECT_EQ(manifest.parts[0].bytes, 100U);
@@ -59,7 +59,7 @@ TEST(NewCheckpoint, RemovesOnlyItsOwnParts) {
   checkpoint.AddPart(job::LaneInJob(1), 2, kIncarnation);  // was never written
   const std::filesystem::path own = folder.path() / PartName(job::LaneInJob(0), 2, kIncarnation);
   const std::filesystem::path other =
-      folder.path() / PartName(job::LaneInJob(0), 2, kIncarnation + 1);
+      folder.path() / PartName(job::LaneInJob(0), 2, kIncarnation.Next());
   std::ofstream(own) << "parameters";
   std::ofstream(other) << "parameters";
   checkpoint.RemoveParts();
