@@ -348,7 +348,7 @@ TEST_F(LaneCheckpointTest, IsCompleteAfterManyCancelledSaves) {
 TEST_F(LaneCheckpointTest, KeepsTheFloor) {
   Lanes lanes(1);
   lanes.Declare();
-  lanes[0].state().watermarks.RaiseFloor(100);
+  lanes[0].state().watermarks.RaiseFloor(job::LeaseId(100));
   Begin(lanes, 0);
   Finish(0);
   Lanes restored(1);

@@ -312,8 +312,8 @@ TEST_F(LaneTest, HasItsOwnBlocksOfATensorOnly) {
   const auto declaration = ParseDeclaration(R"({"tensors": [{"name": "big", "size": 100000}]})");
   const wire::Placement placement(3);
   size_t sum = 0;
-  for (size_t place = 0; place < 3; ++place) {
-    Lane lane(placement, place);
+  for (uint32_t place = 0; place < 3; ++place) {
+    Lane lane(placement, job::LaneInJob(place));
     sum += lane.Declare(*declaration)->tensors[0]->values();
   }
   EXPECT_EQ(sum, 100000U);
