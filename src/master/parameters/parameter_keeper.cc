@@ -25,13 +25,13 @@ bool IsDamage(const Status& status) {
 // Damaged checkpoints that are kept for people to look at.
 constexpr size_t kMostBad = 2;
 
-Duration BackoffAfter(int failures) {
+Duration RestoreBackoff(int failures) {
   constexpr BackoffLimits kLimits{.first = ParameterKeeper::kProbeInterval,
                                   .longest = ParameterKeeper::kRestoreBackoff};
   return kLimits.After(std::max(failures, 1));
 }
 
-int64_t SecondsOf(Duration time) {
+int64_t WholeSeconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
@@ -197,8 +197,8 @@ std::string ParameterKeeper::ReasonOf(size_t index, Time now) const {
   const Duration silent = now - slot.heard_at;
   if (silent > kShowSilence) {
     return slot.trouble.empty()
-               ? fmt::format("no answer for {} s", SecondsOf(silent))
-               : fmt::format("no good answer for {} s: {}", SecondsOf(silent), slot.trouble);
+               ? fmt::format("no answer for {} s", WholeSeconds(silent))
+               : fmt::format("no good answer for {} s: {}", WholeSeconds(silent), slot.trouble);
   }
   if (phase_ == Phase::kRestoring) return fmt::format("restoring {}", restoring_);
   if (phase_ == Phase::kGathering && !restore_trouble_.empty()) return restore_trouble_;
@@ -329,7 +329,7 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
   LOG_WARNING("restoring parameter servers: {}; trying again", status.message());
   for (Slot& slot : slots_) {
     slot.incarnation = {};
-    slot.probe_at = now + BackoffAfter(failed_restores_);
+    slot.probe_at = now + RestoreBackoff(failed_restores_);
   }
 }
 

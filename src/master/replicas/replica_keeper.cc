@@ -22,7 +22,7 @@ bool IsActive(ReplicaState state) {
 
 // After the first relaunch, which is immediate: 1 s, 2 s, 4 s, ... 30 s. Counts failures, or lives
 // in a row without progress.
-Duration BackoffAfter(int failures) {
+Duration RelaunchBackoff(int failures) {
   constexpr BackoffLimits kLimits{.first = std::chrono::seconds(1),
                                   .longest = std::chrono::seconds(30)};
   return kLimits.After(failures - 1);
@@ -419,7 +419,7 @@ void ReplicaKeeper::CountFailure(Slot& slot, const Replica& replica, const std::
   ledger_.Put(slot.row);
   const int allowed = FailuresAllowed(slot);
   if (slot.row.failures <= allowed) {
-    Refill(slot, now + BackoffAfter(slot.row.failures));
+    Refill(slot, now + RelaunchBackoff(slot.row.failures));
     return;
   }
   const std::string reason =

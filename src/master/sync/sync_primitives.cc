@@ -19,7 +19,7 @@ json Write(const std::set<ReplicaRef>& replicas) {
   return list;
 }
 
-std::set<ReplicaRef> Read(const json& list) {
+std::set<ReplicaRef> ReadReplicas(const json& list) {
   std::set<ReplicaRef> replicas;
   for (const json& entry : list) {
     const auto role = job::RoleFromName(entry.at(0).get<std::string>());
@@ -36,7 +36,7 @@ Status SyncPrimitives::Load(const std::string& saved) {
     const json in = ReadJson(saved);
     for (const auto& [name, barrier] : in.at("barriers").items()) {
       barrier_order_.push_back(name);
-      barriers_[name] = {Read(barrier.at("missing")), Read(barrier.at("arrived"))};
+      barriers_[name] = {ReadReplicas(barrier.at("missing")), ReadReplicas(barrier.at("arrived"))};
     }
     for (const json& event : in.at("events")) {
       events_.insert(event.get<std::string>());
