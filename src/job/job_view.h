@@ -62,7 +62,7 @@ struct DatasetView {
 struct ServerView {
   int index = 0;
   PsIncarnation incarnation;  // 0: it has not reported yet
-  PsEpoch ps_epoch;     // 0: it does not serve
+  PsEpoch ps_epoch;           // 0: it does not serve
   int64_t rows = 0;
   int64_t bytes = 0;
   int64_t evicted = 0;

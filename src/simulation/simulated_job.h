@@ -146,8 +146,8 @@ class SimulatedJob {
   std::optional<SimulatedPsController> ps_controller_;
   std::optional<SimulatedTrainer> trainer_;
   std::map<std::string, job::ReplicaEvent> exits_;  // until acknowledged
-  std::map<ShardPosition, int> trainings_;               // how often each shard was trained completely
-  std::map<ShardPosition, std::set<LeaseId>> leases_;    // all leases that a shard ever had
+  std::map<ShardPosition, int> trainings_;          // how often each shard was trained completely
+  std::map<ShardPosition, std::set<LeaseId>> leases_;  // all leases that a shard ever had
 };
 
 }  // namespace edl::master

@@ -197,7 +197,8 @@ TEST_F(Servers, AnswerAReportOfAnOlderEpochWithReopen) {
 
   EXPECT_EQ(Report(worker, shard, PsEpoch(1)), ReportVerdict::kReopen);
   EXPECT_EQ(master_.Data().records_done, 0);
-  EXPECT_EQ(Report(worker, shard, PsEpoch(2)), ReportVerdict::kAccepted) << "the lease was still its own";
+  EXPECT_EQ(Report(worker, shard, PsEpoch(2)), ReportVerdict::kAccepted)
+      << "the lease was still its own";
 }
 
 // A worker that is connected to a server that was given up learns that there is a newer epoch.

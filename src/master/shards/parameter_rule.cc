@@ -7,8 +7,8 @@ bool ParameterRule::AppliesTo(const Dataset& dataset) const {
 }
 
 bool ParameterRule::MustReopen(const Dataset& dataset, const ShardReport& report) const {
-  return report.outcome == ShardOutcome::kDone && report.ps_epoch != PsEpoch() && AppliesTo(dataset) &&
-         report.ps_epoch < state_->ps_epoch;
+  return report.outcome == ShardOutcome::kDone && report.ps_epoch != PsEpoch() &&
+         AppliesTo(dataset) && report.ps_epoch < state_->ps_epoch;
 }
 
 bool ParameterRule::DelaysEnd(const Dataset& dataset) const {

@@ -50,9 +50,11 @@ TEST_F(ParameterRuleTest, ReopensAShardThatWasPushedInAnOlderEpoch) {
 
   EXPECT_TRUE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(1)}));
   EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(2)}));
-  EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(0)})) << "it was not opened at servers";
+  EXPECT_FALSE(rule_.MustReopen(training_, {.ps_epoch = PsEpoch(0)}))
+      << "it was not opened at servers";
   EXPECT_FALSE(rule_.MustReopen(evaluation_, {.ps_epoch = PsEpoch(1)}));
-  EXPECT_FALSE(rule_.MustReopen(training_, {.outcome = ShardOutcome::kFailed, .ps_epoch = PsEpoch(1)}));
+  EXPECT_FALSE(
+      rule_.MustReopen(training_, {.outcome = ShardOutcome::kFailed, .ps_epoch = PsEpoch(1)}));
 }
 
 TEST_F(ParameterRuleTest, DelaysTheEndUntilAllIsDoneAndDurable) {
