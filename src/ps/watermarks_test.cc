@@ -143,7 +143,7 @@ TEST(Watermarks, AreRestoredOnAnyNumberOfLanes) {
 TEST(Watermarks, DropClientsThatPushedLongAgo) {
   Watermarks marks(0, 4);
   const auto key = [](uint64_t client) {
-    return wire::ShardKey{.ledger = job::LedgerId(1000) + client};
+    return wire::ShardKey{.ledger = job::LedgerId(1000 + client)};
   };
   for (uint64_t client = 0; client < 2 * Watermarks::kMostOwnShards; ++client) {
     Opened(marks, job::kOwnLease, key(client));

@@ -76,7 +76,7 @@ void ServerWatch::EndRound() {
 void ServerWatch::OnWelcome(const Result<wire::Welcome>& welcome) {
   const Status identified =
       welcome.ok() ? CheckIdentity(*welcome, index_, servers_) : welcome.status();
-  for (const uint64_t probe : std::exchange(round_probes_, {})) {
+  for (const master::PsCommandId probe : std::exchange(round_probes_, {})) {
     if (identified.ok()) {
       events_.probed(probe, master::ProbeReply{welcome->incarnation, welcome->lanes});
     } else {

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "checkpoint/shard_set.h"
+#include "master/types.h"
 #include "ps/watermarks.h"
 #include "wire/messages.h"
 

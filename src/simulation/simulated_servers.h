@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "job/replica.h"
 #include "master/replicas/replica_keeper.h"
+#include "master/types.h"
 
 namespace edl::master {
 
