@@ -17,8 +17,6 @@ using ps_client::LinkRequest;
 
 constexpr std::chrono::seconds kConnectTimeout{1};
 constexpr int kPollMs = 100;
-// A server closes a connection that sends Hello 64 times without naming a lane.
-constexpr int kMostHellos = 60;
 
 }  // namespace
 

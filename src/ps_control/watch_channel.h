@@ -21,6 +21,11 @@ namespace edl::ps_control {
 // Thread-safe.
 class WatchChannel final : public ServerChannel {
  public:
+  // A connection is replaced after so many Hellos, because a server closes one that sends 64
+  // without naming a lane. It also ends a connection to a process that was replaced and still
+  // answers.
+  static constexpr int kMostHellos = 60;
+
   // `clock` outlives it.
   WatchChannel(LinkTo link_to, Post post, const Clock& clock);
   // Cancels the request that is under way.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ps_control/watch_channel.h"
 
 namespace edl::master {
 namespace {
@@ -106,7 +107,8 @@ void SimulatedNetwork::Send(const RequestPtr& request, size_t place, const Serve
       });
     case wire::MessageType::kState:
       if (Break(request)) return;
-      return servers_.AtServer(server, Delay(), [this, request, place, server, lane] {
+      // Not late: three late answers in a row would replace a healthy server too often.
+      return servers_.AtServer(server, time_.Between(1, 60), [this, request, place, server, lane] {
         // Harsher than a server, which answers during a restore too.
         if (time_.now() < server->busy_until) return;
         server->asked_at = time_.now();
@@ -236,9 +238,12 @@ void SimulatedChannel::Hello(int server, Duration timeout, OnWelcome done) {
     done(status.ok() ? Result<wire::Welcome>(*welcome) : Result<wire::Welcome>(status));
   });
   ServerPtr to = connections_ == Connections::kKept ? control_ : nullptr;
+  if (hellos_ >= ps_control::WatchChannel::kMostHellos) to = nullptr;
   if (to == nullptr || network_.servers().IsLost(*to)) {
     to = network_.servers().Find(static_cast<size_t>(server));
+    hellos_ = 0;
   }
+  ++hellos_;
   control_ = to;
   if (to == nullptr) return FailToConnect(request, server);
   network_.Watch(request, network_.time().now() + timeout);

@@ -115,6 +115,7 @@ class SimulatedChannel final : public ps_control::ServerChannel {
   std::weak_ptr<SimulatedNetwork::Request> request_;  // the last
   // Kept connections lead to these processes, whoever has the address now. Null: not connected.
   ServerPtr control_;
+  int hellos_ = 0;  // sent to it
   ServerPtr lanes_;
 };
 
