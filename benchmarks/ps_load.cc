@@ -124,7 +124,7 @@ double CpuSeconds() {
 template <typename Start, typename Wait, typename Next>
 nlohmann::json Measure(size_t depth, const Start& start, const Wait& wait, const Next& next) {
   struct Flying {
-    Client::Ticket ticket;
+    ParameterClient::Ticket ticket;
     size_t slot;
     size_t rows;
     steady_clock::time_point since;
@@ -140,7 +140,7 @@ nlohmann::json Measure(size_t depth, const Start& start, const Wait& wait, const
     if (more) {
       const auto since = steady_clock::now();
       size_t count = 0;
-      const Client::Ticket ticket = start(slot, count);
+      const ParameterClient::Ticket ticket = start(slot, count);
       flying.push_back({ticket, slot, count, since});
       slot = (slot + 1) % depth;
     }
@@ -179,9 +179,9 @@ int Run(const FlagValues& flags) {
     options.transport = ClientOptions::Transport::kSharedMemory;
   }
   const SystemClock clock;
-  auto connected = Client::Connect(std::move(options), clock);
+  auto connected = ParameterClient::Connect(std::move(options), clock);
   CHECK(connected.ok(), "{}", connected.status().message());
-  Client& client = **connected;
+  ParameterClient& client = **connected;
   const Status declared =
       client.Declare({.text = fmt::format(R"({{"seed": 1, "tables": [{{"name": "t{0}", "dim": {0},
           "initializer": {{"name": "uniform"}}, "optimizer": {{"name": "Adagrad"}}}}]}})",
@@ -230,7 +230,7 @@ int Run(const FlagValues& flags) {
   if (what == "push") {
     const wire::ShardKey shard{.ledger = job::LedgerId(std::random_device()()),
                                .dataset = job::DatasetId(1)};
-    CHECK(client.Open(1, shard).ok(), "the shard did not open");
+    CHECK(client.Open(job::LeaseId(1), shard).ok(), "the shard did not open");
     uint64_t batch = 0;
     result = Measure(
         load.depth,
@@ -244,7 +244,7 @@ int Run(const FlagValues& flags) {
                                                .gradients = memory[slot].data(),
                                                .learning_rate = kLearningRate}}});
         },
-        [&](Client::Ticket ticket) {
+        [&](ParameterClient::Ticket ticket) {
           const auto pushed = client.WaitPush(ticket);
           CHECK(pushed.ok(), "{}", pushed.status().message());
           CHECK(pushed->outcome == wire::PushOutcome::kApplied, "a push was not applied");
@@ -258,7 +258,7 @@ int Run(const FlagValues& flags) {
           rows = some.ids().size();
           return client.StartPull({.tables = {{.keys = &some, .rows = memory[slot].data()}}});
         },
-        [&](Client::Ticket ticket) {
+        [&](ParameterClient::Ticket ticket) {
           const Status pulled = client.WaitPull(ticket);
           CHECK(pulled.ok(), "{}", pulled.message());
         },

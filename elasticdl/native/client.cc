@@ -261,7 +261,7 @@ void Client::Declare(std::string text, std::vector<size_t> dims,
 
 size_t Client::Put(const std::vector<Value>& values) {
   process_.Check();
-  std::vector<ps_client::TensorPush> tensors;
+  std::vector<ps_client::TensorValues> tensors;
   for (const auto& [tensor, value] : values) {
     if (value.size() != SizeOf(tensor))
       RaiseValueError("tensor {} has {} values, expected {}", tensor, value.size(), SizeOf(tensor));
