@@ -76,9 +76,9 @@ def measure(clients: int, leases_each: int = LEASES_EACH) -> Dict[str, float]:
         pid = wait_for("the master", master.master_pid)
         began = time.monotonic()
         stay = Workers(master, clients - lost, 100_000, held)
-        stay.hear("joined")
+        stay.expect("joined")
         go = Workers(master, lost, 500_000, held)
-        go.hear("joined")
+        go.expect("joined")
         result["join_s"] = time.monotonic() - began
         for workers, count in ((stay, clients - lost), (go, lost)):
             workers.tell(f"hold {leases_each}")
@@ -89,17 +89,17 @@ def measure(clients: int, leases_each: int = LEASES_EACH) -> Dict[str, float]:
         result["heartbeat_cpu_percent"] = (
             (cpu_s(pid) - before) / (time.monotonic() - began) * 100)
         stay.tell(f"rate {RATE} {RATE_S}")
-        achieved, p50, p99 = map(float, stay.hear("rate"))
+        achieved, p50, p99 = map(float, stay.expect("rate"))
         result.update(leases_per_s=achieved, lease_p50_ms=p50, lease_p99_ms=p99)
         stay.tell(f"wait {lost * leases_each}")
-        stay.hear("waiting")
+        stay.expect("waiting")
         began = time.monotonic()
         go.kill()
-        stay.hear("recovered")
+        stay.expect("recovered")
         result["recovered_s"] = time.monotonic() - began
         began = time.monotonic()
         stay.tell("end")
-        stay.hear("ended")
+        stay.expect("ended")
         result["end_s"] = time.monotonic() - began
         result["master_rss_mb"] = of_process(pid, "VmHWM")
         result["longest_round_ms"] = longest_round_ms(master.folder / "logs" / "master.log")

@@ -94,7 +94,7 @@ def test_a_master_waits_for_the_lock_of_its_ledger(start: Callable, tmp_path: Pa
         os.kill(agent, signal.SIGCONT)
     log = job.folder / "logs" / "master.log"
     wait_for("the master to wait for the lock",
-             lambda: "another process uses it" in log.read_text(), 20)
+             lambda: "another process has locked it" in log.read_text(), 20)
     other.close()
     check_all_done(job, 6000, 1)
     assert job.status()["master_starts"] == 2  # it waited, and was not restarted repeatedly

@@ -32,13 +32,19 @@ build_programs() {
     # Without cgo, because none of these programs has C code of its own, and with equal flags, so
     # that shared packages are compiled once. Without DWARF, because they are not debugged.
     export CGO_ENABLED=0 GOFLAGS="-mod=readonly -trimpath -buildvcs=false -gcflags=all=-dwarf=false"
-    (cd "$parts/programs" && nice -n 10 "$go" build -ldflags "-s -w $(version_flags)" \
-      -o "$cache/programs.new/" tool ./coredns)
+    compile programs "$(version_flags)" tool ./coredns
+    compile kwok "" tool
     mv "$cache/programs.new/server" "$cache/programs.new/etcd" # its package is etcd/server
     stages_of_kwok >"$cache/programs.new/kwok-stages.yaml"
     mv "$cache/programs.new" "$programs"
     say "compiled in $SECONDS s"
   ) 9>"$cache/programs.lock"
+}
+
+compile() { # MODULE LINKER_FLAGS PACKAGE...
+  local module=$1 flags=$2
+  shift 2
+  (cd "$parts/$module" && nice -n 10 "$go" build -ldflags "-s -w $flags" -o "$cache/programs.new/" "$@")
 }
 
 # The kubelet rejects a control plane of version v0.0.0.
@@ -54,7 +60,7 @@ version_flags() {
 # The behaviour of fake nodes and pods, from kwok's own module.
 stages_of_kwok() {
   local folder file
-  folder=$(cd "$parts/programs" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  folder=$(cd "$parts/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
   for file in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease \
     pod/fast/pod-ready pod/fast/pod-complete pod/fast/pod-delete; do
     cat "$folder/$file.yaml"
