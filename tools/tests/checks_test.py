@@ -131,6 +131,31 @@ class CheckTests(unittest.TestCase):
         })
         self.assertEqual(result.returncode, 1)
 
+    PAGE = '| fault | test |\n|---|---|\n| T:1 | {} |\n'
+    TREE = {'src/a/CMakeLists.txt': 'edl_test(a SOURCES x_test.cc)\n',
+            'src/a/x_test.cc': 'TEST(Lease, IsReturned) {}\nTEST(Lease, IsLost) {}\n',
+            'tests/e2e/test_jobs.py': 'def test_a_job_ends():\n'}
+
+    def check_page(self, cell):
+        return run('check_tests', {**self.TREE, 'docs/robustness.md': self.PAGE.format(cell)})
+
+    def test_tests_of_the_page_that_exist_are_clean(self):
+        for cell in ('`x_test.cc: Lease.IsReturned, IsLost`, `tests/e2e/test_jobs.py: '
+                     'test_a_job_...`, `make bench-ps`', '`src/a/x_test.cc: Lease.*`',
+                     '`x_test.cc`, `Lease.IsLost`', 'not fixed: needs `returned`'):
+            result = self.check_page(cell)
+            self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_tests_of_the_page_that_are_missing_are_reported(self):
+        for cell, name in (('`x_test.cc: Lease.IsGone`', 'Lease.IsGone'),
+                           ('`x_test.cc: IsLost`, `IsGone`', 'IsGone'),
+                           ('`y_test.cc: IsLost`', 'y_test.cc'),
+                           ('`x_test.cc: Session.*`', 'Session.*'),
+                           ('`test_jobs.py: test_no_job_...`', 'test_no_job_...')):
+            result = self.check_page(cell)
+            self.assertEqual(result.returncode, 1, cell)
+            self.assertIn(f'docs/robustness.md:3: there is no test {name}', result.stdout)
+
 
 class CheckFlags(unittest.TestCase):
     """On copies of this tree, each without the code that reads one flag."""
