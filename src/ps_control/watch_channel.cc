@@ -131,6 +131,7 @@ Result<std::vector<LaneAnswer>> WatchChannel::AskLanes(wire::MessageType type,
   }
   EDL_RETURN_IF_ERROR(Finish(links, requests, timeout));
   std::vector<LaneAnswer> answers;
+  answers.reserve(requests.size());
   for (LinkRequest& request : requests) {
     answers.push_back({std::move(request.answer), request.incarnation});
   }
