@@ -16,7 +16,7 @@ namespace {
 
 // Its values differ only in which of them is rejected.
 constexpr std::string_view kStrategy = "distribution_strategy";
-// For clusters, and not implemented yet.
+// Flags of the original for clusters that have no effect here. A job that sets one is told so.
 constexpr std::array<std::string_view, 4> kNotYet = {"enable_automate_memory", "need_pod_manager",
                                                      "extra_pypi_index", "aux_params"};
 

@@ -20,7 +20,7 @@ TEST(Candidates, BecomeRowsAtTheConfiguredPush) {
   EXPECT_FALSE(Count(candidates, 7));
   EXPECT_TRUE(Count(candidates, 7));
   EXPECT_EQ(candidates.size(), 1U);
-  EXPECT_FALSE(Count(candidates, 7)) << "it was forgotten, so it begins anew";
+  EXPECT_FALSE(Count(candidates, 7)) << "it was forgotten, so it is counted from 0 again";
 }
 
 TEST(Candidates, StayWithinTheirLimit) {

@@ -110,7 +110,7 @@ TEST(Table, EvictsTheLeastUsedRowsAboveItsBound) {
   }
   EXPECT_GT(table.evicted(), 90'000U);
   EXPECT_LE(table.bytes(), 5'000'000U) << "the memory of forgotten rows was not used again";
-  // What is used often is still there, and what is not begins anew.
+  // Rows that are used often are kept; the others were evicted and are created again.
   const std::vector<float> rows = PullOf(table, hot, Unknown::kTell);
   EXPECT_GT(std::ranges::count(rows, 100.0F), 990 * 16);
 }

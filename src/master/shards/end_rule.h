@@ -28,7 +28,7 @@ class EndRule {
   void RemoveWait(Incarnation session, ReplicaRef replica);
   // A session that waits was answered Finished before. REQUIRES: the session waits.
   void MarkAnsweredBefore(Incarnation session) { answered_before_.insert(session); }
-  // The dataset begins anew: earlier answers do not count.
+  // The dataset was reset: earlier answers do not count.
   void ForgetAnswers() { answered_before_.clear(); }
 
   // A replica other than this one holds a lease or waits.
