@@ -14,17 +14,15 @@ from elasticai_api.common.master_client import build_master_client
 from elasticai_api.common.messages import Answer
 from elasticai_api.common.shard import DatasetSpec, Report, Shard
 from elasticai_api.common.shard import Outcome as ShardOutcome
-from elasticai_api.util.log_utils import default_logger as logger
+from elasticdl.opened_shards import DONE, push_shard
 from elasticdl.parameter_client import (
     OpenedShard,
     Outcome,
     ParameterClient,
-    ParameterError,
     PendingPush,
     ShardKey,
 )
 
-_DONE = (Outcome.APPLIED, Outcome.REFUSED)
 # Pause before shards are opened again that the master asked to reopen; doubled up to the longest.
 _SHORTEST_REOPEN_S = 0.05
 _LONGEST_REOPEN_S = 2.0
@@ -139,43 +137,22 @@ class ShardTrainer:
     def _train(self, shard: Shard, train: Train) -> OpenedShard | None:
         """Pushes the batches of a shard that servers lack. Returns what the servers had when the
         shard was opened. None: another worker has the shard now."""
-        key = ShardKey(shard.ledger, shard.dataset_id, shard.generation, shard.epoch,
-                       shard.ordinal)
         records = shard.records()
         count = -(-len(records) // self._spec.batch_size)
-        while True:
-            if not self._master.holds(shard.lease):
-                return None
-            try:
-                opened = self._client.open_shard(shard.lease, key, self._ps_epoch)
-            except ParameterError as error:
-                if error.code != "ABORTED":  # the lease has ended
-                    raise
-                logger.info("another worker has shard %d of epoch %d now: %s", shard.ordinal,
-                            shard.epoch, error)
-                return None
-            try:
-                outcome = self._push(shard, key, records, range(opened.batches, count), train)
-            except ParameterError as error:
-                if error.code != "NOT_FOUND":  # a tensor has no value
-                    raise
-                self._client.put_first_values()
-                continue
-            if outcome in _DONE:
-                return opened
-            if outcome is Outcome.FENCED:
-                return None
+        return push_shard(
+            self._client, shard, self._ps_epoch, self._master.holds,
+            lambda key, first: self._push(shard, key, records, range(first, count), train))
 
     def _push(self, shard: Shard, key: ShardKey, records: Sequence[int], batches: range,
               train: Train) -> Outcome:
-        """Pushes batches in order. Stops at the first outcome that is not in _DONE, and returns it.
+        """Pushes batches in order. Stops at the first outcome that is not in DONE, and returns it.
         """
         waiting: collections.deque[PendingPush] = collections.deque()
         outcome = Outcome.APPLIED
         for batch in batches:
             if len(waiting) == self._in_flight:
                 outcome = waiting.popleft().result().outcome
-                if outcome not in _DONE:
+                if outcome not in DONE:
                     break
             self._wait_for_slowest()
             begin = batch * self._spec.batch_size
@@ -183,6 +160,6 @@ class ShardTrainer:
             waiting.append(self._client.push_async(**gradients, at=(shard.lease, key, batch)))
         for pending in waiting:
             last = pending.result().outcome
-            if outcome in _DONE:
+            if outcome in DONE:
                 outcome = last
         return outcome

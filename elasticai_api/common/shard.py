@@ -31,7 +31,7 @@ class Shard:
     generation: int = 0
     ledger: int = 0
     dataset_id: int = 0
-    # Of an evaluation or an export: the version of the job that is evaluated or exported.
+    # The version of the job: when the shard was leased, or that is evaluated or exported.
     version: int = 0
 
     @property

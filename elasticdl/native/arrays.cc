@@ -1,5 +1,6 @@
 #include "elasticdl/native/arrays.h"
 
+#include <cstring>
 #include <utility>
 
 namespace edl::native {
@@ -54,6 +55,12 @@ nb::object ArrayOfInt32(wire::Buffer memory, const std::vector<size_t>& shape,
 nb::object ArrayOfInt64(wire::Buffer memory, const std::vector<size_t>& shape,
                         const ArrayCount& count) {
   return ArrayOf<int64_t>(std::move(memory), shape, count);
+}
+
+nb::object ArrayOfIds(const std::vector<int64_t>& ids) {
+  wire::Buffer memory(ids.size() * sizeof(int64_t));
+  if (!ids.empty()) std::memcpy(memory.data(), ids.data(), memory.size());
+  return ArrayOfInt64(std::move(memory), {ids.size()}, std::make_shared<std::atomic<int64_t>>(0));
 }
 
 }  // namespace edl::native

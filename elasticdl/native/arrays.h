@@ -30,5 +30,7 @@ nanobind::object ArrayOfInt32(wire::Buffer memory, const std::vector<size_t>& sh
                               const ArrayCount& count);
 nanobind::object ArrayOfInt64(wire::Buffer memory, const std::vector<size_t>& shape,
                               const ArrayCount& count);
+// Makes a NumPy array with a copy of the ids. REQUIRES: the GIL.
+nanobind::object ArrayOfIds(const std::vector<int64_t>& ids);
 
 }  // namespace edl::native

@@ -8,6 +8,8 @@
 
 #include "base/host_port.h"
 #include "base/secret.h"
+#include "checkpoint/table_ids.h"
+#include "elasticdl/native/arrays.h"
 #include "elasticdl/native/client.h"
 #include "elasticdl/native/status.h"
 #include "elasticdl/native/strong_id.h"
@@ -35,6 +37,23 @@ NB_MODULE(_native, module) {
         return std::pair(std::move(parsed.host), parsed.port);
       },
       nb::arg("text"));
+
+  module.def(
+      "newest_checkpoint",
+      [](const std::string& folder) {
+        return edl::native::OrRaise(edl::checkpoint::NewestCheckpoint(folder)).string();
+      },
+      nb::arg("folder"));
+  module.def(
+      "read_table_ids",
+      [](const std::string& folder, const std::string& table) {
+        edl::Result<std::vector<int64_t>> ids = [&] {
+          const nb::gil_scoped_release released;
+          return edl::checkpoint::ReadTableIds(folder, table);
+        }();
+        return edl::native::ArrayOfIds(edl::native::OrRaise(std::move(ids)));
+      },
+      nb::arg("folder"), nb::arg("table"));
 
   // The numbers of elasticdl.Outcome, and the only place where Python gets them from.
   using Outcome = edl::wire::PushOutcome;

@@ -1,0 +1,1 @@
+"""Module paths of the original ElasticDL, for model files that were written for it."""
