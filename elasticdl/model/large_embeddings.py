@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from elasticdl.feature_column import EmbeddingColumn
 from elasticdl.layers.embedding import Embedding
 
 # As in the original ElasticDL: a larger table is not pulled whole in every step.
@@ -75,8 +76,16 @@ def _attributes_of(owner: Any) -> list[tuple[Any, str, Any]]:
 
 
 def embedding_layers(model: tf.keras.Model) -> list[Embedding]:
-    """All layers of a model whose rows are on the parameter servers."""
-    return [layer for layer in _layers_of(model) if isinstance(layer, Embedding)]
+    """All layers of a model whose rows are on the parameter servers, also those of feature
+    columns."""
+    found = []
+    for layer in _layers_of(model):
+        if isinstance(layer, Embedding):
+            found.append(layer)
+        for column in getattr(layer, "_feature_columns", ()):
+            if isinstance(column, EmbeddingColumn):
+                found.append(column.layer)
+    return found
 
 
 def put_back(model: tf.keras.Model, moved: MovedEmbedding, rows: Any) -> None:

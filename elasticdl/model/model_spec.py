@@ -68,8 +68,8 @@ class ModelSpec:
         """{metric: function or tf.keras.metrics.Metric}, or {output: {metric: ...}}."""
         if self._make_metrics is None:
             raise ModelError(f"{self.file.path}: there is no {self._names.eval_metrics_fn!r}, "
-                             "which an evaluation needs; define eval_metrics_fn() that returns a dict "
-                             "such as {'accuracy': tf.keras.metrics.SparseCategoricalAccuracy()}")
+                             "which an evaluation needs; define eval_metrics_fn() that returns a "
+                             "dict such as {'accuracy': tf.keras.metrics.BinaryAccuracy()}")
         metrics = call_user(self._make_metrics,
                             f"{self.file.path}: {self._names.eval_metrics_fn}()")
         if not isinstance(metrics, dict) or not metrics:

@@ -124,7 +124,7 @@ class WorkerJob:
                 self._tasks.export()
             else:
                 raise MasterError(f"the master leased a shard of dataset {shard.name!r}, which "
-                                  "this worker does not know: are master and worker of one version?")
+                                  "this worker does not know: are both of one version?")
         except BadRecords as error:
             where = f"records {shard.start} to {shard.end - 1} of {self._flag_of(shard.name)}"
             logger.error("%s: %s", where, error)

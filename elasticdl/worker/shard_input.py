@@ -30,8 +30,8 @@ class ShardFeed:
     """Makes the batches of a shard with the user's feed().
 
     feed() gets the records of one shard at a time, so a shard that is trained again, also by
-    another worker, has the same batches: the random numbers of Python, NumPy and TensorFlow are seeded by
-    the shard before feed() is called.
+    another worker, has the same batches: the random numbers of Python, NumPy and TensorFlow are
+    seeded by the shard before feed() is called.
     """
 
     def __init__(self, records: Records, feed: Callable[..., Any], mode: str, batch_size: int,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from elasticdl.feature_column import embedding_column
 from elasticdl.layers import Embedding
 from elasticdl.model.errors import ModelError
 from elasticdl.model.large_embeddings import MovedEmbedding, move_large_embeddings, put_back
@@ -222,3 +223,17 @@ def test_the_learning_rate_follows_schedules_and_callbacks():
     settings = OptimizerSettings(optimizer, "w")
     optimizer.learning_rate = 0.25
     assert settings.learning_rate(0) == pytest.approx(0.25)
+
+
+def test_an_embedding_column_has_its_rows_on_servers():
+    column = embedding_column(tf.feature_column.categorical_column_with_identity("kind", 10), 2)
+    inputs = {"kind": tf.keras.Input((1,), dtype=tf.int64, name="kind")}
+    dense = tf.keras.layers.DenseFeatures([column])(inputs)
+    keras_model = tf.keras.Model(inputs, tf.keras.layers.Dense(3)(dense))
+    dataset = batches_of({"kind": np.array([[1], [4], [1]])}, np.array([0, 1, 2]))
+    model = made(keras_model, dataset)
+    assert model.tables == ["kind_embedding/embeddings:0"]
+    server = Server(model, {model.tables[0]: np.ones((10, 2), np.float32)})
+    train(model, server, dataset)
+    changed = np.flatnonzero((server.tables[model.tables[0]] != 1).any(1))
+    assert changed.tolist() == [1, 4]
