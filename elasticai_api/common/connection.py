@@ -36,6 +36,8 @@ _HINTS = {
 }
 
 
+# How long a fork waits for the calls in progress to end.
+_FORK_WAITS_S = 1.0
 # In older versions, calls in a child of a process that uses gRPC are never answered.
 _FORKS_WELL = (1, 85)
 
@@ -96,9 +98,12 @@ class Connection:
         self.address = address
         self.closed = threading.Event()
         self._given_channel = channel
-        self._lock = threading.Lock()
+        self._lock = threading.Condition(threading.Lock())
         self._channel: Optional[Any] = None
-        self._forked_in_use = False
+        self._calls_in_progress = 0
+        self._forking = False
+        self._in_use_at_fork = False
+        self._forked_in_use = False  # this process is a child of one that used gRPC
         self._calls: dict = {}
         self._metadata: tuple = ()
         self._token_source = ""
@@ -106,20 +111,23 @@ class Connection:
 
     def attempt(self, name: str, request: Any, timeout_s: float) -> Any:
         """Makes one attempt. Raises Unreachable, JoinAgain or MasterError."""
-        call = self._callable(name, streams=False)
+        call = self._begin_call(name, streams=False)
         try:
             response = call(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.RpcError as error:
             raise self._classified(name, error) from None
         except ValueError as error:  # reset() has just closed the channel
             raise Unreachable(str(error)) from None
+        finally:
+            self._end_call()
         self.last_answer = time.monotonic()
         return response
 
     def stream(self, name: str, request: Any, on_open: Callable[[Any], None]) -> Iterator[Any]:
         """Yields the messages of a server stream. `on_open` gets the call and may cancel it."""
+        make = self._begin_call(name, streams=True)
         try:
-            call = self._callable(name, streams=True)(request, metadata=self._metadata)
+            call = make(request, metadata=self._metadata)
             on_open(call)
             for response in call:
                 self.last_answer = time.monotonic()
@@ -128,6 +136,8 @@ class Connection:
             raise self._classified(name, error) from None
         except ValueError as error:
             raise Unreachable(str(error)) from None
+        finally:
+            self._end_call()
 
     def reset(self) -> None:
         """Closes the channel, because its peer is silent. Later calls use a new one."""
@@ -143,43 +153,74 @@ class Connection:
         self.closed.set()
         self.reset()
 
+    def before_fork(self) -> None:
+        """Ends the calls in progress and closes the channel: gRPC crashes in a child that is forked
+        while a thread is inside of gRPC. The callers repeat their calls after the fork."""
+        with self._lock:
+            self._forking = True
+            self._in_use_at_fork = self._channel is not None
+        self.reset()
+        with self._lock:
+            self._lock.wait_for(lambda: self._calls_in_progress == 0, _FORK_WAITS_S)
+
+    def after_fork_in_parent(self) -> None:
+        with self._lock:
+            self._forking = False
+            self._lock.notify_all()
+
     def after_fork(self) -> None:
-        """In the child: replaces the parent's channel without closing it."""
+        """In the child: forgets the calls of the parent's threads. A channel that could not be
+        closed is replaced without closing it."""
         if self._channel is not None:
             _abandoned.append((self._channel, self._calls))
-            self._forked_in_use = True
-        self._lock = threading.Lock()
+        self._forked_in_use = self._forked_in_use or self._in_use_at_fork
+        self._lock = threading.Condition(threading.Lock())
+        self._calls_in_progress = 0
+        self._forking = False
         self.closed = threading.Event()
         self._channel, self._calls = None, {}
         self.last_answer = time.monotonic()
 
-    def _callable(self, name: str, streams: bool) -> Any:
+    def _begin_call(self, name: str, streams: bool) -> Any:
+        """Waits for the end of a fork. Call _end_call after the call."""
         with self._lock:
-            if self.closed.is_set() and name != "Leave":
-                raise MasterError(f"{name}: the master client is closed", "CANCELLED")
-            if self._forked_in_use and _grpc_version() < _FORKS_WELL:
-                raise MasterError(
-                    f"{name}: this process was forked from one that had already called the master, "
-                    f"and grpcio {grpc.__version__} does not work in such a child; fork before the "
-                    "first call, use multiprocessing's spawn method, or install grpcio>="
-                    + ".".join(map(str, _FORKS_WELL)),
-                    "FAILED_PRECONDITION",
-                )
-            if self._channel is None:
-                token, self._token_source = read_token()
-                self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-                self._channel = self._given_channel or grpc.insecure_channel(
-                    self.address, options=_CHANNEL_OPTIONS
-                )
-            if name not in self._calls:
-                method = messages.method(name)
-                make = self._channel.unary_stream if streams else self._channel.unary_unary
-                self._calls[name] = make(
-                    method.path,
-                    request_serializer=method.request.SerializeToString,
-                    response_deserializer=method.response.FromString,
-                )
-            return self._calls[name]
+            self._lock.wait_for(lambda: not self._forking)
+            call = self._callable(name, streams)
+            self._calls_in_progress += 1
+        return call
+
+    def _end_call(self) -> None:
+        with self._lock:
+            self._calls_in_progress -= 1
+            self._lock.notify_all()
+
+    def _callable(self, name: str, streams: bool) -> Any:
+        """REQUIRES: _lock is held."""
+        if self.closed.is_set() and name != "Leave":
+            raise MasterError(f"{name}: the master client is closed", "CANCELLED")
+        if self._forked_in_use and _grpc_version() < _FORKS_WELL:
+            raise MasterError(
+                f"{name}: this process was forked from one that had already called the master, "
+                f"and grpcio {grpc.__version__} does not work in such a child; fork before the "
+                "first call, use multiprocessing's spawn method, or install grpcio>="
+                + ".".join(map(str, _FORKS_WELL)),
+                "FAILED_PRECONDITION",
+            )
+        if self._channel is None:
+            token, self._token_source = read_token()
+            self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+            self._channel = self._given_channel or grpc.insecure_channel(
+                self.address, options=_CHANNEL_OPTIONS
+            )
+        if name not in self._calls:
+            method = messages.method(name)
+            make = self._channel.unary_stream if streams else self._channel.unary_unary
+            self._calls[name] = make(
+                method.path,
+                request_serializer=method.request.SerializeToString,
+                response_deserializer=method.response.FromString,
+            )
+        return self._calls[name]
 
     def _classified(self, name: str, error: Any) -> Exception:
         code, details = error.code(), error.details() or ""

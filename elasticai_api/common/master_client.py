@@ -320,6 +320,16 @@ class GlobalMasterClient(metaclass=_Lazily):
     so importing this package does not need a master."""
 
 
+def _before_fork() -> None:
+    for client in list(_clients):
+        client._session.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for client in list(_clients):
+        client._session.after_fork_in_parent()
+
+
 def _forget_after_fork() -> None:
     global _shared_lock
     _shared_lock = threading.Lock()
@@ -333,5 +343,6 @@ def _leave_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+                        after_in_child=_forget_after_fork)
 atexit.register(_leave_all)

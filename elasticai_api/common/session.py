@@ -62,6 +62,12 @@ class Session:
         self._membership: Optional[Any] = None
         self._membership_changed = threading.Condition(self._lock)
 
+    def before_fork(self) -> None:
+        self._connection.before_fork()
+
+    def after_fork_in_parent(self) -> None:
+        self._connection.after_fork_in_parent()
+
     def after_fork(self) -> None:
         """In the child: this process has not joined the job and holds no leases."""
         self._start_afresh()
