@@ -7,6 +7,7 @@
 
 #include "base/testing/status_matchers.h"
 #include "data/gzip.h"
+#include "data/testing/record_files.h"
 
 namespace edl::data {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kMost = size_t{1} << 20;
-constexpr std::string_view kStream("\xff\x06\x00\x00sNaPpY", 10);
 
 std::string Framed(std::string_view content) {
   ByteBuffer out;
@@ -30,15 +30,15 @@ Result<std::string> Unframed(std::string_view bytes, size_t most = kMost) {
 
 TEST(SnappyFraming, ReadsAFrameOfTheSpecification) {
   // An uncompressed frame, as Go's snappy.Writer writes "abcd".
-  const std::string frame =
-      std::string(kStream) + std::string("\x01\x08\x00\x00\x68\x10\xe6\xb6", 8) + "abcd";
+  const std::string frame = FromHex("ff060000734e61507059010800006810e6b661626364");
 
   EXPECT_EQ(Framed("abcd"), frame);
   EXPECT_THAT(Unframed(frame), IsOkAndHolds("abcd"));
 }
 
 TEST(SnappyFraming, GivesBackTheContent) {
-  const std::string long_content = std::string(200'000, 'x') + "end";
+  std::string long_content(200'000, 'x');
+  long_content += "end";
 
   EXPECT_THAT(Unframed(Framed("")), IsOkAndHolds(""));
   EXPECT_THAT(Unframed(Framed(long_content)), IsOkAndHolds(long_content));
@@ -63,7 +63,9 @@ TEST(SnappyFraming, DetectsDamage) {
   for (size_t at = 0; at < frames.size(); ++at) {
     std::string damaged = frames;
     damaged[at] ^= 1;
-    EXPECT_THAT(Unframed(damaged), StatusIs(Code::kDataLoss)) << at;
+    const auto read = Unframed(damaged);
+    // The offset of a copy within equal bytes does not matter.
+    EXPECT_TRUE(read.ok() ? *read == content : read.status().code() == Code::kDataLoss) << at;
   }
 }
 
