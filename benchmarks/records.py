@@ -1,4 +1,4 @@
-"""Reads the same records with elasticdl.open_records, TensorFlow's TFRecordDataset and Python's csv.
+"""Reads the same records with open_records, TensorFlow's TFRecordDataset and Python's csv.
 
 Files are in the page cache: what is measured is the reader. Values are medians of rounds, in bytes
 of records per second. Each reader gives Python objects in batches: a list of bytes, a tensor, or a

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "record_bytes.h"
+#include "data/testing/read_as_records.h"
 
 namespace {
 

@@ -3,9 +3,8 @@
 
 #include <string>
 
-#include "record_bytes.h"
-
 #include "data/little_endian.h"
+#include "data/testing/read_as_records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -6,9 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "record_bytes.h"
-
 #include "data/recordio_chunk.h"
+#include "data/testing/read_as_records.h"
 
 namespace {
 

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <string>
 
-#include "record_bytes.h"
-
 #include "data/little_endian.h"
 #include "data/masked_crc.h"
+#include "data/testing/read_as_records.h"
 
 namespace {
 
