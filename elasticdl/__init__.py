@@ -1,8 +1,9 @@
 """ElasticDL for Python programs.
 
 The names are imported when they are first used, so that `import elasticdl` is fast:
-`ParameterClient` (docs/parameter-server.md) with its results and errors, and `ShardTrainer`, which
-trains the shards of a job with a `ParameterClient`.
+`ParameterClient` (docs/parameter-server.md) with its results and errors, `ShardTrainer`, which
+trains the shards of a job with a `ParameterClient`, and `open_records` and `RecordWriter`, which
+read and write record files (docs/formats/records.md).
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
         PushResult,
         ShardKey,
     )
+    from elasticdl.records import RecordError, RecordReader, RecordWriter, open_records
     from elasticdl.shard_trainer import ShardTrainer
 
 __version__ = "2.0.0"
 
 _HOME = {name: "elasticdl.parameter_client" for name in (
     "OpenedShard", "Outcome", "ParameterClient", "ParameterError", "PushResult", "ShardKey")}
+_HOME.update({name: "elasticdl.records" for name in (
+    "RecordError", "RecordReader", "RecordWriter", "open_records")})
 _HOME["ShardTrainer"] = "elasticdl.shard_trainer"
 
 __all__ = [
@@ -33,8 +37,12 @@ __all__ = [
     "ParameterClient",
     "ParameterError",
     "PushResult",
+    "RecordError",
+    "RecordReader",
+    "RecordWriter",
     "ShardKey",
     "ShardTrainer",
+    "open_records",
 ]
 
 

@@ -9,5 +9,6 @@ except ImportError as error:
                       "build it with: make setup native") from error
 
 ParameterError = _native.ParameterError
+RecordError = _native.RecordError
 
-__all__ = ["ParameterError", "_native"]
+__all__ = ["ParameterError", "RecordError", "_native"]

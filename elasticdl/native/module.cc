@@ -11,6 +11,7 @@
 #include "checkpoint/table_ids.h"
 #include "elasticdl/native/arrays.h"
 #include "elasticdl/native/client.h"
+#include "elasticdl/native/records.h"
 #include "elasticdl/native/status.h"
 #include "elasticdl/native/strong_id.h"
 #include "ps_client/own_shard.h"
@@ -26,6 +27,7 @@ NB_MODULE(_native, module) {
   // A program may exit with a client in a global variable.
   nb::set_leak_warnings(false);
   edl::native::DefineExceptions(module);
+  edl::native::DefineRecords(module);
   module.def(
       "read_secret_file",
       [](const std::string& path) { return edl::native::OrRaise(edl::ReadSecretFile(path)); },

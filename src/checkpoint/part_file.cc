@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wire/crc32c.h"
+#include "base/crc32c.h"
 
 namespace edl::checkpoint {
 namespace {
@@ -33,7 +33,7 @@ static_assert(sizeof(ChunkHeader) == 32);
 
 uint32_t ChecksumOf(const ChunkHeader& header, std::span<const std::byte> content) {
   const auto fields = std::as_bytes(std::span(&header, 1)).first(offsetof(ChunkHeader, checksum));
-  return wire::Crc32c(content, wire::Crc32c(fields));
+  return Crc32c(content, Crc32c(fields));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "wire/crc32c.h"
+#include "base/crc32c.h"
 
 namespace edl::wire {
 namespace {

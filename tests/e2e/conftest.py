@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Optional
 
 import pytest
 
@@ -25,7 +25,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
     home.mkdir(mode=0o700)
     jobs = []
 
-    def start_job(name: str, command: str, *flags: str, **more) -> Job:
+    def start_job(name: str, command: Optional[str], *flags: str, **more) -> Job:
         jobs.append(Job(home, name, command, *flags, **more))
         return jobs[-1]
 

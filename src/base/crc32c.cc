@@ -1,9 +1,9 @@
-#include "wire/crc32c.h"
+#include "base/crc32c.h"
 
 #include <array>
 #include <cstring>
 
-namespace edl::wire {
+namespace edl {
 namespace {
 
 constexpr std::array<uint32_t, 256> MakeTable() {
@@ -50,4 +50,4 @@ uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t before) {
   return ~PlainSum(bytes, ~before);
 }
 
-}  // namespace edl::wire
+}  // namespace edl

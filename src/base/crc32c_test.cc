@@ -1,11 +1,11 @@
-#include "wire/crc32c.h"
+#include "base/crc32c.h"
 
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace edl::wire {
+namespace edl {
 namespace {
 
 TEST(Crc32c, GivesThePublishedSums) {
@@ -27,4 +27,4 @@ TEST(Crc32c, OfPiecesIsThatOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace edl::wire
+}  // namespace edl
