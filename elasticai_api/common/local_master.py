@@ -296,6 +296,9 @@ class LocalMasterClient(PublishedCalls):
             of = self._dataset(dataset)
             return DatasetState(of.spec, of.generation, of.epoch, of.records_done, of.finished)
 
+    def get_results(self, dataset: str, generation: int) -> List[Tuple[int, bytes]]:
+        raise MasterError("get_results needs a master: start the program with elasticdl train")
+
     def save_shards(self, dataset: str) -> str:
         with self._lock:
             return self._dataset(dataset).save()
@@ -347,6 +350,10 @@ class LocalMasterClient(PublishedCalls):
 
     def finish(self) -> None:
         """Does nothing: there is no job that could fail."""
+
+    def fail(self, message: str) -> None:
+        """Raises MasterError: there is no job to fail."""
+        raise MasterError(message)
 
     def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
         with self._lock:

@@ -131,6 +131,20 @@ class MasterClient(PublishedCalls):
             _dataset_spec(got.spec), got.generation, got.epoch, got.records_done, got.finished
         )
 
+    def get_results(self, dataset: str, generation: int) -> List[Tuple[int, bytes]]:
+        """The results that were reported with the shards of `dataset`, with their ordinals.
+
+        Raises MasterError with the code NOT_FOUND if the dataset has another generation now."""
+        results: List[Tuple[int, bytes]] = []
+        while True:
+            got = self._session.call(
+                "GetResults", dataset=dataset, generation=generation,
+                first=results[-1][0] + 1 if results else 0,
+            )
+            results += [(r.ordinal, r.result) for r in got.results]
+            if not got.more or not got.results:
+                return results
+
     def save_shards(self, dataset: str) -> str:
         """The shards of `dataset` that are done and those that are not, as JSON."""
         return self._session.call("SaveShards", dataset=dataset).content
@@ -188,6 +202,11 @@ class MasterClient(PublishedCalls):
     def finish(self) -> None:
         """Declares that training ends here. The job may then succeed although data is left."""
         self._session.call("Finish", incarnation=None)
+
+    def fail(self, message: str) -> None:
+        """Fails the job with a message for its user. For an error that every process of the job
+        would meet, such as a model file that cannot be imported."""
+        self._session.call("Fail", incarnation=None, message=message)
 
     def report_metrics(self, step: int, metrics: Optional[Dict[str, float]] = None) -> None:
         """Sends the master a step and metrics such as the loss, which `elasticdl status` shows.

@@ -208,7 +208,10 @@ class Session:
             number=call.number,
             received=received,
             reports=[
-                report(lease=r.lease, outcome=r.outcome, error=r.error, ps_epoch=r.ps_epoch)
+                report(
+                    lease=r.lease, outcome=r.outcome, error=r.error, ps_epoch=r.ps_epoch,
+                    result=r.result,
+                )
                 for r in call.reports
             ],
             dataset=dataset,
@@ -266,7 +269,8 @@ class Session:
             answer = messages.Answer.WAIT
         lost = {r.lease for r in reports} - accepted - reopen - counted
         ps_epoch = response.ps_epoch if response is not None else 0
-        return Answered(answer, ours, lost, reopen, ps_epoch)
+        next_dataset = response.next_dataset if response is not None else ""
+        return Answered(answer, ours, lost, reopen, ps_epoch, next_dataset)
 
     # --- joining ---
 
@@ -427,4 +431,5 @@ def _shard(wire: Any) -> Shard:
         generation=wire.generation,
         ledger=wire.ledger,
         dataset_id=wire.dataset_id,
+        version=wire.version,
     )

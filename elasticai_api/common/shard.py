@@ -31,6 +31,8 @@ class Shard:
     generation: int = 0
     ledger: int = 0
     dataset_id: int = 0
+    # Of an evaluation or an export: the version of the job that is evaluated or exported.
+    version: int = 0
 
     @property
     def size(self) -> int:
@@ -67,19 +69,23 @@ class Report:
     error: str = ""
     # The epoch of the parameter servers when the shard was opened. 0: it was not opened.
     ps_epoch: int = 0
+    # With DONE, at most 3 MiB: the master keeps it until the dataset is reset (see get_results).
+    result: bytes = b""
 
 
 @dataclasses.dataclass
 class Answered:
     """The result of a ReportAndLease call. `lost`: reported leases that this process no longer
     held. `reopen`: reported leases that it still holds, because parameter servers may have lost
-    pushes. `ps_epoch`: the current epoch of our parameter servers, 0 in a job without them."""
+    pushes. `ps_epoch`: the current epoch of our parameter servers, 0 in a job without them.
+    `next_dataset`: in a job with --model_def, the dataset to request next."""
 
     answer: int  # one of messages.Answer
     shards: List[Shard]
     lost: Set[int]
     reopen: Set[int] = dataclasses.field(default_factory=set)
     ps_epoch: int = 0
+    next_dataset: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

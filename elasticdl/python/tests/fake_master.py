@@ -34,6 +34,11 @@ class FakeMaster(grpc.GenericRpcHandler):
         self.leases: Dict[int, Tuple[int, int]] = {}  # lease -> (incarnation, ordinal)
         self.done: List[int] = []
         self.given_back: List[int] = []
+        self.results: Dict[int, bytes] = {}  # by ordinal
+        self.results_per_page = 2
+        self.next_dataset = ""
+        self.version = 0  # of every shard
+        self.failures: List[str] = []  # messages of Fail
         self.failed: List[Tuple[int, str]] = []
         self.incarnations: Set[int] = set()
         self.answers: Dict[Tuple[int, int], Any] = {}
@@ -201,8 +206,10 @@ class FakeMaster(grpc.GenericRpcHandler):
         with self.lock:
             key = (request.incarnation, request.number)
             if key in self.answers:
+                self.answers[key].next_dataset = self.next_dataset
                 return self.answers[key]
             response = messages.message("ReportAndLeaseResponse")(
+                next_dataset=self.next_dataset,
                 verdicts=[self._report(request.incarnation, r) for r in request.reports]
             )
             if self.give_up_next:
@@ -229,6 +236,7 @@ class FakeMaster(grpc.GenericRpcHandler):
         del self.leases[report.lease]
         if report.outcome == 0:
             self.done.append(ordinal)
+            self.results[ordinal] = report.result
         elif report.outcome == 1:
             self.failed.append((ordinal, report.error))
         else:
@@ -249,6 +257,7 @@ class FakeMaster(grpc.GenericRpcHandler):
                 response.shards.add(
                     lease=self._last_lease, dataset=request.dataset, ordinal=ordinal,
                     start=ordinal * self.shard_size, end=(ordinal + 1) * self.shard_size,
+                    version=self.version,
                 )
         else:
             response.answer = Answer.WAIT if self.hold_open else Answer.FINISHED
@@ -269,6 +278,22 @@ class FakeMaster(grpc.GenericRpcHandler):
     def _finish(self, request: Any, context: Any) -> Any:
         self._known(request, context)
         return messages.message("FinishResponse")()
+
+    def _fail(self, request: Any, context: Any) -> Any:
+        self._known(request, context)
+        with self.lock:
+            self.failures.append(request.message)
+        return messages.message("FailResponse")()
+
+    def _getresults(self, request: Any, context: Any) -> Any:
+        if request.generation != 1:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"generation {request.generation} has ended")
+        with self.lock:
+            left = [(o, r) for o, r in sorted(self.results.items()) if o >= request.first]
+        response = messages.message("GetResultsResponse")(more=len(left) > self.results_per_page)
+        for ordinal, result in left[: self.results_per_page]:
+            response.results.add(ordinal=ordinal, result=result)
+        return response
 
     def _getdataset(self, request: Any, context: Any) -> Any:
         return messages.message("GetDatasetResponse")(spec=self.specs[request.dataset], epoch=2)
