@@ -35,10 +35,11 @@ def processes_with(text: str) -> Dict[int, str]:
 
 
 class Job:
-    """One `elasticdl train`, which runs in the background."""
+    """One `elasticdl train` (or another verb), which runs in the background."""
 
     def __init__(self, home: Path, name: str, command: str, *flags: str,
-                 env: Optional[Dict[str, str]] = None, binary: str = BINARY) -> None:
+                 env: Optional[Dict[str, str]] = None, binary: str = BINARY,
+                 verb: str = "train") -> None:
         self.home, self.name, self.binary = home, name, binary
         self.folder = home / "jobs" / name
         self.env = dict(os.environ, ELASTICDL_HOME=str(home), PYTHONPATH=str(ROOT),
@@ -48,7 +49,7 @@ class Job:
         self.output_path = home / f"{name}.out"
         self._output = open(self.output_path, "wb")  # noqa: SIM115 - closed by close()
         self.process = subprocess.Popen(
-            [binary, "train", "--backend=local", f"--job_name={name}",
+            [binary, verb, "--backend=local", f"--job_name={name}",
              f"--job_command={command}", *flags],
             cwd=ROOT, env=self.env, stdin=subprocess.DEVNULL, stdout=self._output,
             stderr=subprocess.STDOUT, start_new_session=True)
