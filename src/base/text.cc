@@ -29,4 +29,26 @@ std::vector<std::string> SplitList(std::string_view text) {
   return out;
 }
 
+std::string OneLine(std::string_view text, size_t most) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    std::string next(text.substr(at, end - at));
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte == '\n') {
+      next = "\\n";
+    } else if (byte == '\t') {
+      next = "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      next = {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+    if (out.size() + next.size() > most) break;
+    out += next;
+    at = end;
+  }
+  return out;
+}
+
 }  // namespace edl

@@ -17,6 +17,10 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 // The pieces of a list "a, b", trimmed and without empty ones.
 std::vector<std::string> SplitList(std::string_view text);
 
+// `text` on one line: control characters are written as \n, \t or \x1b. At most `most` bytes; a cut
+// is between UTF-8 characters.
+std::string OneLine(std::string_view text, size_t most);
+
 // The bytes of `text`, which outlives them.
 inline std::span<const std::byte> AsBytes(std::string_view text) {
   return std::as_bytes(std::span(text));

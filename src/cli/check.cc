@@ -41,7 +41,8 @@ Result<std::unique_ptr<backend::ClusterJobs>> ChoosePlace(Platform& platform,
                                                           const FlagValues& given,
                                                           const FlagValues& flags) {
   std::string why;
-  const bool any_job = given.given("job_command") || given.given("file") ||
+  const bool any_job = given.given("job_command") || given.given("model_def") ||
+                       given.given("file") ||
                        flags.String("backend") != "auto" || !flags.String("image_name").empty();
   if (any_job) return ChooseCluster(platform, flags, why);
   Result<std::unique_ptr<backend::ClusterJobs>> cluster = FindCluster(platform, flags);

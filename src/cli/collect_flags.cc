@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/job_store.h"
 #include "job/job_file.h"
+#include "job/model_spec.h"
 #include "job/train_flags.h"
 
 namespace edl::cli {
@@ -50,6 +51,10 @@ Result<FlagValues> CollectFlags(Platform& platform, const FlagValues& given) {
   for (const FlagSpec& spec : given.table().specs()) {
     if (!given.given(spec.name)) continue;
     EDL_RETURN_IF_ERROR(flags.Set(spec.name, given.Text(spec.name), given.source(spec.name)));
+  }
+  // The master reads all values from a file, where it cannot tell a default from a given value.
+  if (job::IsModelJob(flags) && !flags.given("num_ps_pods")) {
+    EDL_RETURN_IF_ERROR(flags.Set("num_ps_pods", "1", FlagSource::kDefault));
   }
   // Only a --num_workers that is given now replaces the number that `elasticdl scale` set.
   if (given.Bool("resume") && (given.given("num_workers") || named.given("num_workers"))) {

@@ -49,22 +49,6 @@ std::vector<std::string> ProgramWords(const std::string& command) {
   return words;
 }
 
-// Runs a command with the environment of the job's replicas.
-bool Succeeds(const Platform& platform, const job::JobSpec& job, std::vector<std::string> command) {
-  Program program;
-  program.command = std::move(command);
-  for (const auto& [name, value] : job.envs)
-    program.environment.push_back(fmt::format("{}={}", name, value));
-  const Result<ProgramEnd> end = platform.run(std::move(program));
-  return end.ok() && end->code == 0;
-}
-
-bool IsMounted(const job::JobSpec& job, const std::string& path) {
-  return std::any_of(job.volumes.begin(), job.volumes.end(), [&](const job::Volume& volume) {
-    return path.starts_with(volume.mount_path);
-  });
-}
-
 // The script that Python runs: its first argument that is not an option. Empty: no script (-m, -c).
 std::string ScriptOf(const std::vector<std::string>& words) {
   const auto found = std::find_if(words.begin() + 1, words.end(), [](const std::string& word) {
@@ -107,6 +91,21 @@ void CheckPythonProgram(const Platform& platform, const job::JobSpec& job,
 }
 
 }  // namespace
+
+bool Succeeds(const Platform& platform, const job::JobSpec& job, std::vector<std::string> command) {
+  Program program;
+  program.command = std::move(command);
+  for (const auto& [name, value] : job.envs)
+    program.environment.push_back(fmt::format("{}={}", name, value));
+  const Result<ProgramEnd> end = platform.run(std::move(program));
+  return end.ok() && end->code == 0;
+}
+
+bool IsMounted(const job::JobSpec& job, const std::string& path) {
+  return std::any_of(job.volumes.begin(), job.volumes.end(), [&](const job::Volume& volume) {
+    return path.starts_with(volume.mount_path);
+  });
+}
 
 std::vector<Finding> CheckCommand(const Platform& platform, const job::JobSpec& job) {
   const std::vector<std::string> words = ProgramWords(job.job_command);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "backend/cluster_jobs.h"
@@ -12,5 +13,11 @@ namespace edl::cli {
 // that Python runs exists, and whether that Python can import elasticai_api. A program that is not
 // a plain word (a variable, a subshell) cannot be checked and is reported so.
 std::vector<backend::Finding> CheckCommand(const Platform& platform, const job::JobSpec& job);
+
+// Runs a command with the environment of the job's replicas. True: it exited with 0.
+bool Succeeds(const Platform& platform, const job::JobSpec& job, std::vector<std::string> command);
+
+// Whether the path is below a mount_path of --volume, so that only replicas see it.
+bool IsMounted(const job::JobSpec& job, const std::string& path);
 
 }  // namespace edl::cli

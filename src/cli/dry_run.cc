@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "job/model_command.h"
 #include "job/role.h"
 
 namespace edl::cli {
@@ -23,7 +24,7 @@ std::string DryRun(const FlagValues& flags, const job::JobSpec& spec) {
   ordered_json out;
   out["job_name"] = spec.job_name;
   out["backend"] = "local";
-  out["command"] = job::ShellCommand(spec.job_command);
+  out["command"] = job::WorkerCommand(spec);
   for (const job::Role role : job::kReplicaRoles) {
     out["replicas"][std::string(NameOf(role))] = spec.CountOf(role);
   }

@@ -60,8 +60,8 @@ TEST(Main, ExplainsHowToQuoteTheProgram) {
   FakePlatform fake;
   EXPECT_EQ(fake.Run({"train", "--", "python", "my.py"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("--job_command='python my.py'"));
-  EXPECT_EQ(fake.Run({"evaluate"}), kExitUsage);
-  EXPECT_THAT(fake.err(), HasSubstr("it only trains"));
+  EXPECT_EQ(fake.Run({"evaluate", "--job_name=j"}), kExitUsage);
+  EXPECT_THAT(fake.err(), HasSubstr("give --model_def=FOLDER.FILE.SYMBOL"));
   EXPECT_EQ(fake.Run({"--num_workers=2", "train"}), kExitUsage);
   EXPECT_THAT(fake.err(), HasSubstr("elasticdl train --num_workers=2"));
 }

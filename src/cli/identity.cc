@@ -1,12 +1,17 @@
 #include "cli/identity.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 
+#include "job/model_spec.h"
 #include "job/submission_id.h"
 
 namespace edl::cli {
 namespace {
+
+constexpr uint64_t kInt32Max = std::numeric_limits<int32_t>::max();
 
 Status SetAll(FlagValues& flags, const std::string& id, int64_t number, int64_t version) {
   EDL_RETURN_IF_ERROR(flags.Set("submission_id", id, FlagSource::kCommandLine));
@@ -18,6 +23,11 @@ Status SetAll(FlagValues& flags, const std::string& id, int64_t number, int64_t 
 
 Status BeginSubmission(FlagValues& flags) {
   EDL_ASSIGN_OR_RETURN(const std::string id, job::NewSubmissionId());
+  if (job::IsModelJob(flags) && flags.Int("seed") == 0) {
+    // The same for all workers of the job, also after --resume.
+    const uint64_t seed = std::stoull(id.substr(0, 8), nullptr, 16) % kInt32Max + 1;
+    EDL_RETURN_IF_ERROR(flags.Set("seed", std::to_string(seed), FlagSource::kCommandLine));
+  }
   EDL_RETURN_IF_ERROR(flags.Set("resume_workers", "0", FlagSource::kCommandLine));
   return SetAll(flags, id, 0, 0);
 }

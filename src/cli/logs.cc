@@ -8,6 +8,7 @@
 
 #include "cli/job_location.h"
 #include "cli/verbs.h"
+#include "job/names.h"
 
 namespace edl::cli {
 namespace {
@@ -18,8 +19,7 @@ constexpr Duration kCheckInterval = std::chrono::seconds(1);
 
 // "worker-0" for the log of a replica, "master" for the master's.
 std::string Label(const JobFolder& folder, const std::string& name) {
-  const std::string prefix = folder.name() + "-edljob-";
-  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  return job::ReplicaLabel(folder.name(), name).value_or(name);
 }
 
 Result<std::string> Choose(const JobFolder& folder, const std::string& wanted) {
@@ -106,11 +106,9 @@ class Printer {
 // The pod with this name or label ("worker-0", "master").
 Result<std::string> ChoosePod(const JobLocation& location, const std::string& wanted) {
   EDL_ASSIGN_OR_RETURN(const std::vector<std::string> pods, location.cluster->Pods(location.name));
-  const std::string prefix = location.name + "-edljob-";
   std::vector<std::string> labels;
   for (const std::string& pod : pods) {
-    const bool replica = pod.starts_with(prefix);
-    const std::string label = replica ? pod.substr(prefix.size()) : "master";
+    const std::string label = job::ReplicaLabel(location.name, pod).value_or("master");
     if (pod == wanted || label == wanted) return pod;
     labels.push_back(label);
   }

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "job/envs.h"
+#include "job/model_spec.h"
 #include "job/train_flags.h"
 
 namespace edl::cli {
@@ -19,6 +20,31 @@ constexpr std::string_view kStrategy = "distribution_strategy";
 // Flags of the original for clusters that have no effect here. A job that sets one is told so.
 constexpr std::array<std::string_view, 4> kNotYet = {"enable_automate_memory", "need_pod_manager",
                                                      "extra_pypi_index", "aux_params"};
+
+// Flags that only a job that trains uses.
+constexpr std::array<std::string_view, 18> kTraining = {"num_epochs",
+                                                        "training_data",
+                                                        "max_step",
+                                                        "loss",
+                                                        "optimizer",
+                                                        "callbacks",
+                                                        "grads_to_wait",
+                                                        "sync_version_tolerance",
+                                                        "use_async",
+                                                        "lr_staleness_modulation",
+                                                        "log_loss_steps",
+                                                        "evaluation_steps",
+                                                        "checkpoint_steps",
+                                                        "keep_checkpoint_max",
+                                                        "checkpoint_dir",
+                                                        "recovery_checkpoint_secs",
+                                                        "max_staleness",
+                                                        "seed"};
+
+template <size_t n>
+bool Contains(const std::array<std::string_view, n>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 bool IsChanged(const FlagValues& flags, const FlagSpec& spec) {
   return flags.given(spec.name) && flags.Text(spec.name) != spec.default_value;
@@ -37,16 +63,23 @@ void PrintFlagsWithoutEffect(Platform& platform, const FlagValues& flags, Where 
   };
   const bool here = where == Where::kThisMachine;
   const auto is_not_yet = [&](const FlagSpec& spec) {
-    return !here && std::find(kNotYet.begin(), kNotYet.end(), spec.name) != kNotYet.end();
+    return !here && Contains(kNotYet, spec.name);
   };
   if (here) {
     say("on this machine (they are for Kubernetes)",
         [](const FlagSpec& spec) { return spec.scope == job::kKubernetesScope; });
   }
-  const bool own_ps = flags.String("ps_program") == "elasticdl";
-  say("with --job_command (they are for --model_def)", [&](const FlagSpec& spec) {
-    return spec.scope == job::kModelScope && !(own_ps && job::IsParameterServerFlag(spec.name));
-  });
+  if (job::IsModelJob(flags)) {
+    const bool trains = flags.String("job_type") == NameOf(job::ModelJobType::kTraining);
+    if (!trains) {
+      say("without training", [](const FlagSpec& spec) { return Contains(kTraining, spec.name); });
+    }
+  } else {
+    const bool own_ps = flags.String("ps_program") == "elasticdl";
+    say("with --job_command (they are for --model_def)", [&](const FlagSpec& spec) {
+      return spec.scope == job::kModelScope && !(own_ps && job::IsParameterServerFlag(spec.name));
+    });
+  }
   say("in this version", [&](const FlagSpec& spec) {
     return spec.scope == job::kObsoleteScope || spec.name == kStrategy || is_not_yet(spec);
   });

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/format.h"
+#include "job/names.h"
 #include "job/role.h"
 
 namespace edl::cli {
@@ -158,8 +159,7 @@ std::string ProgressLine(const job::JobView& view, double records_per_second, si
 }
 
 std::string ShortName(const job::JobView& view, const std::string& replica) {
-  const std::string prefix = view.name + "-edljob-";
-  return replica.starts_with(prefix) ? replica.substr(prefix.size()) : replica;
+  return job::ReplicaLabel(view.name, replica).value_or(replica);
 }
 
 std::vector<std::string> Changes(const job::JobView& before, const job::JobView& after) {

@@ -13,6 +13,7 @@
 #include "cli/command_check.h"
 #include "cli/job_store.h"
 #include "cli/machine_capacity.h"
+#include "cli/model_check.h"
 #include "cli/zoo_program.h"
 
 namespace edl::cli {
@@ -102,7 +103,9 @@ Result<std::vector<Finding>> CheckThisMachine(Platform& platform, const FlagValu
   const auto add = [&](std::vector<Finding> more) {
     findings.insert(findings.end(), more.begin(), more.end());
   };
-  if (flags.given("job_command")) {
+  if (job.model) {
+    add(CheckModel(platform, job));
+  } else if (flags.given("job_command")) {
     add(CheckCommand(platform, job));
   } else {
     findings.push_back(CheckPython(platform));

@@ -11,7 +11,9 @@
 #include "cli/job_snapshot.h"
 #include "cli/job_store.h"
 #include "cli/machine_capacity.h"
+#include "cli/model_check.h"
 #include "cli/no_effect.h"
+#include "cli/train.h"
 #include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
 #include "job/job_file.h"
@@ -156,11 +158,21 @@ int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
 
 }  // namespace
 
-int Train(Platform& platform, const FlagValues& given) {
+int Train(Platform& platform, const FlagValues& flags) {
+  return RunJob(platform, flags, job::ModelJobType::kTraining);
+}
+
+int RunJob(Platform& platform, const FlagValues& given, job::ModelJobType type) {
   // `train ... | head` must not end the job when head exits.
   platform.ignore_broken_pipes();
   Result<FlagValues> flags = CollectFlags(platform, given);
   if (!flags.ok()) return Fail(platform, flags.status());
+  // `train --resume` continues a job of any type.
+  if (type != job::ModelJobType::kTraining) {
+    const Status set =
+        flags->Set("job_type", std::string(NameOf(type)), FlagSource::kCommandLine);
+    if (!set.ok()) return Fail(platform, set);
+  }
   std::string why;
   const Result<std::unique_ptr<backend::ClusterJobs>> cluster =
       ChooseCluster(platform, *flags, why);
@@ -174,6 +186,7 @@ int Train(Platform& platform, const FlagValues& given) {
   if (!spec.ok()) return Fail(platform, spec.status());
   Status status = CheckLocal(*flags, *spec);
   if (status.ok()) status = CheckNothingBlocks(CheckCapacity(platform.machine, *flags, *spec));
+  if (status.ok() && spec->model) status = CheckNothingBlocks(CheckModelFiles(platform, *spec));
   if (!status.ok()) return Fail(platform, status);
   if (flags->Bool("dry_run")) {
     platform.out << DryRun(*flags, *spec);

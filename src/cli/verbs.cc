@@ -107,12 +107,6 @@ Status UnknownVerb(std::span<const std::string> words) {
     return InvalidArgument("there is no verb '{} {}'; did you mean {}?", word, second,
                            fmt::join(under, ", "));
   }
-  if (word == "evaluate" || word == "predict") {
-    return InvalidArgument(
-        "this version has no verb '{}', it only trains; run your own program for it "
-        "with `elasticdl train --job_command=...`",
-        word);
-  }
   if (word.starts_with("--")) {
     return InvalidArgument("'{}': flags come after the verb: elasticdl train {}", word, word);
   }
@@ -148,7 +142,8 @@ int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> a
   const Result<FlagValues> flags = ParseFlags(*verb.flags, arguments);
   if (!flags.ok()) return Fail(platform, flags.status());
   const std::vector<std::string>& given = flags->arguments();
-  if (verb.name == "train" && !given.empty()) {
+  const bool runs_job = verb.flags == &job::TrainFlags();
+  if (runs_job && !given.empty()) {
     return Fail(platform, InvalidArgument("unexpected argument '{}'; quote the program to run: "
                                           "--job_command='{}'",
                                           given.front(), fmt::join(given, " ")));
@@ -168,15 +163,52 @@ int RunVerb(Platform& platform, const Verb& verb, std::span<const std::string> a
   platform.err << fmt::format("elasticdl: cannot write the output: {}\n", std::strerror(errno));
   platform.err.flush();
   // The exit code of `train` is the job's.
-  return code == kExitOk && verb.name != "train" ? kExitFailed : code;
+  return code == kExitOk && !runs_job ? kExitFailed : code;
 }
 
 }  // namespace
 
 const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> verbs = {
-      {"train", "--job_name=NAME --job_command=COMMAND [flags]", "Run a training job.",
-       &job::TrainFlags(), 0, 0, Train},
+      {"train",
+       "--job_name=NAME --model_def=MODEL|--job_command=COMMAND [flags]",
+       "Train a Keras model, or run a training program.",
+       &job::TrainFlags(),
+       0,
+       0,
+       Train,
+       false,
+       {},
+       "  elasticdl train --job_name=mnist --model_zoo=model_zoo \\\n"
+       "    --model_def=mnist.mnist_functional_api.custom_model \\\n"
+       "    --training_data=data/mnist/train --validation_data=data/mnist/test --output=model\n"
+       "  elasticdl train --job_name=iris --job_command='python3 train.py' --num_workers=2\n"},
+      {"evaluate",
+       "--job_name=NAME --model_def=MODEL --validation_data=PATH --checkpoint_dir_for_init=PATH "
+       "[flags]",
+       "Evaluate a checkpoint of a Keras model.",
+       &job::TrainFlags(),
+       0,
+       0,
+       Evaluate,
+       false,
+       {},
+       "  elasticdl evaluate --job_name=mnist-eval --model_zoo=model_zoo \\\n"
+       "    --model_def=mnist.mnist_functional_api.custom_model \\\n"
+       "    --validation_data=data/mnist/test --checkpoint_dir_for_init=checkpoints/version-100...\n"},
+      {"predict",
+       "--job_name=NAME --model_def=MODEL --prediction_data=PATH --checkpoint_dir_for_init=PATH "
+       "[flags]",
+       "Predict records with a checkpoint of a Keras model.",
+       &job::TrainFlags(),
+       0,
+       0,
+       Predict,
+       false,
+       {},
+       "  elasticdl predict --job_name=mnist-predict --model_zoo=model_zoo \\\n"
+       "    --model_def=mnist.mnist_functional_api.custom_model \\\n"
+       "    --prediction_data=data/mnist/test --checkpoint_dir_for_init=checkpoints/version-100...\n"},
       {"check", "[flags of train]",
        "Check whether everything that a job needs is there, without starting it.", &CheckFlags(), 0,
        0, Check},

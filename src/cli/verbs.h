@@ -21,6 +21,7 @@ struct Verb {
   std::function<int(Platform&, const FlagValues&)> run;
   bool takes_job = false;               // shell completion offers job names
   std::vector<std::string> words = {};  // shell completion offers these words
+  std::string examples = {};            // lines that help shows
 };
 
 // All verbs in the order in which help lists them.
@@ -34,6 +35,8 @@ int Main(Platform& platform, std::span<const std::string> arguments);
 
 // The verbs. Each is implemented in a file of its own.
 int Train(Platform& platform, const FlagValues& flags);
+int Evaluate(Platform& platform, const FlagValues& flags);
+int Predict(Platform& platform, const FlagValues& flags);
 int Check(Platform& platform, const FlagValues& flags);
 int ShowStatus(Platform& platform, const FlagValues& flags);
 int ListJobs(Platform& platform, const FlagValues& flags);

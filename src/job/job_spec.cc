@@ -109,7 +109,7 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.relaunch_timeout_worker = flags.Bool("relaunch_timeout_worker");
   spec.launch_worker_after_ps_running = flags.String("launch_worker_after_ps_running") == "on";
   spec.evaluator_grace_secs = flags.Int("evaluator_grace_secs");
-  spec.own_ps = flags.String("ps_program") == "elasticdl";
+  spec.own_ps = flags.String("ps_program") == "elasticdl" || IsModelJob(flags);
   spec.ps_lanes = flags.Int("ps_lanes");
   spec.ps_silence_secs = flags.Int("ps_silence_secs");
   spec.recovery_checkpoint_secs = flags.Int("recovery_checkpoint_secs");
@@ -129,21 +129,28 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
 }
 
 Status CheckCommand(const FlagValues& flags, const JobSpec& spec) {
-  if (flags.Bool("need_elasticdl_job_service")) {
+  if (flags.String("job_type") != NameOf(ModelJobType::kTraining)) {
     return InvalidArgument(
-        "--need_elasticdl_job_service=true needs ElasticDL's Keras worker, which this version does "
-        "not have yet; give the program to run with --job_command");
+        "there is no model: give --model_def=FOLDER.FILE.SYMBOL (a --job_command cannot be "
+        "evaluated)");
   }
   if (Trim(spec.job_command).empty()) {
-    if (const std::string& model = flags.String("model_def"); !model.empty()) {
-      return InvalidArgument(
-          "--model_def={}: jobs of a Keras model are not supported by this version; give the "
-          "program to run with --job_command",
-          model);
-    }
     return InvalidArgument(
-        "there is nothing to run: give --job_command=COMMAND, the command of every replica");
+        "there is nothing to run: give --model_def=FOLDER.FILE.SYMBOL, a Keras model, or "
+        "--job_command=COMMAND, the command of every replica");
   }
+  return Ok();
+}
+
+Status ReadModel(const FlagValues& flags, JobSpec& spec) {
+  EDL_ASSIGN_OR_RETURN(spec.model, ReadModelSpec(flags));
+  if (spec.num_ps > 0) return Ok();
+  if (flags.given("num_ps_pods")) {
+    return InvalidArgument(
+        "--num_ps_pods=0 with --model_def: parameter servers keep the parameters of the model; "
+        "give 1 or more, or omit the flag for 1");
+  }
+  spec.num_ps = 1;
   return Ok();
 }
 
@@ -225,6 +232,10 @@ std::string JobSpec::ClusterCheckpointDir() const {
   return "";
 }
 
+std::string JobSpec::ReplicaName(Role role, int64_t id) const {
+  return job::ReplicaName(job_name, role, id, model ? Naming::kModel : Naming::kCommand);
+}
+
 int JobSpec::CountOf(Role role) const {
   switch (role) {
     case Role::kMaster:
@@ -245,7 +256,11 @@ Result<JobSpec> MakeJobSpec(const FlagValues& flags) {
   JobSpec spec;
   ReadPlainValues(flags, spec);
   EDL_RETURN_IF_ERROR(CheckJobName(spec.job_name));
-  EDL_RETURN_IF_ERROR(CheckCommand(flags, spec));
+  if (IsModelJob(flags)) {
+    EDL_RETURN_IF_ERROR(ReadModel(flags, spec));
+  } else {
+    EDL_RETURN_IF_ERROR(CheckCommand(flags, spec));
+  }
   EDL_RETURN_IF_ERROR(CheckStrategy(flags));
   EDL_RETURN_IF_ERROR(CheckCounts(spec));
   EDL_RETURN_IF_ERROR(ReadMiniLanguages(flags, spec));
@@ -255,5 +270,7 @@ Result<JobSpec> MakeJobSpec(const FlagValues& flags) {
 std::vector<std::string> ShellCommand(const std::string& job_command) {
   return {"/bin/bash", "-c", "set -o pipefail;" + job_command};
 }
+
+std::string_view LevelName(LogLevel level) { return kLevels.at(static_cast<size_t>(level)); }
 
 }  // namespace edl::job

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "job/model_spec.h"
 #include "job/resources.h"
 #include "job/role.h"
 #include "job/volume.h"
@@ -56,8 +58,9 @@ struct JobSpec {
   int64_t resume_version = 0;  // completed batches in the status at the last resume
   int resume_workers = 0;      // --num_workers of the last resume; 0: not given
 
-  // What runs.
+  // What runs: a command, or the workers of a model.
   std::string job_command;
+  std::optional<ModelSpec> model;
   std::string log_file_path;  // Kubernetes: a copy of each replica's output
   int num_workers = 0;
   int num_ps = 0;
@@ -108,6 +111,8 @@ struct JobSpec {
   // claim. Empty: nowhere.
   std::string ClusterCheckpointDir() const;
 
+  std::string ReplicaName(Role role, int64_t id) const;
+
   // The number of replicas of `role`. A job with TF_CONFIG has one chief.
   int CountOf(Role role) const;
 };
@@ -118,5 +123,8 @@ Result<JobSpec> MakeJobSpec(const FlagValues& flags);
 
 // The command line of a replica that runs --job_command: bash with pipefail, as in the original.
 std::vector<std::string> ShellCommand(const std::string& job_command);
+
+// "DEBUG", "INFO", ...: the values of --log_level.
+std::string_view LevelName(LogLevel level);
 
 }  // namespace edl::job

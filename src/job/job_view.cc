@@ -150,7 +150,42 @@ void ReadList(const json& in, const char* key, View (*read)(const json&), std::v
   for (const json& item : *found) out.push_back(read(item));
 }
 
+json Write(const EvaluationView& evaluation) {
+  json out = {{"version", evaluation.version}, {"text", evaluation.text}};
+  out["metrics"] = json::object();
+  for (const auto& [name, value] : evaluation.metrics) out["metrics"][name] = WriteNumber(value);
+  return out;
+}
+
+EvaluationView ReadEvaluation(const json& in) {
+  EvaluationView out;
+  Read(in, "version", out.version);
+  Read(in, "text", out.text);
+  if (const auto found = in.find("metrics"); found != in.end() && found->is_object()) {
+    for (const auto& [name, value] : found->items()) out.metrics[name] = ReadNumber(value);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string ToJson(const std::vector<EvaluationView>& evaluations) {
+  json out = json::array();
+  for (const EvaluationView& evaluation : evaluations) out.push_back(Write(evaluation));
+  return Dump(out);
+}
+
+Result<std::vector<EvaluationView>> EvaluationsFromJson(std::string_view text) {
+  std::vector<EvaluationView> out;
+  const json in = ReadJson(text);
+  if (!in.is_array()) return InvalidArgument("cannot parse a list of evaluations");
+  try {
+    for (const json& item : in) out.push_back(ReadEvaluation(item));
+  } catch (const json::exception& error) {
+    return InvalidArgument("cannot parse a list of evaluations: {}", error.what());
+  }
+  return out;
+}
 
 std::string_view NameOf(JobState state) { return kJobStates.at(static_cast<size_t>(state)); }
 std::optional<JobState> JobStateFromName(std::string_view name) {
@@ -203,6 +238,12 @@ std::string JobView::ToJson(int indent) const {
     out["servers"] = json::array();
     for (const ServerView& server : servers) out["servers"].push_back(Write(server));
   }
+  if (!evaluations.empty()) {
+    out["evaluations"] = json::array();
+    for (const EvaluationView& evaluation : evaluations) {
+      out["evaluations"].push_back(Write(evaluation));
+    }
+  }
   if (updated_at > 0) out["updated_at"] = updated_at;
   if (replicas_left_out > 0) out["replicas_left_out"] = replicas_left_out;
   // The output of a user's program may not be UTF-8.
@@ -249,6 +290,7 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     ReadList(in, "datasets", ReadDataset, view.datasets);
     ReadList(in, "replicas", ReadReplica, view.replicas);
     ReadList(in, "servers", ReadServer, view.servers);
+    ReadList(in, "evaluations", ReadEvaluation, view.evaluations);
     Read(in, "checkpoint", view.checkpoint);
     Read(in, "updated_at", view.updated_at);
     Read(in, "replicas_left_out", view.replicas_left_out);

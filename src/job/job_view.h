@@ -58,6 +58,16 @@ struct DatasetView {
   bool IsTraining() const { return task_type.empty() || task_type == "training"; }
 };
 
+// An evaluation of a job with --model_def.
+struct EvaluationView {
+  int64_t version = 0;                    // of the job when the evaluation began
+  std::string text;                       // the metrics as Python shows them, on one line
+  std::map<std::string, double> metrics;  // "accuracy", or "output.accuracy"; may be NaN
+};
+// A list of evaluations as JSON. InvalidArgument: it cannot be parsed.
+std::string ToJson(const std::vector<EvaluationView>& evaluations);
+Result<std::vector<EvaluationView>> EvaluationsFromJson(std::string_view text);
+
 // A parameter server (--ps_program=elasticdl) as it last reported itself.
 struct ServerView {
   int index = 0;
@@ -101,6 +111,7 @@ struct JobView {
   std::string checkpoint;                 // the newest checkpoint of `servers`
   std::map<std::string, double> metrics;  // the last "loss", "step"; may be NaN or infinite
   std::string evaluation;                 // the last one: "accuracy = 0.96, ... (global step 470)"
+  std::vector<EvaluationView> evaluations;  // with --model_def: the last ones, oldest first
   int64_t checkpoint_step = -1;           // step of the last checkpoint; -1: none
   int64_t evaluated_step = -1;            // step of the last evaluated checkpoint; -1: none
 

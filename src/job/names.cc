@@ -60,8 +60,24 @@ Status CheckJobName(std::string_view name) {
 
 std::string MasterName(std::string_view job) { return fmt::format("elasticdl-{}-master", job); }
 
-std::string ReplicaName(std::string_view job, Role role, int64_t id) {
-  return fmt::format("{}-edljob-{}-{}", job, NameOf(role), id);
+std::string ReplicaName(std::string_view job, Role role, int64_t id, Naming naming) {
+  return naming == Naming::kModel ? fmt::format("elasticdl-{}-{}-{}", job, NameOf(role), id)
+                                  : fmt::format("{}-edljob-{}-{}", job, NameOf(role), id);
+}
+
+std::optional<std::string> ReplicaLabel(std::string_view job, std::string_view name) {
+  for (const std::string& prefix :
+       {fmt::format("{}-edljob-", job), fmt::format("elasticdl-{}-", job)}) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view label = name.substr(prefix.size());
+    const size_t dash = label.find('-');
+    if (dash == std::string_view::npos || dash + 1 == label.size()) continue;
+    const std::string_view id = label.substr(dash + 1);
+    if (RoleFromName(label.substr(0, dash)) && std::ranges::all_of(id, IsDigit)) {
+      return std::string(label);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace edl::job

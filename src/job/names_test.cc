@@ -19,6 +19,25 @@ TEST(Names, AreThoseOfTheTutorials) {
   EXPECT_EQ(ReplicaName("test-iris", Role::kChief, 0), "test-iris-edljob-chief-0");
 }
 
+TEST(Names, OfAModelHaveTheOriginalsPrefix) {
+  EXPECT_EQ(ReplicaName("mnist", Role::kWorker, 3, Naming::kModel), "elasticdl-mnist-worker-3");
+  EXPECT_LE(ReplicaName(std::string(kLongestJobName, 'a'), Role::kWorker, 999'999, Naming::kModel)
+                .size(),
+            kDnsLabel);
+}
+
+TEST(ReplicaLabel, IsRoleAndIdInBothNamings) {
+  EXPECT_EQ(ReplicaLabel("a", "a-edljob-worker-0"), "worker-0");
+  EXPECT_EQ(ReplicaLabel("a", "elasticdl-a-ps-12"), "ps-12");
+}
+
+TEST(ReplicaLabel, IsNotThatOfAnotherJob) {
+  for (const char* name : {"elasticdl-a-master", "elasticdl-a-b-worker-0", "b-edljob-worker-0",
+                           "elasticdl-a-worker-0-ps-1", "elasticdl-a-worker-", "worker-0"}) {
+    EXPECT_EQ(ReplicaLabel("a", name), std::nullopt) << name;
+  }
+}
+
 TEST(CheckJobName, LimitsNamesSoThatEveryDerivedNameFits) {
   const std::string longest(kLongestJobName, 'a');
   ASSERT_OK(CheckJobName(longest));

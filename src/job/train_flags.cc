@@ -149,6 +149,13 @@ void AddSubmission(std::vector<FlagSpec>& out) {
                  .help = "Set by `elasticdl train`.",
                  .not_in_original = true,
                  .hidden = true});
+  out.push_back({.name = "job_type",
+                 .default_value = "training",
+                 .group = kJob,
+                 .help = "Set by `elasticdl evaluate` and `elasticdl predict`.",
+                 .choices = {"training", "evaluation", "prediction"},
+                 .not_in_original = true,
+                 .hidden = true});
   out.push_back(number("resume_number", std::numeric_limits<int64_t>::max()));
   out.push_back(number("resume_version", std::numeric_limits<int64_t>::max()));
   out.push_back(number("resume_workers", 100'000));
@@ -167,7 +174,8 @@ void AddReplicas(std::vector<FlagSpec>& out) {
                     .common = true};
   };
   out.push_back(count("num_workers", "2", "The number of workers."));
-  out.push_back(count("num_ps_pods", "0", "The number of parameter servers."));
+  out.push_back(count("num_ps_pods", "0",
+                      "The number of parameter servers. With --model_def, 1 if it is not given."));
   out.push_back(
       count("num_evaluators", "0", "The number of evaluators; at most 1 with --need_tf_config."));
   out.insert(
@@ -231,7 +239,8 @@ void AddReplicas(std::vector<FlagSpec>& out) {
            .type = kBool,
            .default_value = "false",
            .group = kReplicas,
-           .help = "Train a Keras model with ElasticDL's worker and parameter server.",
+           .help = "Train the Keras model of --model_def with ElasticDL's worker and parameter "
+                   "servers. Not needed: --model_def without --job_command means the same.",
            .scope = kModelScope},
           {.name = "need_task_manager",
            .type = kBool,
@@ -278,14 +287,21 @@ void AddData(std::vector<FlagSpec>& out) {
            .at_most = kInt32Max},
           {.name = "training_data",
            .group = kData,
-           .help = "The training data.",
+           .help = "The training data. Required.",
            .value_name = "PATH",
            .scope = kModelScope},
           {.name = "validation_data",
            .group = kData,
-           .help = "The validation data.",
+           .help = "The validation data. The model is evaluated on it every --evaluation_steps "
+                   "and at the end.",
            .value_name = "PATH",
            .scope = kModelScope},
+          {.name = "prediction_data",
+           .group = kData,
+           .help = "The records that `elasticdl predict` predicts.",
+           .value_name = "PATH",
+           .scope = kModelScope,
+           .not_in_original = true},
           {.name = "data_reader_params",
            .group = kData,
            .help = "Parameters of the data reader: a=1; b='x'.",
@@ -302,8 +318,9 @@ void AddData(std::vector<FlagSpec>& out) {
            .default_value = "0",
            .group = kData,
            .help =
-               "A program that exits after this many steps has succeeded, even if data is left. "
-               "The program itself must stop. 0: no limit.",
+               "Train at most this many versions. A program of --job_command must stop by itself; "
+               "when it exits after this many steps, it has succeeded, even if data is left. 0: "
+               "no limit.",
            .value_name = "N",
            .at_least = 0},
           {.name = "max_bad_shards",
@@ -421,13 +438,42 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .scope = kModelScope});
   };
   add("model_zoo", "", "The folder of model modules.");
-  add("model_def", "", "The model: folder.file.symbol within the model zoo.");
+  add("model_def", "",
+      "The Keras model to train: FOLDER.FILE.SYMBOL within the model zoo.");
+  out.back().common = true;
   add("feed", "feed", "The function that turns records into features and labels.", {"dataset_fn"});
   add("loss", "loss", "The loss function.");
   add("optimizer", "optimizer", "The optimizer.");
   add("callbacks", "callbacks", "The training callbacks.");
   add("eval_metrics_fn", "eval_metrics_fn", "The function that returns the evaluation metrics.");
-  add("output", "", "Where to write the SavedModel.");
+  add("prediction_outputs_processor", "PredictionOutputsProcessor",
+      "The class that gets the outputs of `elasticdl predict`.");
+  out.back().not_in_original = true;
+  add("output", "", "Where to write the SavedModel after training.");
+  out.push_back({.name = "tensorboard_log_dir",
+                 .group = kModel,
+                 .help = "Write loss and evaluation metrics for TensorBoard into this folder.",
+                 .value_name = "PATH",
+                 .scope = kModelScope,
+                 .not_in_original = true});
+  out.push_back({.name = "python",
+                 .default_value = "python3",
+                 .group = kModel,
+                 .help = "The Python of the workers, which has TensorFlow and elasticdl.",
+                 .value_name = "PROGRAM",
+                 .environment = "ELASTICDL_PYTHON",
+                 .scope = kModelScope,
+                 .not_in_original = true});
+  out.push_back({.name = "seed",
+                 .type = kInt,
+                 .default_value = "0",
+                 .group = kModel,
+                 .help = "The seed of initial parameters; 0: chosen at random.",
+                 .value_name = "N",
+                 .at_least = 0,
+                 .at_most = kInt32Max,
+                 .scope = kModelScope,
+                 .not_in_original = true});
   const auto number = [&](std::string name, std::string value, std::string help) {
     out.push_back({.name = std::move(name),
                    .type = kInt,
@@ -439,7 +485,8 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .at_most = kInt32Max,
                    .scope = kModelScope});
   };
-  number("get_model_steps", "1", "Pull dense parameters every N steps.");
+  number("get_model_steps", "1",
+         "Pull dense parameters every N steps; without --use_async always every step.");
   number("grads_to_wait", "1",
          "Gradients in a synchronous round; 1: no rounds, each gradient is applied at once.");
   number("sync_version_tolerance", "0",
@@ -570,8 +617,7 @@ void AddCluster(std::vector<FlagSpec>& out) {
 // Flags that the original's documents still mention.
 void AddOlder(std::vector<FlagSpec>& out) {
   for (const std::string name :
-       {"image_base", "docker_image_repository", "model_params", "tensorboard_log_dir",
-        "evaluation_start_delay_secs", "evaluation_throttle_secs", "restart_delay_secs",
+       {"image_base", "docker_image_repository", "model_params", "evaluation_start_delay_secs", "evaluation_throttle_secs", "restart_delay_secs",
         "custom_data_reader_params", "get_model_frequency", "use_go_ps"}) {
     out.push_back({.name = name,
                    .group = kOlder,

@@ -24,6 +24,12 @@ void CutTexts(JobView& view) {
     if (texts->size() > kMostTexts) texts->resize(kMostTexts);
     for (std::string& text : *texts) Cut(text);
   }
+  // The last evaluations are the interesting ones.
+  if (view.evaluations.size() > kMostTexts) {
+    view.evaluations.erase(view.evaluations.begin(),
+                           view.evaluations.end() - static_cast<ptrdiff_t>(kMostTexts));
+  }
+  for (EvaluationView& evaluation : view.evaluations) Cut(evaluation.text);
   for (ReplicaView& replica : view.replicas) Cut(replica.reason);
   if (view.datasets.size() > kMostDatasets) view.datasets.resize(kMostDatasets);
 }

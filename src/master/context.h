@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "job/job_spec.h"
 #include "master/ledger/ledger.h"
+#include "master/model/model_job.h"
 #include "master/outbox.h"
 #include "master/progress_log.h"
 #include "master/replicas/replica_keeper.h"
@@ -25,6 +26,7 @@ struct Context {
   StalenessTracker& staleness;
   Rendezvous& rendezvous;
   ReplicaKeeper& keeper;
+  ModelJob& model;
   ProgressLog& progress;
   Outbox& outbox;
   const job::JobSpec& spec;

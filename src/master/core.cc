@@ -10,7 +10,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "master/ledger/ledger_report.h"
+#include "master/model/evaluation.h"
 #include "master/replicas/local_address.h"
 #include "master/replicas/success_rule.h"
 #include "master/shards/permutation.h"
@@ -55,12 +57,14 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       recent_calls_(ledger),
       keeper_(ledger, spec),
       parameters_(ledger, dispatcher_, spec),
+      model_(ledger, dispatcher_, spec),
       context_{.sessions = sessions_,
                .dispatcher = dispatcher_,
                .sync = sync_,
                .staleness = staleness_,
                .rendezvous = rendezvous_,
                .keeper = keeper_,
+               .model = model_,
                .progress = progress_,
                .outbox = outbox_,
                .spec = spec,
@@ -99,6 +103,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   ledger_id_ = LedgerIdOf(get("ledger"), get("parameters"), Mix(seed_, 1) | 1);
   EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), ledger_id_, now_));
   keeper_.set_ps_lanes(parameters_.lanes());
+  EDL_RETURN_IF_ERROR(model_.Load(get("model"), now_));
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   master_api_.OnLoaded();
@@ -168,7 +173,7 @@ void Core::Resume() {
   declared_end_.clear();
   remarks_.clear();
   dispatcher_.Resume();
-  keeper_.Resume(spec_.resume_workers, dispatcher_.AnythingLeft());
+  keeper_.Resume(spec_.resume_workers, IsWorkLeft());
   if (!job::MayTrain(state_)) SetState(JobState::kRunning);
 }
 
@@ -182,6 +187,7 @@ void Core::Advance(Time now, WallTime wall_now) {
 
 Result<const Dataset*> Core::Register(DatasetSpec spec) {
   EDL_RETURN_IF_ERROR(CheckLeasesShards(spec_));
+  EDL_RETURN_IF_ERROR(model_.CheckRegistration(spec));
   if (spec.batch_size == 0) spec.batch_size = spec_.minibatch_size;
   if (spec.batches_per_shard == 0) spec.batches_per_shard = spec_.num_minibatches_per_task;
   if (spec.epochs == 0) spec.epochs = spec_.num_epochs;
@@ -352,6 +358,19 @@ void Core::OnFinish(ReplicaRef replica) {
   declared_end_ = fmt::format("{} {} called finish()", job::NameOf(replica.role), replica.id);
   ledger_.PutMeta("declared_end", declared_end_);
   LOG_INFO("{}: the training ends, whatever data is left", declared_end_);
+  model_.EndTraining(now_);
+}
+
+void Core::OnFail(ReplicaRef replica, std::string_view message) {
+  if (ending_ || job::IsFinal(state_)) return;
+  constexpr size_t kLongestMessage = 4096;
+  std::string paragraph(Trim(message));
+  std::ranges::replace(paragraph, '\n', ' ');
+  End(JobState::kFailed,
+      fmt::format("{}: {}", spec_.ReplicaName(replica.role, replica.id),
+                  paragraph.empty() ? "the program failed the job without a message"
+                                    : OneLine(paragraph, kLongestMessage)),
+      {});
 }
 
 void Core::set_paused(std::string why) {
@@ -440,12 +459,19 @@ std::string Core::DeclaredEnd() const {
 }
 
 void Core::EndTraining() {
-  if (dispatcher_.AnythingLeft()) {
+  if (IsWorkLeft()) {
     if (dispatcher_.BeginLeftoverRounds()) {
       LOG_WARNING(
           "all replicas have ended and some shards were never reported: launching one more worker "
           "for them");
       keeper_.LaunchForLeftover(now_);
+      return;
+    }
+    if (model_.enabled()) {
+      End(JobState::kFailed,
+          fmt::format("all workers exited with 0 while shards of dataset '{}' were left",
+                      model_.next_dataset()),
+          {});
       return;
     }
     dispatcher_.CountRestAsNotTrained();
@@ -474,7 +500,7 @@ void Core::EndTraining() {
 
 // A server may be lost even now, with parameters that are in no checkpoint.
 bool Core::ParametersAreSettled() {
-  if (dispatcher_.AnythingLeft()) {
+  if (IsWorkLeft()) {
     SetState(JobState::kRunning);  // until workers have trained the lost shards again
     return false;
   }
@@ -540,7 +566,7 @@ void Core::EndTroubled() {
   if (ending_) return;
   // A replica that runs but does no work is ended when all data is done, and replaced before that
   // if the user wants it. A chief is always replaced, because it has more to do than train shards.
-  const bool done = dispatcher_.AllFinished();
+  const bool done = AllDone();
   const auto troubles = keeper_.troubled().all();
   for (const auto& [replica, trouble] : troubles) {
     const bool trains = replica.role == job::Role::kWorker || replica.role == job::Role::kChief;
@@ -576,8 +602,10 @@ void Core::Tick() {
     End(JobState::kFailed, keeper_.failure()->reason, keeper_.failure()->last_lines);
   }
   if (parameters_.failure() && !ending_) End(JobState::kFailed, *parameters_.failure(), {});
+  if (!ending_) model_.Update(now_);
+  if (model_.failure() && !ending_) End(JobState::kFailed, *model_.failure(), {});
   if (!ending_) CheckBadShards();
-  if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || dispatcher_.AllFinished())) {
+  if (state_ == JobState::kRunning && (keeper_.ChiefSucceeded() || AllDone())) {
     keeper_.WithdrawPending(now_);
   }
   // Also for a job whose replicas started and ended while no master ran.
@@ -597,8 +625,20 @@ void Core::SaveCounters() {
   saved_counters_ = std::move(text);
 }
 
+void Core::ShowEvaluation() {
+  if (model_.evaluation_number() == shown_evaluation_) return;
+  shown_evaluation_ = model_.evaluation_number();
+  const job::EvaluationView& last = model_.evaluations().back();
+  progress_.SetEvaluation(last.version, Describe(last));
+  ++view_number_;
+}
+
 Status Core::Commit(size_t most_answers) {
   if (tick_due_) Tick();
+  if (!ending_ && !job::IsFinal(state_)) model_.Update(now_);
+  if (model_.failure() && !ending_) Tick();
+  ShowEvaluation();
+  model_.Flush();
   dispatcher_.Flush();
   sessions_.Flush();
   sync_.Flush();
@@ -637,6 +677,7 @@ job::JobView Core::View() const {
   view.master_process_id = process_id_;
   view.metrics = progress_.metrics();
   view.evaluation = progress_.evaluation();
+  view.evaluations = model_.evaluations();
   view.checkpoint_step = progress_.checkpoint_step();
   view.evaluated_step = progress_.evaluated_step();
   if (parameters_.enabled()) {

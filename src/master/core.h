@@ -14,6 +14,7 @@
 #include "master/api/master_api.h"
 #include "master/context.h"
 #include "master/ledger/ledger.h"
+#include "master/model/model_job.h"
 #include "master/parameters/parameter_keeper.h"
 #include "master/progress_log.h"
 #include "master/replicas/replica_keeper.h"
@@ -53,6 +54,7 @@ class Core {
   // For reading. Only the core and its APIs change these.
   const Dispatcher& dispatcher() const { return dispatcher_; }
   const ParameterKeeper& parameters() const { return parameters_; }
+  const ModelJob& model() const { return model_; }
   const ReplicaKeeper& keeper() const { return keeper_; }
   const Sessions& sessions() const { return sessions_; }
   Time now() const { return now_; }
@@ -66,7 +68,8 @@ class Core {
   void DropAnswers() { outbox_.Clear(); }
 
   // Registers a dataset, with the job's defaults for values that are 0. If the name is registered,
-  // returns the dataset in force. For errors see Dispatcher::Register and CheckLeasesShards.
+  // returns the dataset in force. For errors see Dispatcher::Register, CheckLeasesShards and
+  // ModelJob::CheckRegistration.
   Result<const Dataset*> Register(DatasetSpec spec);
   // A call with the same `request_id` as an earlier one does nothing and returns the same result;
   // 0: the call has no id. Reset and Restore return the new generation of the dataset.
@@ -91,6 +94,9 @@ class Core {
   void OnLog(const std::string& replica, std::string_view text);
   // The program called finish(): its training is over, whatever data is left.
   void OnFinish(ReplicaRef replica);
+  // The program called fail(): the job fails with its message, and nothing is relaunched. Does
+  // nothing if the job is ending or has ended.
+  void OnFail(ReplicaRef replica, std::string_view message);
   void OnMetrics(int64_t step, const std::map<std::string, double>& metrics);
 
   // FailedPrecondition: the job is ending or has ended.
@@ -149,10 +155,17 @@ class Core {
   // Fails the job if more shards are quarantined than --max_bad_shards allows.
   void CheckBadShards();
   void DriveEnd();
+  // Work is left that no dataset counts as not trained.
+  bool IsWorkLeft() const {
+    return model_.enabled() ? !model_.done() : dispatcher_.AnythingLeft();
+  }
+  // All data is done; in a job with a model, all work.
+  bool AllDone() const { return model_.enabled() ? model_.done() : dispatcher_.AllFinished(); }
   bool EvaluatorIsThrough() const;
   // The evaluator has announced a wait that exceeds --evaluator_grace_secs.
   bool EvaluatorComesTooLate() const;
   bool ParametersAreSettled();
+  void ShowEvaluation();
   void SaveJob();
   std::string OutcomeJson() const;
   Status LoadJob(const std::map<std::string, std::string>& meta);
@@ -174,6 +187,7 @@ class Core {
   RecentCalls recent_calls_;
   ReplicaKeeper keeper_;
   ParameterKeeper parameters_;
+  ModelJob model_;
   const Context context_;
   MasterApi master_api_;
   CompatApi compat_api_;
@@ -199,6 +213,7 @@ class Core {
   Time evaluator_waits_until_;  // as announced in its log
   uint64_t view_number_ = 0;
   uint64_t shown_troubles_ = 0;
+  uint64_t shown_evaluation_ = 0;
   bool tick_due_ = false;
   const uint64_t seed_;
   std::string saved_counters_;

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace edl::master {
 
@@ -35,6 +36,11 @@ class ProgressLog {
   // An Estimator has logged that its training is over.
   bool training_ended() const { return training_ended_; }
 
+  // An evaluation that was not read from a log.
+  void SetEvaluation(int64_t step, std::string text) {
+    evaluated_step_ = step;
+    evaluation_ = std::move(text);
+  }
   // Sets what an earlier process of the master had read.
   void Restore(int64_t checkpoint_step, int64_t evaluated_step, std::string evaluation);
 

@@ -28,8 +28,8 @@ struct ShardOrder {
 };
 
 // What a program does with the records of a dataset.
-enum class TaskType { kTraining, kEvaluation, kPrediction };
-// "training", "evaluation", "prediction".
+enum class TaskType { kTraining, kEvaluation, kEvaluationMerge, kPrediction, kExport };
+// "training", "evaluation", "evaluation_merge", "prediction", "export".
 std::string_view NameOf(TaskType type);
 // nullopt: no task type has that name.
 std::optional<TaskType> TaskTypeFromName(std::string_view name);
@@ -67,6 +67,7 @@ struct LeasedShard {
   int64_t start = 0;
   int64_t end = 0;
   std::vector<int64_t> indices;  // record shuffle only
+  int64_t version = 0;  // of an evaluation or an export: the version that it is about
 };
 
 // How the work on a leased shard ended.
@@ -83,6 +84,8 @@ struct ShardReport {
   // The lowest ps epoch that a parameter server answered when the shard was opened; 0: the shard
   // was not opened at any server.
   PsEpoch ps_epoch;
+  // Of a shard that is done: kept in the ledger until its dataset is reset. Empty: none.
+  std::string result;
 };
 
 // What the master answers to the report of a shard. The numbers are those of the wire.

@@ -172,6 +172,7 @@ class CheckFlags(unittest.TestCase):
         ('relaunch_timeout_worker', 'src/master/core.cc', 'spec_.relaunch_timeout_worker', 'true'),
         ('detach', 'src/job/job_spec.cc', 'spec.detach = flags.Bool("detach");', ''),
         ('compat_api', 'src/master/service/compat_admission.cc', 'job_.compat_api', 'true'),
+        ('feed', 'src/job/model_spec.cc', 'flags.String("feed")', '""'),
         ('wait', 'src/cli/train_on_cluster.cc', 'flags.Bool("wait")', 'false'),
         ('worker_resource_limit', 'src/job/job_spec.cc', '"_resource_limit"', '""'),
         ('ps_image', 'src/backend/cluster_options.cc', 'given_or("ps_image")', 'image'),

@@ -344,13 +344,12 @@ Status KubernetesJobs::ReadLog(const std::string& pod, LogMode mode, const OnTex
 Result<std::vector<ClusterEvent>> KubernetesJobs::Events(const std::string& job) {
   EDL_ASSIGN_OR_RETURN(const kube::ObjectList events, client_.List(kube::kEvents, ns_));
   const std::string master = job::MasterName(job);
-  const std::string replicas = job + "-edljob-";
   std::vector<ClusterEvent> out;
   for (const kube::Object& event : events.items) {
     const json& fields = event.fields();
     const json& about = FieldAt(fields, {"involvedObject"});
     const std::string name = TextIn(about, "name");
-    if (name != master && !name.starts_with(replicas)) continue;
+    if (name != master && !job::ReplicaLabel(job, name)) continue;
     std::string when = TextIn(fields, "lastTimestamp");
     if (when.empty()) when = TextIn(fields, "eventTime");
     out.push_back({.when = std::move(when),

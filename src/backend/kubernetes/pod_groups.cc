@@ -1,6 +1,7 @@
 #include "backend/kubernetes/pod_groups.h"
 
 #include "backend/kubernetes/pod_maker.h"
+#include "job/model_command.h"
 #include "job/names.h"
 
 namespace edl::backend::kubernetes {
@@ -9,11 +10,11 @@ namespace {
 using job::Role;
 
 job::ReplicaSpec ReplicaOf(const job::JobSpec& job, Role role, int index) {
-  return {.name = job::ReplicaName(job.job_name, role, index),
+  return {.name = job.ReplicaName(role, index),
           .role = role,
           .index = index,
           .id = index,
-          .command = job::ShellCommand(job.job_command),
+          .command = job::WorkerCommand(job),
           .env = job.envs,
           .volumes = job.volumes};
 }

@@ -146,7 +146,7 @@ kube::Selector PodMaker::RunningReplicas() const {
 }
 
 std::string PodMaker::AddressOf(job::Role role, int index) const {
-  return fmt::format("{}.{}.svc:{}", job::ReplicaName(job_.job_name, role, index), ns_,
+  return fmt::format("{}.{}.svc:{}", job_.ReplicaName(role, index), ns_,
                      role == job::Role::kPs ? kPsPort : kReplicaPort);
 }
 
@@ -229,8 +229,8 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
 kube::Object PodMaker::SlotService(const job::ReplicaSpec& spec,
                                    const kube::OwnerReference& master) const {
   const int port = spec.role == job::Role::kPs ? kPsPort : kReplicaPort;
-  return kube::Object(Service(job::ReplicaName(job_.job_name, spec.role, spec.index), spec.role,
-                              spec.index, port, {{kIdLabel, std::to_string(spec.id)}}, master));
+  return kube::Object(Service(job_.ReplicaName(spec.role, spec.index), spec.role, spec.index, port,
+                              {{kIdLabel, std::to_string(spec.id)}}, master));
 }
 
 json PodMaker::Service(const std::string& name, job::Role role, int index, int port,

@@ -53,8 +53,7 @@ void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) 
     if (context_.keeper.HasEnded(request.replica)) {
       context_.outbox.Send<JoinReply>(
           reply, FailedPrecondition("{} cannot join, because the master has recorded its end: {}",
-                                    job::ReplicaName(context_.spec.job_name, request.replica.role,
-                                                     request.replica.id),
+                                    context_.spec.ReplicaName(request.replica.role, request.replica.id),
                                     replica == nullptr ? "long ago" : replica->row.reason));
       return;
     }
@@ -102,9 +101,23 @@ void MasterApi::AnswerAgain(const StoredAnswer& stored, const Reply<ReportAndLea
 
 void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
                                Reply<ReportAndLeaseReply> reply) {
+  if (context_.model.enabled()) {
+    // The newest one when the answer is sent, also in an answer that is sent again.
+    reply = [this, reply = std::move(reply)](Result<ReportAndLeaseReply> answer) {
+      if (answer.ok()) answer->next_dataset = context_.model.next_dataset();
+      reply(std::move(answer));
+    };
+  }
   Session* session = OnCallOf(request.incarnation);
   if (session == nullptr) {
     context_.outbox.Send<ReportAndLeaseReply>(reply, UnknownIncarnation(request.incarnation));
+    return;
+  }
+  for (const ShardReport& report : request.reports) {
+    if (report.result.size() <= Dispatcher::kLargestResult) continue;
+    context_.outbox.Send<ReportAndLeaseReply>(
+        reply, InvalidArgument("the result of lease {} has {} bytes; at most {} are allowed",
+                               report.lease, report.result.size(), Dispatcher::kLargestResult));
     return;
   }
   context_.keeper.troubled().Clear(session->replica);
@@ -128,6 +141,7 @@ void MasterApi::ReportAndLease(const ReportAndLeaseRequest& request,
     for (const ShardReport& report : request.reports) {
       verdicts.push_back(context_.dispatcher.Report(*session, report, context_.now));
     }
+    context_.model.Update(context_.now);
     // A caller that has to open a shard again does that first, so this call does not wait.
     const bool reopens = std::ranges::find(verdicts, ReportVerdict::kReopen) != verdicts.end();
     const bool complete = request.lease_at_most == 0 || reopens;

@@ -41,6 +41,7 @@ struct ReportAndLeaseReply {
   std::vector<LeasedShard> shards;
   std::vector<ReportVerdict> verdicts;
   PsEpoch ps_epoch;  // current ps epoch; 0: the job has no parameter servers of ours
+  std::string next_dataset;  // a job with a model: the dataset to request next
 };
 
 struct Member {

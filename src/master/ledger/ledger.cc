@@ -16,7 +16,7 @@ CREATE TABLE datasets (
   batches_per_shard INTEGER, epochs INTEGER, ordering INTEGER, task_type TEXT, seed INTEGER,
   generation INTEGER, epoch INTEGER, next INTEGER, told_finished INTEGER, leftover_at INTEGER,
   records_done INTEGER, shards_done INTEGER, shards_repeated INTEGER, records_not_trained INTEGER,
-  records_again INTEGER, order_generation INTEGER);
+  records_again INTEGER, order_generation INTEGER, closed INTEGER);
 CREATE TABLE leases (
   lease INTEGER PRIMARY KEY, dataset INTEGER, epoch INTEGER, ordinal INTEGER, holder INTEGER,
   number INTEGER, task INTEGER, failures INTEGER, counted INTEGER);
@@ -33,6 +33,9 @@ CREATE TABLE done (
 CREATE TABLE restored (
   dataset INTEGER, epoch INTEGER, first INTEGER, last INTEGER,
   PRIMARY KEY (dataset, epoch, first)) WITHOUT ROWID;
+CREATE TABLE results (
+  dataset INTEGER, generation INTEGER, ordinal INTEGER, result BLOB,
+  PRIMARY KEY (dataset, generation, ordinal));
 CREATE TABLE sessions (
   incarnation INTEGER PRIMARY KEY, role TEXT, replica INTEGER, compat_api INTEGER, process TEXT,
   answers TEXT);
@@ -129,7 +132,7 @@ Status Ledger::CreateOrCheckSchema() {
 Status Ledger::PrepareStatements() {
   // Not OR REPLACE, which would also write the index of names each time.
   put_dataset_ = database_.Prepare(
-      "INSERT INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO "
+      "INSERT INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO "
       "UPDATE "
       "SET size=excluded.size, batch_size=excluded.batch_size, "
       "batches_per_shard=excluded.batches_per_shard, epochs=excluded.epochs, "
@@ -139,7 +142,8 @@ Status Ledger::PrepareStatements() {
       "records_done=excluded.records_done, shards_done=excluded.shards_done, "
       "shards_repeated=excluded.shards_repeated, "
       "records_not_trained=excluded.records_not_trained, "
-      "records_again=excluded.records_again, order_generation=excluded.order_generation");
+      "records_again=excluded.records_again, order_generation=excluded.order_generation, "
+      "closed=excluded.closed");
   put_lease_ = database_.Prepare("INSERT OR REPLACE INTO leases VALUES (?,?,?,?,?,?,?,?,?)");
   delete_lease_ = database_.Prepare("DELETE FROM leases WHERE lease=?");
   put_returned_ = database_.Prepare("INSERT OR REPLACE INTO returned VALUES (?,?,?,?,?,?)");
@@ -161,13 +165,16 @@ Status Ledger::PrepareStatements() {
   clear_returned_ = database_.Prepare("DELETE FROM returned WHERE dataset=?");
   clear_quarantined_ = database_.Prepare("DELETE FROM quarantined WHERE dataset=?");
   clear_done_ = database_.Prepare("DELETE FROM done WHERE dataset=?");
+  put_result_ = database_.Prepare("INSERT OR REPLACE INTO results VALUES (?,?,?,?)");
+  clear_results_ = database_.Prepare("DELETE FROM results WHERE dataset=?");
   for (const Statement* statement : {&put_dataset_,    &put_lease_,         &delete_lease_,
                                      &put_returned_,   &delete_returned_,   &put_quarantined_,
                                      &put_done_,       &delete_done_,       &delete_done_of_epoch_,
                                      &put_session_,    &delete_session_,    &put_replica_,
                                      &delete_replica_, &put_slot_,          &put_meta_,
                                      &put_restored_,   &delete_restored_,   &clear_leases_,
-                                     &clear_returned_, &clear_quarantined_, &clear_done_}) {
+                                     &clear_returned_, &clear_quarantined_, &clear_done_,
+                                     &put_result_,     &clear_results_}) {
     EDL_RETURN_IF_ERROR(statement->prepared());
   }
   return Ok();
@@ -193,7 +200,7 @@ void Ledger::Put(const DatasetRow& row) {
         row.spec.batches_per_shard, row.spec.epochs, static_cast<int>(row.spec.order),
         NameOf(row.spec.task_type), row.seed, row.generation, row.epoch, row.next,
         row.told_finished, row.leftover_at, row.records_done, row.shards_done, row.shards_repeated,
-        row.records_not_trained, row.records_again, row.order_generation);
+        row.records_not_trained, row.records_again, row.order_generation, row.closed);
 }
 
 void Ledger::Put(const LeaseRow& row) {
@@ -239,9 +246,14 @@ void Ledger::DeleteQuarantined(DatasetId dataset) {
   Write(&Ledger::clear_quarantined_, dataset.value());
 }
 
+void Ledger::Put(const ResultRow& row) {
+  Write(&Ledger::put_result_, row.dataset.value(), row.generation, row.ordinal, Blob{row.result});
+}
+
 void Ledger::Clear(DatasetId dataset) {
-  for (const auto statement : {&Ledger::clear_leases_, &Ledger::clear_returned_,
-                               &Ledger::clear_quarantined_, &Ledger::clear_done_}) {
+  for (const auto statement :
+       {&Ledger::clear_leases_, &Ledger::clear_returned_, &Ledger::clear_quarantined_,
+        &Ledger::clear_done_, &Ledger::clear_results_}) {
     Write(statement, dataset.value());
   }
 }
@@ -293,7 +305,8 @@ Result<std::vector<DatasetRow>> Ledger::Datasets() {
         .shards_repeated = query.Int(16),
         .records_not_trained = query.Int(17),
         .records_again = query.Int(18),
-        .order_generation = static_cast<uint32_t>(query.Int(19))};
+        .order_generation = static_cast<uint32_t>(query.Int(19)),
+        .closed = query.Int(20) != 0};
   });
 }
 
@@ -372,6 +385,38 @@ Result<std::vector<SlotRow>> Ledger::Slots() {
                    .idle_lives = static_cast<int>(query.Int(5)),
                    .memory_bytes = query.Int(6)};
   });
+}
+
+Result<ResultPage> Ledger::Results(DatasetId dataset, uint32_t generation, uint64_t first,
+                                   size_t most) {
+  ResultPage page;
+  size_t bytes = 0;
+  Statement query = database_.Prepare(
+      "SELECT ordinal, result FROM results WHERE dataset=? AND generation=? AND ordinal>=? "
+      "ORDER BY ordinal");
+  query.Start(dataset.value(), generation, first);
+  while (true) {
+    EDL_ASSIGN_OR_RETURN(const bool more, query.Next());
+    if (!more) return page;
+    ResultRow row{.dataset = dataset,
+                  .generation = generation,
+                  .ordinal = query.Number(0),
+                  .result = query.Bytes(1)};
+    bytes += row.result.size();
+    page.more = bytes > most && !page.rows.empty();
+    if (page.more) return page;
+    page.rows.push_back(std::move(row));
+  }
+}
+
+Result<std::vector<Ledger::ResultSize>> Ledger::ResultSizes() {
+  return ReadAll(database_,
+                 "SELECT dataset, ordinal, length(result) FROM results ORDER BY dataset, ordinal",
+                 [](const Statement& query) {
+                   return ResultSize{.dataset = DatasetId(query.Int(0)),
+                                     .ordinal = query.Number(1),
+                                     .bytes = query.Int(2)};
+                 });
 }
 
 Result<std::map<std::string, std::string>> Ledger::Meta() {

@@ -31,6 +31,19 @@ struct DatasetRow {
   // The generation that determines the shuffled order. A reset draws a new order; a restore keeps
   // the order of the checkpoint.
   uint32_t order_generation = 1;
+  bool closed = false;  // training has ended before its data: see Dataset::Close
+};
+
+// What was reported with a shard that is done.
+struct ResultRow {
+  DatasetId dataset;
+  uint32_t generation = 0;
+  uint64_t ordinal = 0;
+  std::string result;
+};
+struct ResultPage {
+  std::vector<ResultRow> rows;
+  bool more = false;  // there are results with higher ordinals
 };
 
 struct LeaseRow {
@@ -111,7 +124,7 @@ struct SlotRow {
 // Confined: call it on the master's loop.
 class Ledger {
  public:
-  static constexpr int64_t kSchemaVersion = 4;
+  static constexpr int64_t kSchemaVersion = 5;
 
   // Opens or creates a ledger. FailedPrecondition: the file has another schema version.
   // Unavailable: another master has opened it. ":memory:": the ledger exists only as long as this
@@ -134,7 +147,8 @@ class Ledger {
   // Replaces the ranges that a restore declared done.
   void PutRestored(DatasetId dataset, const std::vector<DoneRow>& rows);
   void DeleteQuarantined(DatasetId dataset);
-  // Deletes all leases, done ranges, returned and quarantined shards of a dataset.
+  void Put(const ResultRow& row);
+  // Deletes all leases, done ranges, results, returned and quarantined shards of a dataset.
   void Clear(DatasetId dataset);
   void Put(const SessionRow& row);
   void Delete(Incarnation incarnation);
@@ -152,6 +166,16 @@ class Ledger {
   Result<std::vector<SessionRow>> Sessions();
   Result<std::vector<ReplicaRow>> Replicas();
   Result<std::vector<SlotRow>> Slots();
+  // The results of a dataset from ordinal `first` on, in their order: as many as fit into `most`
+  // bytes, but at least one if there is any.
+  Result<ResultPage> Results(DatasetId dataset, uint32_t generation, uint64_t first, size_t most);
+  // All results, each with its size in place of its bytes.
+  struct ResultSize {
+    DatasetId dataset;
+    uint64_t ordinal = 0;
+    int64_t bytes = 0;
+  };
+  Result<std::vector<ResultSize>> ResultSizes();
   Result<std::map<std::string, std::string>> Meta();
 
   // Makes all writes since the last Commit durable, with one fsync.
@@ -183,7 +207,8 @@ class Ledger {
   Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
       put_quarantined_, put_done_, delete_done_, delete_done_of_epoch_, put_session_,
       delete_session_, put_replica_, delete_replica_, put_slot_, put_meta_, put_restored_,
-      delete_restored_, clear_leases_, clear_returned_, clear_quarantined_, clear_done_;
+      delete_restored_, clear_leases_, clear_returned_, clear_quarantined_, clear_done_,
+      put_result_, clear_results_;
 };
 
 }  // namespace edl::master

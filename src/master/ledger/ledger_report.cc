@@ -33,7 +33,8 @@ json Describe(const DatasetRow& row) {
           {"done", json::object()},
           {"leases", json::array()},
           {"returned", json::array()},
-          {"quarantined", json::array()}};
+          {"quarantined", json::array()},
+          {"results", json::array()}};
 }
 
 json& Find(json& datasets, const std::vector<DatasetRow>& rows, DatasetId id) {
@@ -79,6 +80,11 @@ Result<std::string> LedgerJson(Ledger& ledger) {
   for (const QuarantinedRow& row : quarantined) {
     Find(datasets, rows, row.dataset)["quarantined"].push_back(
         {{"epoch", row.key.epoch}, {"ordinal", row.key.ordinal}, {"error", row.error}});
+  }
+  EDL_ASSIGN_OR_RETURN(const auto results, ledger.ResultSizes());
+  for (const Ledger::ResultSize& row : results) {
+    Find(datasets, rows, row.dataset)["results"].push_back(
+        {{"ordinal", row.ordinal}, {"bytes", row.bytes}});
   }
   out["datasets"] = std::move(datasets);
   EDL_ASSIGN_OR_RETURN(const auto sessions, ledger.Sessions());

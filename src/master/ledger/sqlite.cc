@@ -59,6 +59,10 @@ void Statement::Bind(int place, std::string_view value) {
   sqlite3_bind_text(statement_, place, value.data(), static_cast<int>(value.size()),
                     SQLITE_TRANSIENT);  // NOLINT
 }
+void Statement::Bind(int place, const Blob& value) {
+  sqlite3_bind_blob64(statement_, place, value.bytes.data(), value.bytes.size(),
+                      SQLITE_TRANSIENT);  // NOLINT
+}
 
 Status Statement::Finish() {
   if (!prepared_.ok()) return prepared_;
@@ -85,6 +89,12 @@ std::string Statement::Text(int column) const {
   return text == nullptr
              ? std::string()
              : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+}
+std::string Statement::Bytes(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return bytes == nullptr
+             ? std::string()
+             : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
 }
 
 Result<Database> Database::Open(const std::string& path, Mode mode) {

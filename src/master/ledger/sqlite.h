@@ -11,6 +11,11 @@ struct sqlite3_stmt;
 
 namespace edl::master {
 
+// Bytes that are stored as they are, and not as text.
+struct Blob {
+  std::string bytes;
+};
+
 // A prepared statement. Parameters and columns are numbered by position.
 //
 // Confined to the thread of its database.
@@ -47,6 +52,7 @@ class Statement {
   uint64_t Number(int column) const { return static_cast<uint64_t>(Int(column)); }
   double Real(int column) const;
   std::string Text(int column) const;
+  std::string Bytes(int column) const;  // of a blob
 
  private:
   friend class Database;
@@ -57,6 +63,7 @@ class Statement {
   void Bind(int place, bool value) { Bind(place, static_cast<int64_t>(value)); }
   void Bind(int place, double value);
   void Bind(int place, std::string_view value);
+  void Bind(int place, const Blob& value);
   void Bind(int place, const std::string& value) { Bind(place, std::string_view(value)); }
   void Bind(int place, const char* value) { Bind(place, std::string_view(value)); }
   Status Finish();

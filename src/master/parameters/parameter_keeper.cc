@@ -253,7 +253,7 @@ void ParameterKeeper::Decide(Time now) {
     Serve();
     return;
   }
-  if (ps_epoch_ != PsEpoch() && !can_save()) {
+  if (ps_epoch_ != PsEpoch() && !can_save() && !read_only()) {
     failure_ = fmt::format(
         "parameter server {} was lost, and with --recovery_checkpoint_secs=0 nothing of it was "
         "saved",
@@ -479,7 +479,7 @@ void ParameterKeeper::OnState(const job::ServerView& state, Time now) {
     Heard(slot, now);
     if (state.leaving && !slot.state.leaving) {
       LOG_INFO("parameter server {} is about to leave: saving what it has", index);
-      save_wanted_ = true;
+      WantSave();
     }
     slot.state = state;
   } else if (phase_ == Phase::kServing) {

@@ -142,7 +142,7 @@ class ParameterKeeper {
   // The servers are not needed any more and may exit.
   void Release();
   // Takes a checkpoint as soon as possible.
-  void WantSave() { save_wanted_ = true; }
+  void WantSave() { save_wanted_ = save_wanted_ || can_save(); }
   bool IsSaving() const { return saving_.has_value() || save_wanted_; }
   // Why the job cannot go on; nullopt while it can.
   const std::optional<std::string>& failure() const { return failure_; }
@@ -198,7 +198,10 @@ class ParameterKeeper {
     std::vector<size_t> leaving;  // servers that accepted no pushes any more when it began
   };
 
-  bool can_save() const { return spec_.recovery_checkpoint_secs > 0; }
+  // Nothing is trained (`elasticdl evaluate`, `elasticdl predict`), so the parameters are always
+  // those of --checkpoint_dir_for_init.
+  bool read_only() const { return spec_.model && !spec_.model->trains(); }
+  bool can_save() const { return spec_.recovery_checkpoint_secs > 0 && !read_only(); }
   Status LoadSaved(const std::string& saved);
   void Observe(const std::vector<int64_t>& running, Time now);
   void Heard(Slot& slot, Time now);

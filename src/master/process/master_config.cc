@@ -7,6 +7,7 @@
 #include "base/secret.h"
 #include "job/job_file.h"
 #include "job/train_flags.h"
+#include "master/model/checkpoint_version.h"
 
 namespace edl::master {
 namespace {
@@ -38,6 +39,9 @@ Result<MasterConfig> ReadMasterConfig(const std::vector<std::string>& arguments)
     if (config.job.checkpoint_dir.empty()) config.job.recovery_checkpoint_secs = 0;
   }
   config.job.default_ps_lanes = DefaultPsLanes(config.job);
+  if (config.job.model && !config.job.model->trains()) {
+    config.job.model->init_version = CheckpointVersion(config.job.checkpoint_dir_for_init);
+  }
   config.folder = flags.Text("job_dir");
   if (config.folder.empty()) {
     return InvalidArgument("the master needs --job_dir: it is started by `elasticdl train`");

@@ -132,6 +132,7 @@ class Master {
         backend, config_.job,
         {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
          .token_file = config_.token_file.string(),
+         .job_dir = cluster_ != nullptr ? "" : config_.folder.string(),
          .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
          .on_this_machine = cluster_ == nullptr,
          .checkpoint_roots = CheckpointRoots(),

@@ -139,7 +139,7 @@ const ReplicaKeeper::Replica* ReplicaKeeper::Find(const std::string& name) const
 }
 
 const ReplicaKeeper::Replica* ReplicaKeeper::Find(ReplicaRef replica) const {
-  return Find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
+  return Find(spec_.ReplicaName(replica.role, replica.id));
 }
 
 ReplicaKeeper::Slot& ReplicaKeeper::SlotOf(const Replica& replica) {
@@ -168,7 +168,7 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
     return;
   }
   const ReplicaRef ref{slot.row.role, next_id_[slot.row.role]++};
-  Replica replica{.row = {.name = job::ReplicaName(spec_.job_name, ref.role, ref.id),
+  Replica replica{.row = {.name = spec_.ReplicaName(ref.role, ref.id),
                           .replica = ref,
                           .index = slot.row.index}};
   replica.told = true;  // by us, to be
@@ -248,7 +248,7 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const
 }
 
 void ReplicaKeeper::OnJoined(ReplicaRef replica) {
-  auto found = replicas_.find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
+  auto found = replicas_.find(spec_.ReplicaName(replica.role, replica.id));
   if (found == replicas_.end()) return;
   found->second.silent = false;
   if (found->second.row.joined) return;
@@ -266,7 +266,7 @@ void ReplicaKeeper::NotePsAskedForData(ReplicaRef replica) {
 }
 
 void ReplicaKeeper::Replace(ReplicaRef ref, const std::string& why) {
-  auto found = replicas_.find(job::ReplicaName(spec_.job_name, ref.role, ref.id));
+  auto found = replicas_.find(spec_.ReplicaName(ref.role, ref.id));
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
   if (replica.stop_asked) return;
@@ -562,7 +562,7 @@ void ReplicaKeeper::Resume(int num_workers, bool data_left) {
 }
 
 bool ReplicaKeeper::EndTroubled(ReplicaRef ref, bool replace) {
-  const auto found = replicas_.find(job::ReplicaName(spec_.job_name, ref.role, ref.id));
+  const auto found = replicas_.find(spec_.ReplicaName(ref.role, ref.id));
   if (found == replicas_.end()) {
     troubled_.Clear(ref);  // a process that somebody started by hand
     return false;
@@ -612,7 +612,7 @@ void ReplicaKeeper::StopAll(Time now) {
 }
 
 void ReplicaKeeper::OnSilent(ReplicaRef replica) {
-  auto found = replicas_.find(job::ReplicaName(spec_.job_name, replica.role, replica.id));
+  auto found = replicas_.find(spec_.ReplicaName(replica.role, replica.id));
   if (found != replicas_.end()) found->second.silent = true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <regex>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "base/host_port.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "job/model_command.h"
+#include "job/names.h"
 #include "job/tf_config.h"
 #include "master/replicas/local_address.h"
 
@@ -46,7 +49,14 @@ bool WritesLogFile(const job::JobSpec& job) {
 }
 
 std::vector<std::string> CommandOf(const job::JobSpec& job) {
-  if (!WritesLogFile(job)) return job::ShellCommand(job.job_command);
+  if (!WritesLogFile(job)) return job::WorkerCommand(job);
+  if (job.model) {
+    // The arguments are not part of the script, so the shell does not interpret them.
+    std::vector<std::string> command = {
+        "/bin/bash", "-c", "set -o pipefail;\"$@\" 2>&1 | tee \"$ELASTICDL_LOG_FILE\"", "bash"};
+    for (std::string& word : job::WorkerCommand(job)) command.push_back(std::move(word));
+    return command;
+  }
   return job::ShellCommand(fmt::format("({}) 2>&1 | tee \"$ELASTICDL_LOG_FILE\"", job.job_command));
 }
 
@@ -116,6 +126,7 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
   spec.env["ELASTICDL_JOB_NAME"] = job.job_name;
   spec.env["ELASTICDL_REPLICA_ID"] = std::to_string(command.replica.id);
   spec.env["ELASTICDL_REPLICA_INDEX"] = std::to_string(command.index);
+  if (!context.job_dir.empty()) spec.env["ELASTICDL_JOB_DIR"] = context.job_dir;
   if (WritesLogFile(job)) spec.env["ELASTICDL_LOG_FILE"] = job.log_file_path;
   if (job.own_ps) {
     const std::vector<std::string>& servers = addresses.at(job::Role::kPs);
@@ -269,7 +280,8 @@ void ReplicaLauncher::OnEvent(const job::ReplicaEvent& event) {
 bool ReplicaLauncher::TellsProgress(const std::string& replica) const {
   return std::ranges::any_of(
       std::array{job::Role::kChief, job::Role::kEvaluator}, [&](job::Role role) {
-        return replica.starts_with(fmt::format("{}-edljob-{}-", job_.job_name, job::NameOf(role)));
+        const std::optional<std::string> label = job::ReplicaLabel(job_.job_name, replica);
+        return label && label->starts_with(fmt::format("{}-", job::NameOf(role)));
       });
 }
 

@@ -20,6 +20,7 @@ namespace edl::master {
 struct ReplicaContext {
   std::string master_address;  // "127.0.0.1:23456"
   std::string token_file;
+  std::string job_dir;                            // empty: workers cannot reach it
   std::string program = "elasticdl";              // the binary that parameter servers run
   bool on_this_machine = true;                    // false: the backend sets MY_POD_IP
   std::vector<std::string> checkpoint_roots;      // folders that parameter servers may use

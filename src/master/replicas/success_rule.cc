@@ -33,6 +33,8 @@ SuccessRule RuleOfSuccess(const std::map<std::string, std::unique_ptr<Dataset>>&
   size_t quarantined = 0;
   bool endless = false;
   for (const auto& [name, dataset] : datasets) {
+    const TaskType type = dataset->spec().task_type;
+    if (type == TaskType::kEvaluationMerge || type == TaskType::kExport) continue;  // no records
     const int64_t not_trained = dataset->row().records_not_trained;
     reported += dataset->row().records_done;
     endless = endless || dataset->endless();

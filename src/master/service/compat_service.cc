@@ -30,6 +30,8 @@ pb::TaskType ToProto(TaskType type) {
     case TaskType::kPrediction:
       return pb::PREDICTION;
     case TaskType::kTraining:
+    case TaskType::kEvaluationMerge:  // these two are only in jobs without the compatibility API
+    case TaskType::kExport:
       break;
   }
   return pb::TRAINING;

@@ -62,6 +62,7 @@ void ToProto(const LeasedShard& shard, pb::Shard* out) {
   out->set_start(shard.start);
   out->set_end(shard.end);
   out->mutable_indices()->Add(shard.indices.begin(), shard.indices.end());
+  out->set_version(shard.version);
 }
 
 ShardOutcome FromProto(pb::ShardReport::Outcome outcome) {
@@ -86,7 +87,7 @@ ReportAndLeaseRequest FromProto(const pb::ReportAndLeaseRequest& in, uint64_t ca
   request.reports.reserve(static_cast<size_t>(in.reports_size()));
   for (const pb::ShardReport& report : in.reports()) {
     request.reports.push_back({LeaseId(report.lease()), FromProto(report.outcome()), report.error(),
-                               PsEpoch(report.ps_epoch())});
+                               PsEpoch(report.ps_epoch()), report.result()});
   }
   return request;
 }
@@ -98,6 +99,7 @@ void ToProto(const ReportAndLeaseReply& reply, pb::ReportAndLeaseResponse* out) 
     out->add_verdicts(static_cast<pb::ReportAndLeaseResponse::Verdict>(verdict));
   }
   out->set_ps_epoch(reply.ps_epoch.value());
+  out->set_next_dataset(reply.next_dataset);
 }
 
 pb::Membership ToProto(const Membership& membership) {
@@ -299,6 +301,27 @@ void Finish(Core& core, Call& call, const pb::FinishRequest& in, pb::FinishRespo
   AnswerLater(core, call, replica.status());
 }
 
+void Fail(Core& core, Call& call, const pb::FailRequest& in, pb::FailResponse*) {
+  const Result<ReplicaRef> replica = core.master_api().ReplicaOf(Incarnation(in.incarnation()));
+  if (replica.ok()) core.OnFail(*replica, in.message());
+  AnswerLater(core, call, replica.status());
+}
+
+void GetResults(Core& core, Call& call, const pb::GetResultsRequest& in,
+                pb::GetResultsResponse* out) {
+  Result<ResultPage> page =
+      core.dispatcher().GetResults(in.dataset(), in.generation(), in.first());
+  if (page.ok()) {
+    for (ResultRow& row : page->rows) {
+      pb::ShardResult* result = out->add_results();
+      result->set_ordinal(row.ordinal);
+      result->set_result(std::move(row.result));
+    }
+    out->set_more(page->more);
+  }
+  AnswerLater(core, call, page.status());
+}
+
 void ReportMetrics(Core& core, Call& call, const pb::ReportMetricsRequest& in,
                    pb::ReportMetricsResponse*) {
   core.OnMetrics(in.step(), {in.metrics().begin(), in.metrics().end()});
@@ -433,6 +456,8 @@ void AddMasterService(const std::string& token, Methods& methods) {
   service.Add("AcquireLock", OfThisLedger<AcquireLock>::Handle);
   service.Add("ReleaseLock", OfThisLedger<ReleaseLock>::Handle);
   service.Add("Finish", OfThisLedger<Finish>::Handle);
+  service.Add("Fail", OfThisLedger<Fail>::Handle);
+  service.Add("GetResults", GetResults);
   service.Add("ReportMetrics", OfThisLedger<ReportMetrics>::Handle);
   service.Add("GetJob", GetJob);
   service.Add("GetLedger", GetLedger);

@@ -76,7 +76,9 @@ void Dataset::LoadRestored(const DoneRow& row) {
   }
 }
 
-bool Dataset::CursorHasMore() const { return endless() || row_.epoch < row_.spec.epochs; }
+bool Dataset::CursorHasMore() const {
+  return !row_.closed && (endless() || row_.epoch < row_.spec.epochs);
+}
 
 void Dataset::SkipDone() {
   while (CursorHasMore()) {
@@ -93,6 +95,7 @@ void Dataset::SkipDone() {
 
 std::optional<Dataset::TakenShard> Dataset::Take(ReplicaRef caller) {
   const auto may_take = [&](const auto& entry) {
+    if (row_.closed && !entry.second.counted) return false;
     const auto failed = failed_by_.find(entry.first);
     return failed == failed_by_.end() || !failed->second.contains(caller);
   };
@@ -101,7 +104,9 @@ std::optional<Dataset::TakenShard> Dataset::Take(ReplicaRef caller) {
 }
 
 std::optional<Dataset::TakenShard> Dataset::TakeAny() {
-  return returned_.empty() ? TakeNew() : TakeReturned(returned_.begin());
+  const auto may_take = [&](const auto& entry) { return !row_.closed || entry.second.counted; };
+  const auto returned = std::ranges::find_if(returned_, may_take);
+  return returned == returned_.end() ? TakeNew() : TakeReturned(returned);
 }
 
 Dataset::TakenShard Dataset::TakeReturned(std::map<ShardPosition, TakenShard>::iterator place) {
@@ -124,7 +129,10 @@ std::optional<Dataset::TakenShard> Dataset::TakeNew() {
 
 // The cursor is always at a shard that is not done: only Restore marks shards after the cursor as
 // done, and every move of the cursor ends with SkipDone.
-bool Dataset::HasMore() const { return !returned_.empty() || CursorHasMore(); }
+bool Dataset::HasMore() const {
+  if (!row_.closed) return !returned_.empty() || CursorHasMore();
+  return std::ranges::any_of(returned_, [](const auto& entry) { return entry.second.counted; });
+}
 
 void Dataset::MarkDone(ShardPosition key) {
   std::vector<uint64_t> touched;
@@ -158,6 +166,7 @@ int64_t Dataset::Done(const TakenShard& shard) {
   }
   row_.records_done += records;
   ++row_.shards_done;
+  CountEndAfterClose(records);
   return static_cast<int64_t>(CeilDiv(records, spec().batch_size));
 }
 
@@ -176,6 +185,8 @@ void Dataset::Quarantine(const TakenShard& shard, const std::string& error) {
     row_.records_again -= records;
     row_.records_done -= records;
     --row_.shards_done;
+  } else {
+    CountEndAfterClose(records);
   }
   std::string kept = error.substr(0, kLongestError);
   ledger_.Put(QuarantinedRow{id(), key, kept});
@@ -296,6 +307,7 @@ void Dataset::Restore(int64_t epoch, const std::vector<RangeSet::Range>& remaini
   }
   row_.epoch = epoch;
   row_.next = 0;
+  row_.closed = false;
   row_.told_finished = false;
   row_.leftover_at = -1;
   row_.records_not_trained = 0;
@@ -368,6 +380,7 @@ void Dataset::Resume() {
       }
     }
   }
+  row_.closed = false;
   row_.told_finished = false;
   row_.leftover_at = -1;
   row_.records_not_trained = 0;
@@ -386,7 +399,22 @@ void Dataset::CountRestAsNotTrained() {
   dirty_ = true;
 }
 
-bool Dataset::Complete() const { return !endless() && RecordsLeft() == 0; }
+void Dataset::Close() {
+  if (row_.closed) return;
+  row_.records_not_trained = RecordsLeft() - row_.records_again;
+  row_.closed = true;
+  dirty_ = true;
+}
+
+void Dataset::CountEndAfterClose(int64_t records) {
+  if (!row_.closed || endless()) return;
+  row_.records_not_trained = std::max<int64_t>(0, row_.records_not_trained - records);
+}
+
+bool Dataset::Complete() const {
+  if (row_.closed) return row_.records_again == 0;
+  return !endless() && RecordsLeft() == 0;
+}
 
 bool Dataset::IsDone(ShardPosition key) const {
   if (EpochComplete(key.epoch)) return true;

@@ -84,7 +84,14 @@ class Dataset {
   // Counts all records that are left as not trained: the job ends without them.
   void CountRestAsNotTrained();
 
-  // Every shard of every epoch is done or quarantined.
+  // Training ends before its data: no more shards are handed out, and those that are left count as
+  // not trained. Shards that are taken may still be done. Shards whose parameters are lost are
+  // handed out again, because they are counted.
+  void Close();
+  bool closed() const { return row_.closed; }
+
+  // Every shard of every epoch is done or quarantined. If the dataset is closed: no shard has to be
+  // handed out again.
   bool Complete() const;
   // Sets dataset, range and indices of a shard. REQUIRES: shard.key is set.
   void Fill(LeasedShard& shard) const;
@@ -139,6 +146,8 @@ class Dataset {
   std::string FailedBy(ShardPosition key) const;
   void CompleteEpochIfCovered(int64_t epoch);
   int64_t RecordsLeft() const;
+  // A shard of a closed dataset ended: fewer records are left.
+  void CountEndAfterClose(int64_t records);
 
   Ledger& ledger_;  // outlives the dataset
   DatasetRow row_;

@@ -1,5 +1,6 @@
 #include "master/shards/dispatcher.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -122,6 +123,15 @@ Result<const Dataset*> Dispatcher::Restore(const std::string& content, Time now)
 
 void Dispatcher::RequestShards(Waiter waiter, IfUnknown if_unknown, Time now) {
   Dataset* dataset = datasets_.Find(waiter.dataset);
+  if (lead_ && lead_->finished) {
+    NoteFinished(waiter.session, dataset);
+    waiter.reply(LeaseAnswer::kFinished, {});
+    return;
+  }
+  if (lead_ && waiter.dataset != lead_->next_dataset) {
+    waiter.reply(LeaseAnswer::kWait, {});
+    return;
+  }
   if (dataset == nullptr && if_unknown == IfUnknown::kAnswer) {
     waiter.reply(LeaseAnswer::kUnknownDataset, {});
     return;
@@ -202,6 +212,7 @@ LeasedShard Dispatcher::Describe(const LeaseRow& row, const Dataset& dataset) co
   shard.key = row.key;
   shard.ledger = parameter_rule_.ledger();
   dataset.Fill(shard);
+  if (lead_ && dataset.spec().task_type != TaskType::kTraining) shard.version = lead_->version;
   return shard;
 }
 
@@ -211,7 +222,54 @@ std::optional<LeasedShard> Dispatcher::Describe(LeaseId id) const {
   return Describe(lease->row, datasets_.Get(lease->row.dataset));
 }
 
+void Dispatcher::SetLead(Lead lead, Time now) {
+  if (lead_ == lead) return;
+  const std::string before = next_dataset();
+  lead_ = std::move(lead);
+  if (lead_->finished || lead_->next_dataset != before) {
+    std::vector<uint64_t> calls;
+    for (const Waiter& waiter : waiters_.Of(before)) calls.push_back(waiter.call);
+    for (const uint64_t call : calls) {
+      const Waiter waiter = RemoveWaiter(call, now);
+      if (lead_->finished) NoteFinished(waiter.session, datasets_.Find(waiter.dataset));
+      waiter.reply(lead_->finished ? LeaseAnswer::kFinished : LeaseAnswer::kWait, {});
+    }
+  }
+  if (lead_->finished) {
+    // Shards that are lost from now on are leased in a round for leftovers.
+    for (const auto& [name, dataset] : datasets_.by_name()) dataset->set_told_finished();
+  } else if (Dataset* next = datasets_.Find(lead_->next_dataset)) {
+    Settle(*next, now);
+  }
+}
+
+void Dispatcher::Close(const std::string& name) {
+  Dataset* dataset = datasets_.Find(name);
+  CHECK(dataset != nullptr, "no dataset is named '{}'", name);
+  dataset->Close();
+}
+
+Result<ResultPage> Dispatcher::GetResults(const std::string& name, uint32_t generation,
+                                          uint64_t first) const {
+  const Dataset* dataset = datasets_.Find(name);
+  if (dataset == nullptr) return NotFound("no dataset is named '{}'", name);
+  if (dataset->row().generation != generation) {
+    return NotFound("dataset '{}' has generation {} now, and the results of generation {} are gone",
+                    name, dataset->row().generation, generation);
+  }
+  return ledger_.Results(dataset->id(), generation, first, kLargestResult);
+}
+
+bool Dispatcher::TrainingComplete() const {
+  if (!parameter_rule_.TrainingComplete(datasets_)) return false;
+  return std::ranges::none_of(datasets_.by_name(), [this](const auto& entry) {
+    const Dataset& dataset = *entry.second;
+    return dataset.closed() && parameter_rule_.AppliesTo(dataset) && LeasesOf(dataset) > 0;
+  });
+}
+
 void Dispatcher::Settle(Dataset& dataset, Time now) {
+  if (lead_ && lead_->holds) return;
   const WaiterQueue::Waiters& waiters = waiters_.Of(dataset.spec().name);
   for (auto waiter = waiters.begin(); waiter != waiters.end();) {
     // No shard is left for any of them, so they wait for the end.
@@ -219,22 +277,26 @@ void Dispatcher::Settle(Dataset& dataset, Time now) {
     const auto current = waiter++;
     if (GrantTo(dataset, *current, now)) RemoveWaiter(current->call, now);
   }
-  if (dataset.HasMore() || parameter_rule_.DelaysEnd(dataset)) return;
+  // With a lead, the end of one dataset is not the end of the job.
+  if (lead_ || dataset.HasMore() || parameter_rule_.DelaysEnd(dataset)) return;
   const std::vector<uint64_t> finished =
       end_rules_[dataset.id()].CallsToFinish(waiters, chief_expected_);
   for (const uint64_t call : finished) Finish(call, dataset, now);
 }
 
 void Dispatcher::Finish(uint64_t call, Dataset& dataset, Time now) {
-  if (Session* session = sessions_.Find(waiters_.Find(call)->session)) {
-    session->told_finished.insert(dataset.id());
-    if (!session->ended) {
-      session->ended = true;
-      sessions_.MarkDirty(*session);
-    }
-  }
-  dataset.set_told_finished();
+  NoteFinished(waiters_.Find(call)->session, &dataset);
   RemoveWaiter(call, now).reply(LeaseAnswer::kFinished, {});
+}
+
+void Dispatcher::NoteFinished(Incarnation incarnation, Dataset* dataset) {
+  if (dataset != nullptr) dataset->set_told_finished();
+  Session* session = sessions_.Find(incarnation);
+  if (session == nullptr) return;
+  if (dataset != nullptr) session->told_finished.insert(dataset->id());
+  if (session->ended) return;
+  session->ended = true;
+  sessions_.MarkDirty(*session);
 }
 
 void Dispatcher::Complete(LeaseId id, ShardOutcome outcome, const std::string& error, Time now) {
@@ -244,14 +306,18 @@ void Dispatcher::Complete(LeaseId id, ShardOutcome outcome, const std::string& e
   const Dataset::TakenShard shard{lease.row.key, lease.row.failures, lease.row.counted};
   ledger_.Delete(lease.row.lease);
   switch (outcome) {
-    case ShardOutcome::kDone:
-      counters_.version += dataset.Done(shard);
+    case ShardOutcome::kDone: {
+      const int64_t batches = dataset.Done(shard);
+      // In a job with a model, the version is that of the parameters.
+      const bool trained = dataset.spec().task_type == TaskType::kTraining;
+      if (!lead_ || trained) counters_.version += batches;
       hangs_.OnDone(lease, session, now);
       if (session != nullptr) {
         session->reported_at = now;
         progressed_.insert(session->replica);
       }
       break;
+    }
     case ShardOutcome::kGivenBack:
       dataset.Return(shard);
       break;
@@ -278,6 +344,20 @@ ReportVerdict Dispatcher::Report(const Session& session, const ShardReport& repo
   }
   if (parameter_rule_.MustReopen(datasets_.Get(lease->row.dataset), report)) {
     return ReportVerdict::kReopen;
+  }
+  if (report.outcome == ShardOutcome::kDone) {
+    const Dataset& dataset = datasets_.Get(lease->row.dataset);
+    const Status good = result_rule_ ? result_rule_(dataset, report.result) : Ok();
+    if (!good.ok()) {
+      Complete(report.lease, ShardOutcome::kFailed, good.message(), now);
+      return ReportVerdict::kAccepted;
+    }
+    if (!report.result.empty()) {
+      ledger_.Put(ResultRow{.dataset = dataset.id(),
+                            .generation = dataset.row().generation,
+                            .ordinal = lease->row.key.ordinal,
+                            .result = report.result});
+    }
   }
   Complete(report.lease, report.outcome, report.error, now);
   return ReportVerdict::kAccepted;
@@ -343,6 +423,12 @@ std::vector<LeaseId> Dispatcher::KeepOnly(Incarnation session, const std::set<Le
 void Dispatcher::ReclaimHung(const HangDetector::Hung& hung, Time now) {
   const Lease* lease = leases_.Find(hung.lease);
   if (lease == nullptr) return;
+  // The time of other shards says nothing about these.
+  const TaskType type = datasets_.Get(lease->row.dataset).spec().task_type;
+  if ((type == TaskType::kEvaluationMerge || type == TaskType::kExport) &&
+      hung.busy < HangDetector::kHangAtFirst) {
+    return;
+  }
   const std::string reason = fmt::format(
       "shard {} of epoch {} of '{}' was held for {} s without a report (limit {} s) and {}",
       lease->row.key.ordinal, lease->row.key.epoch, datasets_.Get(lease->row.dataset).spec().name,

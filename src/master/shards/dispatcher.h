@@ -35,6 +35,9 @@ enum class IfUnknown { kAnswer, kHold };
 // Confined: call it on the master's loop.
 class Dispatcher {
  public:
+  // The largest result of a shard, and of an answer with results.
+  static constexpr size_t kLargestResult = size_t{3} << 20;
+
   struct Counters {
     uint64_t next_lease = 1;
     int32_t next_task = 1;
@@ -98,12 +101,39 @@ class Dispatcher {
   // A chief runs or will run again, and can take over the shards that others lose.
   void set_chief_expected(bool expected) { chief_expected_ = expected; }
 
+  // A job with a model (ModelJob): the master leads all callers from dataset to dataset. Only shards
+  // of `next_dataset` are leased. A call for another dataset is answered Wait at once, and all
+  // calls are answered Finished at the end of the whole job.
+  struct Lead {
+    std::string next_dataset;
+    bool finished = false;
+    bool holds = false;   // no shard of next_dataset is leased yet: calls wait
+    int64_t version = 0;  // LeasedShard::version of evaluations and exports
+    bool operator==(const Lead&) const = default;
+  };
+  // Answers the calls that wait for something else.
+  void SetLead(Lead lead, Time now);
+  // Empty: no SetLead.
+  std::string next_dataset() const { return lead_ ? lead_->next_dataset : ""; }
+  // Called with each shard that is reported as done, before it is counted. An error: the shard has
+  // failed.
+  using ResultRule = std::function<Status(const Dataset&, const std::string& result)>;
+  void set_result_rule(ResultRule rule) { result_rule_ = std::move(rule); }
+  // No more shards of a dataset are leased: see Dataset::Close. REQUIRES: the dataset exists.
+  void Close(const std::string& name);
+  // The results of a dataset from ordinal `first` on. NotFound: no dataset has that name and that
+  // generation.
+  Result<ResultPage> GetResults(const std::string& name, uint32_t generation, uint64_t first) const;
+
   // See ParameterRule.
   void set_parameter_rule(ParameterRule::State state) { parameter_rule_.Set(state); }
   PsEpoch ps_epoch() const { return parameter_rule_.ps_epoch(); }
   checkpoint::ShardSet DoneShards() const { return parameter_rule_.DoneShards(datasets_); }
   int64_t Reopen(const checkpoint::ShardSet& covered, Time now);
-  bool TrainingComplete() const { return parameter_rule_.TrainingComplete(datasets_); }
+  // Also false while shards of a closed dataset are leased.
+  bool TrainingComplete() const;
+  // All training is done, and survives the loss of all parameter servers.
+  bool TrainingIsDurable() const { return parameter_rule_.durable() && TrainingComplete(); }
   // The lowest lease that is open; if none is, the next one.
   LeaseId floor() const;
 
@@ -157,6 +187,8 @@ class Dispatcher {
   std::optional<Dataset::TakenShard> TakeSuspect(Dataset& dataset);
   LeasedShard Describe(const LeaseRow& row, const Dataset& dataset) const;
   void Finish(uint64_t call, Dataset& dataset, Time now);
+  // The session and its dataset have got the end of the data.
+  void NoteFinished(Incarnation session, Dataset* dataset);
 
   // Ends a lease with an outcome.
   void Complete(LeaseId id, ShardOutcome outcome, const std::string& error, Time now);
@@ -177,6 +209,8 @@ class Dispatcher {
   HangDetector hangs_{leases_, waiters_, sessions_};
   std::map<DatasetId, EndRule> end_rules_;
   ParameterRule parameter_rule_;
+  std::optional<Lead> lead_;  // nullopt: callers choose their datasets
+  ResultRule result_rule_;
   std::set<ReplicaRef> progressed_;
   bool chief_expected_ = false;
   bool fault_tolerant_ = true;

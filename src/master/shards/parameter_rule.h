@@ -27,6 +27,7 @@ class ParameterRule {
   // Both are 0 while the parameters are kept elsewhere.
   PsEpoch ps_epoch() const { return state_ ? state_->ps_epoch : PsEpoch(); }
   LedgerId ledger() const { return state_ ? state_->ledger : LedgerId(); }
+  bool durable() const { return state_ && state_->durable; }
 
   bool AppliesTo(const Dataset& dataset) const;
   // The shard was pushed in an older ps epoch, so servers may have lost the pushes since: its
