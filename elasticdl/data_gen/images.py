@@ -47,10 +47,10 @@ def transform(sources: np.ndarray, size: int, box: int, rng: np.random.Generator
     scaled, slanted and shifted at random. Unchanged, a source would fill a centred square of `box`
     pixels. Values between pixels are interpolated linearly."""
     count, height, width = sources.shape
-    angle = rng.normal(0, 0.14, (count, 1)).clip(-0.35, 0.35)
-    slant = rng.normal(0, 0.12, (count, 1)).clip(-0.3, 0.3)
-    zoom = rng.uniform(0.85, 1.1, (count, 2, 1)) * box
-    shift = rng.normal(0, 1.2, (count, 2, 1)).clip(-3, 3)
+    angle = rng.normal(0, 0.1, (count, 1)).clip(-0.3, 0.3)
+    slant = rng.normal(0, 0.08, (count, 1)).clip(-0.25, 0.25)
+    zoom = rng.uniform(0.9, 1.1, (count, 2, 1)) * box
+    shift = rng.normal(0, 0.6, (count, 2, 1)).clip(-2, 2)
 
     # The position of each pixel of the result in the source.
     grid = np.arange(size, dtype=np.float32) - (size - 1) / 2

@@ -16,7 +16,7 @@ from elasticdl.data_gen.output import Options, write_records
 TRAIN_IMAGES, TEST_IMAGES = 60000, 10000
 SIZE = 28
 BOX = 20  # MNIST's digits fill a square of 20 pixels
-TEST_SOURCES = 360  # the last ones; the first 1,437 are for training
+TEST_EVERY = 5  # every fifth bundled image is for tests, so that all writers are in both parts
 
 
 def read_digits() -> Images:
@@ -38,7 +38,8 @@ def draw(sources: np.ndarray, labels: np.ndarray, count: int, seed: int) -> Imag
         block = transform(sources[chosen[at:at + BLOCK]], SIZE, BOX, rng)
         # Interpolation blurs: more contrast makes the strokes as sharp as MNIST's.
         block = (block * 1.9 - 0.45).clip(0, 1) * rng.uniform(0.85, 1, (len(block), 1, 1))
-        noise = rng.normal(0, 10, block.shape).astype(np.float32)
+        # As in MNIST, the background is exactly 0.
+        noise = rng.standard_normal(block.shape, np.float32) * 15 * (block > 0)
         images[at:at + BLOCK] = (block * 255 + noise).clip(0, 255)
     return images, labels[chosen]
 
@@ -54,8 +55,9 @@ def load(options: Options) -> Tuple[Images, Images]:
                     (arrays["x_test"][:test], arrays["y_test"][:test]))
     print(f"mnist: there is no {cache}; drawing images of bundled digits")
     images, labels = read_digits()
-    return (draw(images[:-TEST_SOURCES], labels[:-TEST_SOURCES], train, options.seed),
-            draw(images[-TEST_SOURCES:], labels[-TEST_SOURCES:], test, options.seed + 1_000_003))
+    for_tests = np.arange(len(images)) % TEST_EVERY == 0
+    return (draw(images[~for_tests], labels[~for_tests], train, options.seed),
+            draw(images[for_tests], labels[for_tests], test, options.seed + 1_000_003))
 
 
 def generate(options: Options) -> None:
