@@ -1,0 +1,1 @@
+"""Modules at the paths that published models and commands use."""
