@@ -84,7 +84,8 @@ def place_wheels(builder: Builder) -> None:
 def digest_of_sources() -> str:
     digest = hashlib.sha256()
     files = [BINARY, ROOT / "tools/wheels"]
-    for package in ("elasticai_api", "elasticdl_api", "elasticdl_client"):
+    for package in ("elasticai_api", "elasticdl_api", "elasticdl_client",
+                    "elasticdl_preprocessing"):
         files += sorted(path for path in (ROOT / package).rglob("*")
                         if path.is_file() and "__pycache__" not in path.parts)
     for path in files:

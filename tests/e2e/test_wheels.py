@@ -14,7 +14,7 @@ from harness import BINARY, ROOT
 from packaging.metadata import Metadata
 from test_kills import check_all_done, check_seen, logger
 
-PACKAGES = ["elasticai_api", "elasticdl_api", "elasticdl_client"]
+PACKAGES = ["elasticai_api", "elasticdl_api", "elasticdl_client", "elasticdl_preprocessing"]
 
 
 def make_wheels(tree: Path, out: Path, **env: str) -> List[Path]:

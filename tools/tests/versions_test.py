@@ -21,12 +21,13 @@ class Versions(unittest.TestCase):
     def test_each_package_has_the_version_of_the_binary(self):
         projects = sorted(TOP.glob('elastic*/pyproject.toml'))
         self.assertEqual([project.parent.name for project in projects],
-                         ['elasticai_api', 'elasticdl_api', 'elasticdl_client'])
+                         ['elasticai_api', 'elasticdl_api', 'elasticdl_client',
+                          'elasticdl_preprocessing'])
         for project in projects:
             self.assertEqual(found(r'^version = "(.*)"', project), self.version, project)
 
     def test_the_version_attribute_is_the_version_of_the_package(self):
-        for package in ('elasticai_api', 'elasticdl'):
+        for package in ('elasticai_api', 'elasticdl', 'elasticdl_preprocessing'):
             self.assertEqual(found(r'^__version__ = "(.*)"', f'{package}/__init__.py'),
                              self.version, package)
 

@@ -1,0 +1,1 @@
+"""The worker of a job with a model."""

@@ -1,0 +1,1 @@
+"""Statistics of columns (analyzer_utils), and a decorator of models (decorators)."""
