@@ -67,7 +67,8 @@ struct LeasedShard {
   int64_t start = 0;
   int64_t end = 0;
   std::vector<int64_t> indices;  // record shuffle only
-  int64_t version = 0;  // of an evaluation or an export: the version that it is about
+  // A job with a model: the version of the job now, or that is evaluated or exported.
+  int64_t version = 0;
 };
 
 // How the work on a leased shard ended.

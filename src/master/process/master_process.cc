@@ -136,6 +136,7 @@ class Master {
          .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
          .on_this_machine = cluster_ == nullptr,
          .checkpoint_roots = CheckpointRoots(),
+         .checkpoint_folder = std::filesystem::absolute(CheckpointFolder()).string(),
          .master_env = environment});
     StatusWriter status([this](const job::JobView& view, bool durable) { Show(view, durable); });
     Loop loop(
@@ -227,9 +228,14 @@ class Master {
     return roots;
   }
 
+  // Where the checkpoints of this job are.
+  std::filesystem::path CheckpointFolder() const {
+    const std::filesystem::path given = config_.job.checkpoint_dir;
+    return given.empty() ? config_.folder / "checkpoints" : given / config_.job.job_name;
+  }
+
   Result<std::unique_ptr<ps_control::PsController>> StartPsController(Loop& loop,
                                                                       backend::Backend& backend) {
-    const std::filesystem::path given = config_.job.checkpoint_dir;
     ps_control::PsController::Answers answers;
     answers.probed = [&loop](PsCommandId number, const Result<ProbeReply>& reply) {
       loop.Post([number, reply](Core& core) { core.OnProbed(number, reply); });
@@ -249,8 +255,7 @@ class Master {
     return ps_control::PsController::Start(
         {.servers = config_.job.num_ps,
          .token = config_.token,
-         .core = {.folder = given.empty() ? config_.folder / "checkpoints"
-                                          : given / config_.job.job_name}},
+         .core = {.folder = CheckpointFolder()}},
         [&backend](int index) { return backend.AddressOf(job::Role::kPs, index); }, answers,
         clock_);
   }

@@ -133,6 +133,9 @@ job::ReplicaSpec MakeReplicaSpec(const LaunchCommand& command, const job::JobSpe
     spec.env["ELASTICDL_PS_ADDRS"] = Joined(servers);
     spec.env["ELASTICDL_CONSISTENCY"] = ConsistencyOf(job);
     spec.env["ELASTICDL_MAX_STALENESS"] = std::to_string(job.max_staleness);
+    if (job.recovery_checkpoint_secs > 0) {
+      spec.env["ELASTICDL_CHECKPOINTS"] = context.checkpoint_folder;
+    }
     if (role == job::Role::kPs) {
       spec.command = CommandOfServer(job, context, command.index, command.ps_lanes,
                                      servers.at(static_cast<size_t>(command.index)));

@@ -24,6 +24,7 @@ struct ReplicaContext {
   std::string program = "elasticdl";              // the binary that parameter servers run
   bool on_this_machine = true;                    // false: the backend sets MY_POD_IP
   std::vector<std::string> checkpoint_roots;      // folders that parameter servers may use
+  std::string checkpoint_folder;                  // of this job's checkpoints
   std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
 };
 

@@ -212,7 +212,8 @@ LeasedShard Dispatcher::Describe(const LeaseRow& row, const Dataset& dataset) co
   shard.key = row.key;
   shard.ledger = parameter_rule_.ledger();
   dataset.Fill(shard);
-  if (lead_ && dataset.spec().task_type != TaskType::kTraining) shard.version = lead_->version;
+  const bool trains = dataset.spec().task_type == TaskType::kTraining;
+  if (lead_) shard.version = trains ? counters_.version : lead_->version;
   return shard;
 }
 
