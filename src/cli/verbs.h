@@ -49,6 +49,7 @@ int ShowLedger(Platform& platform, const FlagValues& flags);
 int ZooInit(Platform& platform, const FlagValues& flags);
 int ZooBuild(Platform& platform, const FlagValues& flags);
 int ZooPush(Platform& platform, const FlagValues& flags);
+int DataGen(Platform& platform, const FlagValues& flags);
 int ShowVersion(Platform& platform, const FlagValues& flags);
 int ShowCompletion(Platform& platform, const FlagValues& flags);
 int ShowHelp(Platform& platform, const FlagValues& flags);
@@ -58,6 +59,10 @@ const FlagTable& CheckFlags();
 const FlagTable& ZooInitFlags();
 const FlagTable& ZooBuildFlags();
 const FlagTable& ZooPushFlags();
+const FlagTable& DataGenFlags();
+
+// The datasets that `data gen` can generate: those of elasticdl/data_gen/__main__.py.
+const std::vector<std::string>& DatasetNames();
 
 // The text of `elasticdl help`: all verbs, or only those whose name begins with `first_word`.
 std::string ProgramHelp(const std::string& first_word = "");

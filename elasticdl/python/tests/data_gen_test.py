@@ -4,6 +4,7 @@ import csv
 import gzip
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -264,3 +265,9 @@ def test_wrong_arguments_are_refused(arguments, capsys):
         main(arguments)
     assert refused.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_the_command_line_knows_the_same_datasets():
+    source = (ROOT / "src/cli/data_gen.cc").read_text()
+    names = source[source.index("names = {"):source.index("};", source.index("names = {"))]
+    assert tuple(re.findall(r'"(\w+)"', names)) == NAMES
