@@ -80,7 +80,8 @@ Result<JobFolder::End> JobFolder::ReadEnd() const {
   const auto reason = in.is_object() ? in.find("reason") : in.end();
   if (code == in.end() || !code->is_number_integer() || reason == in.end() ||
       !reason->is_string()) {
-    return DataLoss("cannot parse {}", (path_ / "end.json").string());
+    return DataLoss("cannot parse {}: expected a JSON object with 'exit_code' and 'reason'",
+                    (path_ / "end.json").string());
   }
   return End{code->get<int>(), reason->get<std::string>()};
 }

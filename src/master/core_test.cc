@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@ namespace {
 
 using job::JobState;
 using job::Role;
+using testing::HasSubstr;
 
 const ReplicaRef kEvaluator{Role::kEvaluator, 0};
 const ReplicaRef kPs{Role::kPs, 0};
@@ -445,8 +447,9 @@ TEST(CoreLoad, RefusesADamagedLedgerByName) {
 
     const Status status = core.Load(Time(), WallTime());
 
-    EXPECT_FALSE(status.ok()) << key;
-    EXPECT_FALSE(status.message().empty()) << key;
+    EXPECT_EQ(status.code(), Code::kDataLoss) << key;
+    EXPECT_THAT(status.message(),
+                HasSubstr(fmt::format("the entry '{}' of the ledger is damaged: ", key)));
   }
 }
 

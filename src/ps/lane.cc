@@ -67,7 +67,7 @@ Result<Lane::PullPlan> Lane::Plan(const DeclaredParameters& declared, const wire
   for (const uint32_t number : pull.tensors) {
     EDL_ASSIGN_OR_RETURN(const TensorBlocks* const share, At(declared.tensors, number, "tensor"));
     if (!share->has_value()) {
-      return NotFound("tensor '{}' has no value yet: put one first", share->spec().name);
+      return NotFound("tensor '{}' has no value yet; put its value first", share->spec().name);
     }
     plan.tensors.push_back(share);
     plan.bytes += wire::AlignedUp(share->values() * sizeof(float));
@@ -113,7 +113,7 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
     EDL_ASSIGN_OR_RETURN(TensorBlocks* const tensor, At(declared.tensors, share.tensor, "tensor"));
     EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(tensor->values()));
     if (!tensor->has_value()) {
-      return NotFound("tensor '{}' has no value yet: put one first", tensor->spec().name);
+      return NotFound("tensor '{}' has no value yet; put its value first", tensor->spec().name);
     }
     EDL_RETURN_IF_ERROR(CheckRate(share.learning_rate, tensor->optimizer(), tensor->spec().name));
     shares.push_back({tensor, gradients.data(), share.learning_rate});

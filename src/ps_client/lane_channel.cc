@@ -148,7 +148,7 @@ Status LaneChannel::OnWelcome(Time now) {
   switch (purpose_) {
     case Purpose::kCheck:
       if (incarnation != link_.welcome().incarnation) {
-        return Unavailable("another server has the address now");
+        return Unavailable("another process of a parameter server answers at this address now");
       }
       heard_at_ = now;
       // A proxy in between may have lost the connection to the server, and still acknowledge what

@@ -138,7 +138,7 @@ Result<std::string> SimulatedNetwork::Serve(const ServerPtr& server, size_t lane
                                             const std::string& meta) {
   const auto serve = Read<wire::Serve>(meta);
   if (serve.incarnation != server->incarnation) {
-    return FailedPrecondition("this is another incarnation of the server");
+    return FailedPrecondition("the request is for another incarnation of this server");
   }
   EDL_RETURN_IF_ERROR(server->lanes[lane]->Serve(serve));
   server->asked_at = time_.now();
@@ -172,7 +172,7 @@ void SimulatedNetwork::Restore(const RequestPtr& request, size_t place, const Se
   servers_.AtServer(server, Delay(), [this, request, place, server, lane, restore] {
     if (restore.incarnation != server->incarnation) {
       return Answer(request, place, server,
-                    FailedPrecondition("this is another incarnation of the server"));
+                    FailedPrecondition("the request is for another incarnation of this server"));
     }
     // A lane does one thing after the other, and reads to the end what it has begun with.
     const Time begin = std::max(time_.now(), server->lanes[lane]->restored_at());

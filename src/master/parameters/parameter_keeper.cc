@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/retry.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
@@ -53,7 +54,7 @@ Status ParameterKeeper::Load(const std::string& saved, LedgerId new_ledger, Time
 
 Status ParameterKeeper::LoadSaved(const std::string& saved) {
   const json in = ReadJson(saved);
-  if (!in.is_object()) return DataLoss("what the ledger says of parameters cannot be read");
+  if (!in.is_object()) return DamagedEntry("parameters", "expected a JSON object");
   ledger_id_ = LedgerId(in.value("ledger", uint64_t{0}));
   ps_epoch_ = PsEpoch(in.value("ps_epoch", uint64_t{0}));
   next_save_ = in.value("next_save", int64_t{1});

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "job/names.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
@@ -71,7 +72,7 @@ Status ReplicaKeeper::Load(Time now) {
   EDL_ASSIGN_OR_RETURN(const auto meta, ledger_.Meta());
   if (const auto saved = meta.find(kCountsKey); saved != meta.end()) {
     const nlohmann::json in = ReadJson(saved->second);
-    if (!in.is_object()) return DataLoss("the counts of replicas in the ledger cannot be read");
+    if (!in.is_object()) return DamagedEntry(kCountsKey, "expected a JSON object");
     forgotten_ = in.value("forgotten", int64_t{0});
     relaunches_ = std::max(relaunches_, in.value("relaunches", int64_t{0}));
   }
