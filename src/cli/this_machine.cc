@@ -57,11 +57,13 @@ Finding CheckData(const job::Volume& volume) {
   const std::string& path = volume.host_path;
   Finding finding{.what = "volume " + (path.empty() ? "claim " + volume.claim_name : path),
                   .detail = "exists"};
+  const bool may_create = volume.type == job::HostPathType::kDirectoryOrCreate ||
+                          volume.type == job::HostPathType::kFileOrCreate;
   std::error_code error;
   if (path.empty()) {
     finding.detail = "this is a claim in a cluster";
     finding.fix = "give host_path=FOLDER on this machine";
-  } else if (fs::exists(path, error) || volume.type.ends_with("OrCreate")) {
+  } else if (fs::exists(path, error) || may_create) {
     return finding;
   } else {
     finding.detail = "does not exist";
