@@ -36,7 +36,9 @@ class AgentTest : public testing::TestWithParam<Isolation> {
 
   Result<AgentHandle> Start() {
     Result<AgentHandle> agent = StartAgent(job_.options());
-    if (agent.ok()) EXPECT_EQ(agent->isolation(), GetParam());
+    if (agent.ok()) {
+      EXPECT_EQ(agent->isolation(), GetParam());
+    }
     return agent;
   }
 
@@ -470,7 +472,7 @@ TEST_F(AgentVolumesTest, ShowOnlyTheSubPath) {
 
 TEST_F(AgentVolumesTest, MayBeSingleFiles) {
   volume_.host_path += "/file";
-  volume_.type = "File";
+  volume_.type = job::HostPathType::kFile;
   ASSERT_EQ(Start(), Ok());
 
   EXPECT_EQ(OutputOf("cat " + volume_.mount_path), "from the host\n");
@@ -482,13 +484,13 @@ TEST_F(AgentVolumesTest, MustExistUnlessTheyMayBeCreated) {
   EXPECT_THAT(missing, StatusIs(Code::kNotFound));
   EXPECT_THAT(missing.message(), HasSubstr("type=DirectoryOrCreate"));
 
-  volume_.type = "DirectoryOrCreate";
+  volume_.type = job::HostPathType::kDirectoryOrCreate;
   EXPECT_EQ(Start(), Ok());
   EXPECT_TRUE(fs::is_directory(volume_.host_path));
 }
 
 TEST_F(AgentVolumesTest, MustBeOfTheirType) {
-  volume_.type = "File";
+  volume_.type = job::HostPathType::kFile;
 
   EXPECT_THAT(Start(), StatusIs(Code::kFailedPrecondition));
 }
