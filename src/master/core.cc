@@ -547,7 +547,8 @@ void Core::EndTroubled() {
     const bool replace = !done || replica.role == job::Role::kChief;
     if (!trains || now_ - trouble.since <= (done ? kEndedAfter : kReplacedAfter)) continue;
     if (!done && !spec_.relaunch_timeout_worker) continue;
-    if (keeper_.EndTroubled(replica, replace)) {
+    using AfterEnd = ReplicaKeeper::AfterEnd;
+    if (keeper_.EndTroubled(replica, replace ? AfterEnd::kRefillSlot : AfterEnd::kSlotSucceeded)) {
       remarks_.push_back(fmt::format("{} {} was {}: it {}", job::NameOf(replica.role), replica.id,
                                      replace ? "replaced" : "ended", trouble.reason));
     }
