@@ -27,7 +27,7 @@ class SimulatedPsController {
  public:
   struct Master {
     std::function<uint64_t()> life;  // the number of its incarnation; 0: it does not run
-    // Calls the function with the core of the master and commits.
+    // Runs the function on the master, later if the master is stalled.
     std::function<void(std::function<void(Core&)>)> run;
   };
 

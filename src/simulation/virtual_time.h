@@ -42,7 +42,8 @@ class VirtualTime {
   double seconds() const { return std::chrono::duration<double>(now_ - start_).count(); }
   // Whether faults may still be injected.
   bool Faulty() const { return now_ - start_ < kFaultsUntil; }
-  // Runs `run` as an event, `later` from now. Events of the same time run in the order of the calls.
+  // Runs `run` as an event, `later` from now. Events of the same time run in the order of the
+  // calls.
   void At(Duration later, std::function<void()> run) {
     events_.push({now_ + later, ++order_, std::move(run)});
   }
