@@ -214,7 +214,8 @@ ParameterClient::Ticket ParameterClient::Start(std::unique_ptr<Operation> operat
 
 Result<std::unique_ptr<ParameterClient::Operation>> ParameterClient::Wait(Ticket ticket) {
   while (!IsDone(ticket)) {
-    if (IsStopped(options_)) return Cancelled("stopped while waiting for an answer of a parameter server");
+    if (IsStopped(options_))
+      return Cancelled("stopped while waiting for an answer of a parameter server");
     Move();
     if (!IsDone(ticket)) WaitToMove(-1);
   }

@@ -436,7 +436,7 @@ TEST_P(CheckpointTest, ThatIsDamagedIsRefused) {
   EXPECT_THAT(status, StatusIs(Code::kDataLoss));
   EXPECT_THAT(status.message(),
               HasSubstr(checkpoint::PartName(job::LaneInJob(0), 1, job::PsIncarnation(1)) +
-                        " is damaged at 8"));
+                        " is damaged at byte 8"));
 }
 
 constexpr auto kNameOfTransport = [](const auto& info) {

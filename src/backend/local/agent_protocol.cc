@@ -76,9 +76,10 @@ job::Role RoleIn(JsonFields& fields) {
   const std::string word = fields.Text("role");
   const std::optional<job::Role> role = job::RoleFromName(word);
   if (!role.has_value())
-    fields.Fail(InvalidArgument("field 'role' has the unknown value '{}'; expected the name of a "
-                                "role, such as worker",
-                                word));
+    fields.Fail(
+        InvalidArgument("field 'role' has the unknown value '{}'; expected the name of a "
+                        "role, such as worker",
+                        word));
   return role.value_or(job::Role::kWorker);
 }
 
