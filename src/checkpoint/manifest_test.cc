@@ -73,7 +73,7 @@ TEST_F(ManifestTest, NoticesAPartThatIsMissingOrCut) {
   EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss));
 }
 
-// A restore would go on with what is there, and nobody would miss the rest.
+// Otherwise a restore would silently lack the parameters of some buckets.
 TEST_F(ManifestTest, MustHaveEveryBucketOnce) {
   const Manifest whole = WriteTwo();
   Manifest half = whole;
@@ -105,7 +105,8 @@ TEST_F(ManifestTest, NamesThePartsThatSomeBucketsNeed) {
   EXPECT_THAT(manifest.PathsFor(folder_, 511, 513), SizeIs(2));
 }
 
-// A mount in trouble is no damage: only a file that is not there is missing.
+// An error of the mount does not mean that the checkpoint is damaged: a part is missing only if its
+// file does not exist.
 TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
   WriteTwo();
   fs::remove(folder_ / "a");

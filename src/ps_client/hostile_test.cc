@@ -251,8 +251,8 @@ TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
     }
     return !fs::exists(part);
   };
-  // A save that was done before its connection ended keeps its part: nobody can tell that from one
-  // whose answer is on the way.
+  // A save that was done before its connection ended keeps its part: the server cannot
+  // distinguish it from a save whose answer is being sent.
   int tries = 1;
   while (!is_given_up(std::to_string(tries))) ASSERT_LT(++tries, 20) << "all were carried out";
 }

@@ -258,7 +258,7 @@ Status LaneChannel::Watch() {
 }
 
 void LaneChannel::Plan(Time now) {
-  // A descriptor that is not watched wakes nobody.
+  // If the descriptor cannot be watched, no event would ever continue the request.
   if (const Status watched = Watch(); !watched.ok()) OnFailure(watched, now);
   next_move_ = Time::max();
   if (link_.idle()) return;

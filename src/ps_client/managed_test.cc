@@ -236,7 +236,7 @@ TEST_F(ManagedTest, TakesNoPushesWhileItsMasterIsAway) {
   ASSERT_OK(client->Declare(SomeParameters()));
   ASSERT_OK(client->Open(job::LeaseId(1), kShard));
   ASSERT_OK(Push(*client, job::LeaseId(1), 0));
-  // Nobody asks. Workers are sent away, to find a successor at the address.
+  // No master calls. The server closes the connections of workers, so that they find its successor.
   ASSERT_OK(AwaitPolling("the server closing its connections",
                          [&] { return server_->State()[0].connections == 0; }));
   const auto push = client->StartPush({.lease = job::LeaseId(1), .shard = kShard, .batch = 1});

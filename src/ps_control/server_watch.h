@@ -52,7 +52,7 @@ class ServerWatch {
   void Start() { Round(); }
   // Asks for the server's identity on a new connection, and answers `number`.
   void Probe(master::PsCommandId number);
-  // What the server is told from now on. `number` rises with every call.
+  // Sends this Serve to the server from now on. `number` rises with every call.
   void Serve(std::shared_ptr<const master::ServeAll> serve, uint64_t number);
 
  private:
