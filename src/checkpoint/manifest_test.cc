@@ -48,7 +48,7 @@ TEST_F(ManifestTest, IsReadAsItWasWritten) {
   EXPECT_EQ(*read, manifest);
 }
 
-TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
+TEST_F(ManifestTest, KeepsEpochVersionAndCoveredShards) {
   Manifest manifest = WriteTwo();
   manifest.ps_epoch = job::PsEpoch(3);
   manifest.version = 70;
@@ -61,11 +61,11 @@ TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
   EXPECT_EQ(*read, manifest);
 }
 
-TEST_F(ManifestTest, IsWhatMakesAFolderACheckpoint) {
+TEST_F(ManifestTest, IsRequiredInACheckpointFolder) {
   EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kNotFound));
 }
 
-TEST_F(ManifestTest, NoticesAPartThatIsMissingOrCut) {
+TEST_F(ManifestTest, IsRejectedWhenAPartIsMissingOrTruncated) {
   WriteTwo();
   Write("a", "1234");
   EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("has 4 bytes, expected 5"));
@@ -118,7 +118,7 @@ TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
   EXPECT_THAT(HasManifest(folder_), StatusIs(Code::kUnknown));
 }
 
-TEST_F(ManifestTest, IsRefusedWhenItIsNone) {
+TEST_F(ManifestTest, IsRejectedWhenItIsInvalid) {
   for (const char* text :
        {"", "[]", "{}", R"({"format": "3", "parts": []})", R"({"format": 3})",
         R"({"format": 3, "parts": [1]})", R"({"format": 3, "parts": [{"file": "a"}]})",

@@ -49,7 +49,7 @@ TEST(JobStates, WaitForAllWorkersAndTheChief) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
-TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceAllIsDone) {
+TEST(JobStates, DoNotWaitForAPendingWorkerOnceAllIsDone) {
   CoreFixture master(WorkersOnly(2));
   master.Synced();
   master.Running(NameOf(Worker(0)));
@@ -68,7 +68,7 @@ TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceAllIsDone) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
-TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceTheChiefIsThrough) {
+TEST(JobStates, DoNotWaitForAPendingWorkerOnceTheChiefSucceeded) {
   CoreFixture master(TensorFlowJob(1, 0, 0));
   master.Synced();
   master.Running(NameOf(Chief()));
@@ -120,7 +120,7 @@ TEST(JobStates, EndWhenTheReplicasAreGoneAndNotBefore) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
-TEST(JobStates, AreStoppedByTheUserOverAMasterRestart) {
+TEST(JobStates, KeepAStopOverAMasterRestart) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.core().Stop("elasticdl stop");
@@ -181,7 +181,7 @@ class EvaluatorGrace : public ::testing::Test {
   CoreFixture master_{TensorFlowJob(1, 0, 1)};
 };
 
-TEST_F(EvaluatorGrace, EndsWhenItJudgedTheLastCheckpoint) {
+TEST_F(EvaluatorGrace, EndsWhenTheLastCheckpointIsEvaluated) {
   master_.Log(kEvaluator, "Saving dict for global step 300: loss = 1\n");
   EXPECT_TRUE(master_.TakeStops().empty());
 
@@ -223,7 +223,7 @@ TEST_F(EvaluatorGrace, EndsAtOnceWhenTheEvaluatorSaysThatItWaitsLonger) {
   EXPECT_NE(master_.core().View().remarks.front().find("EvalSpec"), std::string::npos);
 }
 
-TEST_F(EvaluatorGrace, DoesNotEndWithTheMastersLife) {
+TEST_F(EvaluatorGrace, ContinuesOverARestartOfTheMaster) {
   master_.CrashAndReload();
   master_.LetPass(seconds(30));
 
@@ -418,7 +418,7 @@ TEST(CoreView, ShowsLeasesByReplicaAndDataset) {
   EXPECT_EQ(view.datasets.front().leases, 2);
 }
 
-TEST(CoreView, IsTheLedgerForPeopleToo) {
+TEST(CoreView, ReportsTheLedgerAsJson) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.Register(Shards(5, /*epochs=*/2));

@@ -213,7 +213,7 @@ TEST_P(ClientTest, HasManyOperationsInFlight) {
   }
 }
 
-TEST_P(ClientTest, CountsABatchThatHoldsNoNumbersAndChangesNothing) {
+TEST_P(ClientTest, CountsABatchWithNanAndChangesNothing) {
   Servers servers(1, 2);
   const auto client = Connect(servers);
   ASSERT_OK(client->Open(kLease, kShard));
@@ -510,12 +510,12 @@ TEST_F(ServerTest, RefusesAnotherVersionByName) {
   EXPECT_THAT(Say(port_, header), HasSubstr("a frame has version 9"));
 }
 
-TEST_F(ServerTest, RefusesALyingLengthBeforeItAsksForMemory) {
+TEST_F(ServerTest, RefusesAWrongLengthBeforeItAllocatesMemory) {
   EXPECT_THAT(Say(port_, HeaderBytes({.type = 1, .body_bytes = uint64_t{1} << 60})),
               HasSubstr("and the limit is"));
 }
 
-TEST_F(ServerTest, RefusesWhoDoesNotSayHello) {
+TEST_F(ServerTest, RefusesAConnectionWithoutHello) {
   EXPECT_THAT(Say(port_, HeaderBytes({.type = 4})), HasSubstr("begins with Hello"));
 }
 

@@ -133,7 +133,7 @@ TEST(PodMaker, AdaptsPodsToTheCluster) {
   EXPECT_EQ(pod["metadata"]["labels"]["team"], "ads");
 }
 
-TEST(PodMaker, PointsASlotsServiceAtWhoFillsIt) {
+TEST(PodMaker, PointsTheServiceOfASlotAtItsReplica) {
   const json service = Maker({{"need_tf_config", "true"}}).SlotService(Worker(), kMaster).fields();
   EXPECT_EQ(service["metadata"]["name"], "iris-edljob-worker-0");
   EXPECT_EQ(service["spec"]["selector"]["elasticdl-replica-id"], "4");

@@ -162,7 +162,7 @@ TEST_F(PreflightTest, EndsWithANamespaceThatIsNotThere) {
   EXPECT_THAT(found.back().fix, HasSubstr("kubectl create namespace ml"));
 }
 
-TEST_F(PreflightTest, NamesWhatTheCallerMayNot) {
+TEST_F(PreflightTest, NamesMissingPermissionsOfTheCaller) {
   server_.Deny("", "create pods");
   server_.Deny("", "create secrets");
   server_.Deny("", "get pods/log");
@@ -176,7 +176,7 @@ TEST_F(PreflightTest, NamesWhatTheCallerMayNot) {
   EXPECT_FALSE(control.blocks);
 }
 
-TEST_F(PreflightTest, SendsForTheManifestWhenTheMasterMayNot) {
+TEST_F(PreflightTest, SuggestsTheManifestIfTheMasterLacksPermissions) {
   server_.Deny(kMaster, "create pods");
   server_.Deny(kMaster, "patch configmaps");
   const Finding found = Of("the master's permissions", Run());

@@ -175,7 +175,7 @@ TEST_F(ParameterLiveness, AServerThatNeverAnsweredGetsAMinute) {
 }
 
 // The answers of the dead are not those of the successor that never came up.
-TEST_F(ParameterLiveness, AnAnswerOfThePredecessorIsNoSignOfLife) {
+TEST_F(ParameterLiveness, AnAnswerOfThePredecessorDoesNotCount) {
   Bring();
   Lose(0);
   for (int i = 0; i < 62; ++i) {
