@@ -131,9 +131,11 @@ int RunCommandLine(int argc, char** argv) {
                          .local = MakeLocalJobs(ThisProgram(argv[0])),
                          .cluster =
                              [&clock](const std::string& ns, cli::ClusterConfig config) {
+                               using backend::kubernetes::PodCredentials;
                                return backend::kubernetes::ConnectClusterJobs(
                                    clock, ns,
-                                   /*force_file=*/config == cli::ClusterConfig::kFile);
+                                   config == cli::ClusterConfig::kFile ? PodCredentials::kIgnored
+                                                                       : PodCredentials::kAllowed);
                              },
                          .cluster_context = backend::kubernetes::ClusterContext,
                          .run = RunHere,

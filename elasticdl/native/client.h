@@ -123,12 +123,17 @@ ShardTuple TupleOf(const wire::ShardKey& key);
 // ps_client::ParameterClient for Python. elasticdl/parameter_client.py checks all arguments, with
 // messages for users; arguments that could cause an invalid memory access are checked here again.
 //
+// Methods throw the exception of a failure (native/status.h), ValueError for an argument that is
+// out of range, and RuntimeError in a forked process.
+//
 // Thread-safe: the GIL protects it, and is released by waits and by loops over a batch. A signal
-// whose handler raises ends a wait; the operation continues.
+// whose handler raises ends a wait. A pull or a push then continues; Connect, Flush, Save and
+// Restore are cancelled.
 class Client {
  public:
   using Server = std::pair<std::string, uint16_t>;
-  // Connects. `transport` is "auto", "tcp" or "shm".
+  // Connects to all servers. `transport` is "auto", "tcp" or "shm". With `follows_restarts` the
+  // client reconnects to a server that was restarted; otherwise the next call fails with ABORTED.
   Client(std::vector<Server> servers, std::string token, std::string caller,
          const std::string& transport, double timeout_seconds, bool follows_restarts);
   ~Client();
@@ -147,6 +152,7 @@ class Client {
   // Tensors by number, with the shape of the returned array.
   using TensorShape = std::pair<size_t, std::vector<size_t>>;
   // Returns the rows of each table, and their age. `create`: whether to create the rows of new ids.
+  // Otherwise new ids get the values that they would be created with.
   std::pair<nanobind::list, PulledVersions> Pull(const std::vector<TableIds>& tables, bool create);
   std::unique_ptr<Prefetch> StartPull(const std::vector<TableIds>& tables,
                                       const std::vector<TensorShape>& tensors, bool create);
@@ -172,12 +178,17 @@ class Client {
                                          const std::vector<TensorGradient>& tensors,
                                          const PulledVersions* versions, bool opens);
 
+  // Applies the open rounds of synchronous training, however few gradients they have.
   void Flush();
-  // Returns the bytes, the seconds, and the longest pause of a lane in seconds.
+  // Saves a checkpoint to `folder`, on connections of its own: pulls and pushes continue. Returns
+  // the bytes, the seconds, and the longest pause of a lane in seconds.
   std::tuple<uint64_t, double, double> Save(const std::string& folder);
+  // Loads a checkpoint into servers that have no parameters yet. Returns the number of rows.
   uint64_t Restore(const std::string& folder);
+  // Ends the thread and the connections. Later calls fail with CANCELLED. May be called again.
   void Close();
 
+  // The number of arrays that this client returned and Python has not freed.
   int64_t live_arrays() const { return *arrays_; }
   // How many restarts of servers were detected.
   uint64_t restarts() const { return restarts_; }

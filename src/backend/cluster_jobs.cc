@@ -2,13 +2,13 @@
 
 namespace edl::backend {
 
-std::string_view NameOf(Finding::Verdict verdict) {
-  switch (verdict) {
-    case Finding::Verdict::kOk:
+std::string_view NameOf(Finding::CheckResult result) {
+  switch (result) {
+    case Finding::CheckResult::kOk:
       return "ok";
-    case Finding::Verdict::kMissing:
+    case Finding::CheckResult::kMissing:
       return "missing";
-    case Finding::Verdict::kCannotTell:
+    case Finding::CheckResult::kCannotTell:
       return "cannot tell";
   }
   return "?";

@@ -44,8 +44,8 @@ struct Submission {
 
 // The result of one check of something that a job needs from the cluster.
 struct Finding {
-  enum class Verdict { kOk, kMissing, kCannotTell };
-  Verdict verdict = Verdict::kOk;
+  enum class CheckResult { kOk, kMissing, kCannotTell };
+  CheckResult result = CheckResult::kOk;
   std::string what;    // "priority class high"
   std::string detail;  // a clause: what was found
   std::string fix;     // unless kOk: what to do, if possible a command; may be empty
@@ -53,7 +53,7 @@ struct Finding {
   bool blocks = false;
 };
 // "ok", "missing", "cannot tell".
-std::string_view NameOf(Finding::Verdict verdict);
+std::string_view NameOf(Finding::CheckResult result);
 
 // How much to check.
 enum class Depth {

@@ -29,7 +29,7 @@ json& Container(json& pod) { return pod["spec"]["containers"][0]; }
 
 TEST(ObjectPatch, OfNoChangeIsEmpty) { EXPECT_EQ(MakePatch(Pod("a"), Pod("a")), json::object()); }
 
-TEST(ObjectPatch, MakesOneObjectOfTheOther) {
+TEST(ObjectPatch, TransformsOneObjectIntoTheOther) {
   json changed = Pod("a");
   changed["metadata"]["annotations"]["note"] = "x";
   changed["spec"]["tolerations"] = {{{"key", "gpu"}}};
@@ -43,7 +43,7 @@ TEST(ObjectPatch, MakesOneObjectOfTheOther) {
   EXPECT_EQ(made, changed);
 }
 
-TEST(ObjectPatch, LeavesAloneWhatAnotherPodHasOfItsOwn) {
+TEST(ObjectPatch, KeepsFieldsThatOnlyTheOtherPodHas) {
   json changed = Pod("a");
   Container(changed)["env"].push_back({{"name", "ZONE"}, {"value", "b"}});
   Container(changed)["volumeMounts"].push_back({{"name", "cache"}, {"mountPath", "/cache"}});
@@ -67,7 +67,7 @@ TEST(ObjectPatch, ChangesAVariableThatIsThere) {
   EXPECT_EQ(Container(other)["env"], Container(changed)["env"]);
 }
 
-TEST(ObjectPatch, TakesNamesForWhatTheyAre) {
+TEST(ObjectPatch, TreatsNamesThatEqualFieldsAsNames) {
   json changed = Pod("a");
   changed["metadata"]["labels"]["env"] = "prod";
   changed["spec"]["volumes"].push_back({{"name", "volumes"}, {"emptyDir", json::object()}});
@@ -124,7 +124,7 @@ TEST(ObjectPatch, MayChangeTheRest) {
             "");
 }
 
-TEST(ObjectPatch, OfAServiceKeepsItsWayToReplicas) {
+TEST(ObjectPatch, OfAServiceMustNotChangeItsSelector) {
   const json service = json::parse(R"({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"},
                                        "ports": [{"port": 2222}]}})");
   json changed = service;

@@ -8,12 +8,12 @@ namespace {
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 
-TEST(RestartPolicy, RestartsAtOnceAfterAFullLife) {
+TEST(RestartPolicy, RestartsAtOnceAfterALongRun) {
   RestartPolicy policy;
   for (int death = 0; death < 100; ++death) EXPECT_EQ(policy.OnDeath(5s), Duration::zero());
 }
 
-TEST(RestartPolicy, WaitsLongerWhenItDiesAgainAndAgain) {
+TEST(RestartPolicy, WaitsLongerAfterEachShortRun) {
   RestartPolicy policy;
   for (int death = 0; death < 3; ++death) EXPECT_EQ(policy.OnDeath(1s), Duration::zero());
 
@@ -23,14 +23,14 @@ TEST(RestartPolicy, WaitsLongerWhenItDiesAgainAndAgain) {
   EXPECT_EQ(policy.OnDeath(1s), Duration(400ms));
 }
 
-TEST(RestartPolicy, GivesUpAfterTenShortLives) {
+TEST(RestartPolicy, GivesUpAfterTenShortRuns) {
   RestartPolicy policy;
   for (int death = 1; death < 10; ++death) EXPECT_TRUE(policy.OnDeath(4s).has_value());
 
   EXPECT_EQ(policy.OnDeath(4s), std::nullopt);
 }
 
-TEST(RestartPolicy, ForgetsShortLivesAfterALongOne) {
+TEST(RestartPolicy, ForgetsShortRunsAfterALongOne) {
   RestartPolicy policy;
   for (int death = 1; death < 10; ++death) EXPECT_TRUE(policy.OnDeath(1s).has_value());
 

@@ -59,7 +59,7 @@ class CheckpointFolder : public testing::Test {
   const fs::path folder_ = fs::path(testing::TempDir()) / fmt::format("checkpoints-{}", getpid());
 };
 
-// Two runs of a job of one name, or a master that began anew, must not share a folder.
+// Two jobs of the same name, or two ledgers of one job, must not share a folder.
 TEST_F(CheckpointFolder, IsMadeOnce) {
   const fs::path folder = folder_ / "job" / "version-1.0000000000c0ffee.1";
   EXPECT_OK(MakeCheckpointFolder(folder));

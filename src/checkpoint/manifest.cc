@@ -57,7 +57,9 @@ Status CheckPart(const fs::path& path, uint64_t bytes) {
 }
 
 Result<Manifest::Part> ReadPart(const json& in, const fs::path& path) {
-  const auto damaged = [&] { return DataLoss("{} is damaged", path.string()); };
+  const auto damaged = [&] {
+    return DataLoss("{} is damaged: {} does not describe a part", path.string(), Excerpt(in));
+  };
   if (!in.is_object()) return damaged();
   const json file = in.value("file", json());
   const json bytes = in.value("bytes", json());
@@ -122,11 +124,14 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
   }
   if (!text.ok()) return text.status();
   const Result<json> parsed = ParseJson(*text);
-  const auto damaged = [&] { return DataLoss("{} is damaged", path.string()); };
-  if (!parsed.ok() || !parsed->is_object()) return damaged();
+  const auto damaged = [&](std::string_view why) {
+    return DataLoss("{} is damaged: {}", path.string(), why);
+  };
+  if (!parsed.ok()) return damaged(parsed.status().message());
+  if (!parsed->is_object()) return damaged("expected a JSON object");
   const json& read = *parsed;
   const json format = read.value("format", json());
-  if (!format.is_number_unsigned()) return damaged();
+  if (!format.is_number_unsigned()) return damaged("'format' is not a number");
   if (format != kFormat) {
     return FailedPrecondition(
         "{} has format {}, and this program reads format {}: restore it with the elasticdl that "
@@ -134,16 +139,18 @@ Result<Manifest> ReadManifest(const fs::path& folder) {
         path.string(), format.get<uint64_t>(), kFormat);
   }
   const json parts = read.value("parts", json());
-  if (!parts.is_array()) return damaged();
+  if (!parts.is_array()) return damaged("'parts' is not a list");
   Manifest manifest;
   if (read.contains("covered")) {
     const json epoch = read.value("ps_epoch", json());
     const json version = read.value("version", json());
-    if (!epoch.is_number_unsigned() || !version.is_number_integer()) return damaged();
+    if (!epoch.is_number_unsigned() || !version.is_number_integer()) {
+      return damaged("'ps_epoch' or 'version' is not a number");
+    }
     manifest.ps_epoch = job::PsEpoch(epoch.get<uint64_t>());
     manifest.version = version.get<int64_t>();
     Result<ShardSet> covered = ShardSet::FromJson(Dump(read["covered"]));
-    if (!covered.ok()) return damaged();
+    if (!covered.ok()) return damaged(covered.status().message());
     manifest.covered = *std::move(covered);
   }
   for (const json& part : parts) {

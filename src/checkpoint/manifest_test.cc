@@ -48,7 +48,7 @@ TEST_F(ManifestTest, IsReadAsItWasWritten) {
   EXPECT_EQ(*read, manifest);
 }
 
-TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
+TEST_F(ManifestTest, KeepsEpochVersionAndCoveredShards) {
   Manifest manifest = WriteTwo();
   manifest.ps_epoch = job::PsEpoch(3);
   manifest.version = 70;
@@ -61,11 +61,11 @@ TEST_F(ManifestTest, KeepsWhatAMasterSaysOfIt) {
   EXPECT_EQ(*read, manifest);
 }
 
-TEST_F(ManifestTest, IsWhatMakesAFolderACheckpoint) {
+TEST_F(ManifestTest, IsRequiredInACheckpointFolder) {
   EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kNotFound));
 }
 
-TEST_F(ManifestTest, NoticesAPartThatIsMissingOrCut) {
+TEST_F(ManifestTest, IsRejectedWhenAPartIsMissingOrTruncated) {
   WriteTwo();
   Write("a", "1234");
   EXPECT_THAT(ReadManifest(folder_).status().message(), HasSubstr("has 4 bytes, expected 5"));
@@ -73,7 +73,7 @@ TEST_F(ManifestTest, NoticesAPartThatIsMissingOrCut) {
   EXPECT_THAT(ReadManifest(folder_), StatusIs(Code::kDataLoss));
 }
 
-// A restore would go on with what is there, and nobody would miss the rest.
+// Otherwise a restore would silently lack the parameters of some buckets.
 TEST_F(ManifestTest, MustHaveEveryBucketOnce) {
   const Manifest whole = WriteTwo();
   Manifest half = whole;
@@ -105,7 +105,8 @@ TEST_F(ManifestTest, NamesThePartsThatSomeBucketsNeed) {
   EXPECT_THAT(manifest.PathsFor(folder_, 511, 513), SizeIs(2));
 }
 
-// A mount in trouble is no damage: only a file that is not there is missing.
+// An error of the mount does not mean that the checkpoint is damaged: a part is missing only if its
+// file does not exist.
 TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
   WriteTwo();
   fs::remove(folder_ / "a");
@@ -117,7 +118,7 @@ TEST_F(ManifestTest, IsNotDamagedByAFileThatCannotBeLookedAt) {
   EXPECT_THAT(HasManifest(folder_), StatusIs(Code::kUnknown));
 }
 
-TEST_F(ManifestTest, IsRefusedWhenItIsNone) {
+TEST_F(ManifestTest, IsRejectedWhenItIsInvalid) {
   for (const char* text :
        {"", "[]", "{}", R"({"format": "3", "parts": []})", R"({"format": 3})",
         R"({"format": 3, "parts": [1]})", R"({"format": 3, "parts": [{"file": "a"}]})",

@@ -114,8 +114,8 @@ Status PartReader::ReadBytes(void* data, size_t size) {
   while (size > 0) {
     const ssize_t got = read(file_.get(), at, size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Errno("reading {} at {}", path_.string(), at_);
-    if (got == 0) return DataLoss("{} ends too early, at {}", path_.string(), at_);
+    if (got < 0) return Errno("reading {} at byte {}", path_.string(), at_);
+    if (got == 0) return DataLoss("{} is truncated: it ends at byte {}", path_.string(), at_);
     if (bytes_read_ != nullptr) bytes_read_->fetch_add(static_cast<uint64_t>(got));
     at += got;
     size -= static_cast<size_t>(got);
@@ -129,7 +129,7 @@ Result<std::optional<Chunk>> PartReader::Next() {
   const uint64_t begin = at_;
   ChunkHeader header;
   EDL_RETURN_IF_ERROR(ReadBytes(&header, sizeof(header)));
-  const auto damaged = [&] { return DataLoss("{} is damaged at {}", path_.string(), begin); };
+  const auto damaged = [&] { return DataLoss("{} is damaged at byte {}", path_.string(), begin); };
   // An impossible length allocates no memory.
   if (header.bytes > kMostBytes || header.bytes > size_ - at_) return damaged();
   Chunk chunk{.kind = static_cast<ChunkKind>(header.kind),

@@ -75,7 +75,7 @@ class PartReader {
       std::filesystem::path path, std::atomic<uint64_t>* bytes_read = nullptr,
       const CheckpointFiles& files = CheckpointFiles::Anywhere());
 
-  // nullopt: the end. DataLoss: the file is damaged or ends too early; the message has the
+  // nullopt: the end. DataLoss: the file is damaged or truncated; the message has the
   // position.
   Result<std::optional<Chunk>> Next();
   const std::filesystem::path& path() const { return path_; }

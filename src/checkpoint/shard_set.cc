@@ -78,7 +78,7 @@ std::string ShardSet::ToJson() const {
 
 Result<ShardSet> ShardSet::FromJson(const std::string& text) {
   const auto none = [] {
-    return DataLoss("the set of covered shards is not valid: see docs/formats/checkpoint.md");
+    return DataLoss("'covered' is not a set of shards as in docs/formats/checkpoint.md");
   };
   const Result<json> parsed = ParseJson(text);
   if (!parsed.ok() || !parsed->is_object()) return none();

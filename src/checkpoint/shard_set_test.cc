@@ -37,7 +37,7 @@ TEST(ShardSet, IsReadAsItWasWritten) {
   EXPECT_EQ(*read, Example());
 }
 
-TEST(ShardSet, RefusesWhatIsNone) {
+TEST(ShardSet, RejectsInvalidText) {
   for (
       const char* text :
       {"", "[]", R"({"ledger": 1})", R"({"ledger": -1, "datasets": {}})",

@@ -16,15 +16,15 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 const Finding kThere{.what = "namespace ml", .detail = "it is there"};
-const Finding kAbsent{.verdict = Verdict::kMissing,
+const Finding kAbsent{.result = CheckResult::kMissing,
                       .what = "claim data",
                       .detail = "there is none",
                       .fix = "kubectl apply"};
 const Finding kHidden{
-    .verdict = Verdict::kCannotTell, .what = "room", .detail = "you may not list nodes"};
+    .result = CheckResult::kCannotTell, .what = "room", .detail = "you may not list nodes"};
 
 TEST(Check, PrintsEachFindingWithItsFix) {
   FakePlatform fake;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using backend::Finding;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 // The words before the first character that has a meaning for the shell.
 std::vector<std::string> PlainWords(std::string_view command) {
@@ -66,7 +66,7 @@ Finding CheckModules(const Platform& platform, const job::JobSpec& job, const st
   const Result<std::string> text = script.empty() ? std::string() : ReadFile(script);
   const bool needed = text.ok() && text->find("elasticai_api") != std::string::npos;
   return {
-      .verdict = needed ? Verdict::kMissing : Verdict::kCannotTell,
+      .result = needed ? CheckResult::kMissing : CheckResult::kCannotTell,
       .what = "elasticai_api",
       .detail = fmt::format("{} cannot import it, and programs that read shards need it", python),
       .fix = fmt::format("{} -m pip install elasticai_api, or name another Python in "
@@ -82,7 +82,7 @@ void CheckPythonProgram(const Platform& platform, const job::JobSpec& job,
     script = platform.folder / script;
     std::error_code ignored;
     const bool exists = fs::exists(script, ignored);
-    findings.push_back({.verdict = exists ? Verdict::kOk : Verdict::kMissing,
+    findings.push_back({.result = exists ? CheckResult::kOk : CheckResult::kMissing,
                         .what = script.filename().string(),
                         .detail = exists ? "exists" : script.string() + " does not exist",
                         .fix = exists ? "" : "correct the path in --job_command"});
@@ -110,7 +110,7 @@ bool IsMounted(const job::JobSpec& job, const std::string& path) {
 std::vector<Finding> CheckCommand(const Platform& platform, const job::JobSpec& job) {
   const std::vector<std::string> words = ProgramWords(job.job_command);
   if (words.empty()) {
-    return {{.verdict = Verdict::kCannotTell,
+    return {{.result = CheckResult::kCannotTell,
              .what = "--job_command",
              .detail = "not checked: it begins with something that only the shell can resolve"}};
   }
@@ -118,7 +118,7 @@ std::vector<Finding> CheckCommand(const Platform& platform, const job::JobSpec& 
   if (!Succeeds(platform, job, {"/bin/bash", "-c", "type -t -- \"$1\"", "bash", program}) &&
       !IsMounted(job, program)) {
     const bool python = program == "python";
-    return {{.verdict = Verdict::kMissing,
+    return {{.result = CheckResult::kMissing,
              .what = program,
              .detail = "--job_command begins with it, but PATH has no such command",
              .fix = python ? "write python3, or activate the environment that has python"

@@ -33,7 +33,7 @@ std::string DryRun(const FlagValues& flags, const job::JobSpec& spec) {
   out["volumes"] = ordered_json::array();
   for (const job::Volume& volume : spec.volumes) {
     ordered_json mount = {{"host_path", volume.host_path}, {"mount_path", volume.mount_path}};
-    if (!volume.type.empty()) mount["type"] = volume.type;
+    if (volume.type != job::HostPathType::kAny) mount["type"] = NameOf(volume.type);
     if (!volume.sub_path.empty()) mount["sub_path"] = volume.sub_path;
     out["volumes"].push_back(std::move(mount));
   }

@@ -12,45 +12,45 @@ namespace edl::cli {
 namespace {
 
 using backend::Finding;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
-constexpr size_t kVerdictWidth = 13;
+constexpr size_t kResultWidth = 13;
 
-Color ColorOf(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kOk:
+Color ColorOf(CheckResult result) {
+  switch (result) {
+    case CheckResult::kOk:
       return Color::kGood;
-    case Verdict::kMissing:
+    case CheckResult::kMissing:
       return Color::kBad;
-    case Verdict::kCannotTell:
+    case CheckResult::kCannotTell:
       return Color::kDim;
   }
   return Color::kNone;
 }
 
-int64_t CountOf(const std::vector<Finding>& findings, Verdict verdict) {
+int64_t CountOf(const std::vector<Finding>& findings, CheckResult result) {
   return std::count_if(findings.begin(), findings.end(),
-                       [&](const Finding& one) { return one.verdict == verdict; });
+                       [&](const Finding& one) { return one.result == result; });
 }
 
 }  // namespace
 
 bool IsAnyMissing(const std::vector<Finding>& findings) {
-  return CountOf(findings, Verdict::kMissing) > 0;
+  return CountOf(findings, CheckResult::kMissing) > 0;
 }
 
 std::string FindingsText(const std::vector<Finding>& findings, UseColor use_color) {
   std::string out;
   for (const Finding& one : findings) {
-    const std::string_view verdict = NameOf(one.verdict);
-    out += Colored(verdict, ColorOf(one.verdict), use_color) +
-           std::string(kVerdictWidth - verdict.size(), ' ') +
+    const std::string_view result = NameOf(one.result);
+    out += Colored(result, ColorOf(one.result), use_color) +
+           std::string(kResultWidth - result.size(), ' ') +
            EscapeControlChars(fmt::format("{}: {}", one.what, one.detail)) + "\n";
     if (one.fix.empty()) continue;
-    out += std::string(kVerdictWidth, ' ') + "fix: " + EscapeControlChars(one.fix) + "\n";
+    out += std::string(kResultWidth, ' ') + "fix: " + EscapeControlChars(one.fix) + "\n";
   }
-  const int64_t missing = CountOf(findings, Verdict::kMissing);
-  const int64_t unknown = CountOf(findings, Verdict::kCannotTell);
+  const int64_t missing = CountOf(findings, CheckResult::kMissing);
+  const int64_t unknown = CountOf(findings, CheckResult::kCannotTell);
   out += missing == 0 ? "Nothing is missing" : fmt::format("{} missing", missing);
   if (unknown > 0) out += fmt::format(", {} could not be checked", unknown);
   return out + ".\n";
@@ -64,7 +64,7 @@ std::string FindingsJson(const std::vector<Finding>& findings, const std::string
   for (const Finding& one : findings) {
     nlohmann::ordered_json entry;
     entry["what"] = one.what;
-    entry["verdict"] = NameOf(one.verdict);
+    entry["verdict"] = NameOf(one.result);
     entry["detail"] = one.detail;
     if (!one.fix.empty()) entry["fix"] = one.fix;
     out["checks"].push_back(std::move(entry));

@@ -32,7 +32,10 @@ Result<JobLocation> FindJob(Platform& platform, const FlagValues& flags, const s
 Result<std::unique_ptr<backend::ClusterJobs>> FindCluster(Platform& platform,
                                                           const FlagValues& flags);
 
+// Reads the status of a job, and whether it runs. NotFound: the job was deleted meanwhile. A status
+// that cannot be parsed is not an error: see JobSnapshot::readable.
 Result<JobSnapshot> TakeSnapshot(Platform& platform, const JobLocation& location);
+// The snapshot of a job that was read from a cluster.
 JobSnapshot SnapshotOf(const backend::ClusterJob& job);
 
 }  // namespace edl::cli

@@ -80,7 +80,8 @@ Result<JobFolder::End> JobFolder::ReadEnd() const {
   const auto reason = in.is_object() ? in.find("reason") : in.end();
   if (code == in.end() || !code->is_number_integer() || reason == in.end() ||
       !reason->is_string()) {
-    return DataLoss("cannot parse {}", (path_ / "end.json").string());
+    return DataLoss("cannot parse {}: expected a JSON object with 'exit_code' and 'reason'",
+                    (path_ / "end.json").string());
   }
   return End{code->get<int>(), reason->get<std::string>()};
 }
@@ -138,8 +139,10 @@ Result<JobFolder> JobStore::Create(const std::string& name, std::string_view spe
   const JobFolder folder(jobs_dir() / name);
   Status status = FillFolder(JobFolder(temporary), spec, view);
   if (status.ok() && rename(temporary.c_str(), folder.path().c_str()) != 0) {
-    status = errno == ENOTEMPTY || errno == EEXIST ? AlreadyExists("job {} already exists", name)
-                                                   : Errno("making {}", folder.path().string());
+    status =
+        errno == ENOTEMPTY || errno == EEXIST
+            ? AlreadyExists("job {0} already exists; delete it with `elasticdl delete {0}`", name)
+            : Errno("making {}", folder.path().string());
   }
   if (status.ok()) return folder;
   std::error_code ignored;

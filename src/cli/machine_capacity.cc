@@ -12,7 +12,7 @@ namespace edl::cli {
 namespace {
 
 using backend::Finding;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 std::string Gibibytes(int64_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
@@ -35,7 +35,7 @@ int ReplicasOf(const job::JobSpec& job, job::Role role) {
 }
 
 Finding Blocked(std::string what, std::string detail, std::string fix) {
-  return {.verdict = Verdict::kMissing,
+  return {.result = CheckResult::kMissing,
           .what = std::move(what),
           .detail = std::move(detail),
           .fix = std::move(fix),
@@ -61,7 +61,7 @@ void CheckRole(const Machine& machine, const std::string& flag, const job::Resou
         fmt::format("remove gpu= from --{}, or run on a machine or cluster with GPUs", flag)));
   }
   if (machine.cpus > 0 && wanted.cpu > machine.cpus) {
-    findings.push_back({.verdict = Verdict::kCannotTell,
+    findings.push_back({.result = CheckResult::kCannotTell,
                         .what = "cpu",
                         .detail = fmt::format("--{} requests {:g} CPUs, but this machine has {}: "
                                               "the job runs, but slower",

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using backend::Finding;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 Finding CheckHome(const Platform& platform) {
   Finding finding{.what = "folder of jobs", .detail = platform.home.string() + " is writable"};
@@ -30,7 +30,7 @@ Finding CheckHome(const Platform& platform) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (fs::is_directory(folder, error) && access(folder.c_str(), W_OK | X_OK) == 0) return finding;
-  finding.verdict = Verdict::kMissing;
+  finding.result = CheckResult::kMissing;
   finding.detail = platform.home.string() + " is not writable";
   finding.fix = "set ELASTICDL_HOME to a writable folder";
   return finding;
@@ -38,7 +38,7 @@ Finding CheckHome(const Platform& platform) {
 
 Finding CheckShell() {
   if (access("/bin/bash", X_OK) == 0) return {.what = "/bin/bash", .detail = "exists"};
-  return {.verdict = Verdict::kMissing,
+  return {.result = CheckResult::kMissing,
           .what = "/bin/bash",
           .detail = "does not exist, but it runs --job_command",
           .fix = "install bash"};
@@ -48,7 +48,7 @@ Finding CheckPython(const Platform& platform) {
   if (const std::optional<fs::path> python = FindProgram("python3", Variable(platform, "PATH"))) {
     return {.what = "python3", .detail = python->string()};
   }
-  return {.verdict = Verdict::kCannotTell,
+  return {.result = CheckResult::kCannotTell,
           .what = "python3",
           .detail = "not in PATH, which matters if the job runs Python",
           .fix = "install Python, or add its folder to PATH"};
@@ -58,17 +58,19 @@ Finding CheckData(const job::Volume& volume) {
   const std::string& path = volume.host_path;
   Finding finding{.what = "volume " + (path.empty() ? "claim " + volume.claim_name : path),
                   .detail = "exists"};
+  const bool may_create = volume.type == job::HostPathType::kDirectoryOrCreate ||
+                          volume.type == job::HostPathType::kFileOrCreate;
   std::error_code error;
   if (path.empty()) {
     finding.detail = "this is a claim in a cluster";
     finding.fix = "give host_path=FOLDER on this machine";
-  } else if (fs::exists(path, error) || volume.type.ends_with("OrCreate")) {
+  } else if (fs::exists(path, error) || may_create) {
     return finding;
   } else {
     finding.detail = "does not exist";
     finding.fix = fmt::format("mkdir -p {}, or change host_path in --volume", path);
   }
-  finding.verdict = Verdict::kMissing;
+  finding.result = CheckResult::kMissing;
   return finding;
 }
 
@@ -77,7 +79,7 @@ Result<Finding> CheckName(Platform& platform, const job::JobSpec& job) {
   const Result<JobFolder> folder = JobStore(platform.home).Find(job.job_name);
   if (folder.status().code() == Code::kNotFound) {
     if (!job.resume) return Finding{.what = what, .detail = "it is free"};
-    return Finding{.verdict = Verdict::kMissing,
+    return Finding{.result = CheckResult::kMissing,
                    .what = what,
                    .detail = "there is no such job to resume",
                    .fix = "remove --resume"};
@@ -86,7 +88,7 @@ Result<Finding> CheckName(Platform& platform, const job::JobSpec& job) {
   EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder->path()));
   if (!running && job.resume) return Finding{.what = what, .detail = "there is a job to resume"};
   return Finding{
-      .verdict = Verdict::kMissing,
+      .result = CheckResult::kMissing,
       .what = what,
       .detail = running ? "a job of this name is running" : "a job of this name exists",
       .fix = running ? fmt::format("choose another name, or `elasticdl stop {}`", job.job_name)

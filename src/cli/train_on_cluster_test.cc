@@ -17,7 +17,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 const std::vector<std::string> kIris = {"train", "--job_name=iris", "--job_command=true",
                                         "--image_name=iris:1"};
@@ -31,7 +31,7 @@ TEST(TrainOnCluster, ChecksForBlockersBeforeItSubmits) {
   FakePlatform fake;
   fake.cluster.emplace().findings = {
       {.what = "namespace ml", .detail = "it is there"},
-      {.verdict = Verdict::kMissing, .what = "room", .detail = "there is none now"}};
+      {.result = CheckResult::kMissing, .what = "room", .detail = "there is none now"}};
 
   EXPECT_EQ(fake.Run(kIris), kExitOk) << fake.err();
 
@@ -42,12 +42,12 @@ TEST(TrainOnCluster, ChecksForBlockersBeforeItSubmits) {
 
 TEST(TrainOnCluster, ReportsAllBlockersInOneMessageAndSubmitsNothing) {
   FakePlatform fake;
-  fake.cluster.emplace().findings = {{.verdict = Verdict::kMissing,
+  fake.cluster.emplace().findings = {{.result = CheckResult::kMissing,
                                       .what = "priority class high",
                                       .detail = "there is none",
                                       .fix = "kubectl apply",
                                       .blocks = true},
-                                     {.verdict = Verdict::kMissing,
+                                     {.result = CheckResult::kMissing,
                                       .what = "claim data",
                                       .detail = "there is none",
                                       .fix = "make it",
@@ -112,7 +112,7 @@ TEST(TrainOnCluster, ReportsWhatBlocksAResume) {
   EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("job iris is running"));
 
-  fake.cluster->findings = {{.verdict = Verdict::kMissing, .what = "namespace", .blocks = true}};
+  fake.cluster->findings = {{.result = CheckResult::kMissing, .what = "namespace", .blocks = true}};
   EXPECT_EQ(fake.Run({"train", "--job_name=iris", "--resume"}), kExitFailed);
   EXPECT_THAT(fake.err(), HasSubstr("job iris was not submitted: namespace"));
 }

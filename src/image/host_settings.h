@@ -20,7 +20,9 @@ struct HostSettings {
 // The path of the certificates during a build: the file of Debian, which most programs read.
 inline constexpr char kBuildCertificates[] = "/etc/ssl/certs/ca-certificates.crt";
 
-// Reads the settings from the environment and from pip's configuration files.
+// Reads the settings from the environment and from pip's configuration files. Files that do not
+// exist or cannot be read are skipped. `variable` returns the value of an environment variable, or
+// null.
 HostSettings ReadHostSettings(const std::function<const char*(const char*)>& variable);
 
 }  // namespace edl::image

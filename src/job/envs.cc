@@ -70,8 +70,7 @@ Result<std::map<std::string, std::string>> ParseEnvs(std::string_view text) {
         pair.value.find('\0') != std::string::npos) {
       return InvalidArgument(
           "'{}'{}: the name of an environment variable must not be empty or contain '=', and "
-          "neither "
-          "name nor value may contain a zero byte",
+          "neither name nor value may contain a zero byte",
           pair.key, At(pair.key_at));
     }
     if (!envs.insert_or_assign(pair.key, pair.value).second && is_json) {

@@ -1,6 +1,8 @@
 #include "job/volume.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -9,13 +11,34 @@
 namespace edl::job {
 namespace {
 
+constexpr std::array<std::pair<HostPathType, std::string_view>, 8> kHostPathTypes = {{
+    {HostPathType::kAny, ""},
+    {HostPathType::kDirectory, "Directory"},
+    {HostPathType::kDirectoryOrCreate, "DirectoryOrCreate"},
+    {HostPathType::kFile, "File"},
+    {HostPathType::kFileOrCreate, "FileOrCreate"},
+    {HostPathType::kSocket, "Socket"},
+    {HostPathType::kCharDevice, "CharDevice"},
+    {HostPathType::kBlockDevice, "BlockDevice"},
+}};
+
+Result<HostPathType> ParseHostPathType(const Pair& pair) {
+  for (const auto& [type, name] : kHostPathTypes) {
+    if (pair.value == name) return type;
+  }
+  return InvalidArgument(
+      "unknown type '{}'{}; expected Directory, DirectoryOrCreate, File, FileOrCreate, Socket, "
+      "CharDevice or BlockDevice",
+      pair.value, At(pair.value_at));
+}
+
 Status Add(Volume& volume, const Pair& pair) {
   if (pair.key == "claim_name") {
     volume.claim_name = pair.value;
   } else if (pair.key == "host_path") {
     volume.host_path = pair.value;
   } else if (pair.key == "type") {
-    volume.type = pair.value;
+    EDL_ASSIGN_OR_RETURN(volume.type, ParseHostPathType(pair));
   } else if (pair.key == "mount_path") {
     volume.mount_path = pair.value;
   } else if (pair.key == "sub_path") {
@@ -49,8 +72,8 @@ Status Check(const Volume& volume) {
   if (!volume.host_path.empty() && volume.host_path.front() != '/') {
     return InvalidArgument("host_path={} must be an absolute path", volume.host_path);
   }
-  if (!volume.type.empty() && volume.host_path.empty()) {
-    return InvalidArgument("type={} is allowed only with host_path", volume.type);
+  if (volume.type != HostPathType::kAny && volume.host_path.empty()) {
+    return InvalidArgument("type={} is allowed only with host_path", NameOf(volume.type));
   }
   if (volume.sub_path.starts_with("/") || LeavesItsFolder(volume.sub_path)) {
     return InvalidArgument("sub_path={} must not lead out of the volume", volume.sub_path);
@@ -96,6 +119,13 @@ Result<std::vector<std::vector<Pair>>> SplitText(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view NameOf(HostPathType type) {
+  for (const auto& [known, name] : kHostPathTypes) {
+    if (type == known) return name;
+  }
+  return "?";
+}
 
 Result<std::vector<Volume>> ParseVolumes(std::string_view text) {
   const std::string_view trimmed = Trim(text);

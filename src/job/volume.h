@@ -8,11 +8,25 @@
 
 namespace edl::job {
 
+// What must exist at a host path, as in a hostPath volume of Kubernetes.
+enum class HostPathType {
+  kAny,  // no type was given
+  kDirectory,
+  kDirectoryOrCreate,
+  kFile,
+  kFileOrCreate,
+  kSocket,
+  kCharDevice,
+  kBlockDevice,
+};
+// The name in Kubernetes, for example "DirectoryOrCreate"; "" for kAny.
+std::string_view NameOf(HostPathType type);
+
 // One volume of --volume: a claim or a host path, mounted at mount_path.
 struct Volume {
   std::string claim_name;
   std::string host_path;
-  std::string type;  // host_path only: Directory, DirectoryOrCreate, File, ...
+  HostPathType type = HostPathType::kAny;  // host_path only
   std::string mount_path;
   std::string sub_path;
   bool operator==(const Volume&) const = default;

@@ -10,10 +10,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ParseVolumes, ReadsSeveralMounts) {
-  EXPECT_THAT(*ParseVolumes("host_path=/a,type=Directory,mount_path=/data ;\n"
-                            " claim_name=c,mount_path=/b,sub_path=x/y; "),
-              ElementsAre(Volume{.host_path = "/a", .type = "Directory", .mount_path = "/data"},
-                          Volume{.claim_name = "c", .mount_path = "/b", .sub_path = "x/y"}));
+  EXPECT_THAT(
+      *ParseVolumes("host_path=/a,type=Directory,mount_path=/data ;\n"
+                    " claim_name=c,mount_path=/b,sub_path=x/y; "),
+      ElementsAre(
+          Volume{.host_path = "/a", .type = HostPathType::kDirectory, .mount_path = "/data"},
+          Volume{.claim_name = "c", .mount_path = "/b", .sub_path = "x/y"}));
   EXPECT_TRUE(ParseVolumes("")->empty());
 }
 
@@ -40,6 +42,8 @@ TEST(ParseVolumes, ReportsThePositionOfAnError) {
               HasSubstr("must not lead out of the volume"));
   EXPECT_THAT(error("claim_name=d,type=File,mount_path=/c"),
               HasSubstr("allowed only with host_path"));
+  EXPECT_THAT(error("host_path=/a,type=Folder,mount_path=/c"),
+              HasSubstr("unknown type 'Folder' at character 19; expected Directory, "));
   EXPECT_EQ(error("host_path=/a,mount_path=/c;host_path=/b,mount_path=/c"),
             "two volumes have the same mount_path=/c");
   EXPECT_THAT(error("[1]"), HasSubstr("expected a JSON object"));

@@ -13,7 +13,7 @@ Response Refusal(int status, const std::string& reason) {
                   R"(","code":)" + std::to_string(status) + "}"};
 }
 
-TEST(ApiStatus, IsOurCodeForEachRefusal) {
+TEST(ApiStatus, MapsEachRejectionToACode) {
   const std::tuple<int, const char*, Code> refusals[] = {
       {400, "BadRequest", Code::kInvalidArgument},
       {401, "Unauthorized", Code::kUnauthenticated},
@@ -35,18 +35,18 @@ TEST(ApiStatus, IsOurCodeForEachRefusal) {
   EXPECT_OK(StatusOf({.status = 202}));
 }
 
-TEST(ApiStatus, TellsAMissingRoleFromARejectedObject) {
+TEST(ApiStatus, DistinguishesAMissingRoleFromARejectedObject) {
   EXPECT_TRUE(IsMissingRole(PermissionDenied("User \"u\" cannot get resource \"pods\"")));
   EXPECT_FALSE(IsMissingRole(PermissionDenied("no PriorityClass with name x was found")));
   EXPECT_FALSE(IsMissingRole(NotFound("User \"u\" cannot be found")));
 }
 
-TEST(ApiStatus, DoesWithoutABodyThatIsNoStatus) {
+TEST(ApiStatus, AcceptsABodyThatIsNotAStatus) {
   EXPECT_EQ(StatusOf({.status = 502, .body = "<html>bad gateway"}),
             Status(Code::kUnavailable, "the API server returned HTTP status 502"));
 }
 
-TEST(ApiStatus, KnowsAWatchThatIsTooOldByEitherReason) {
+TEST(ApiStatus, RecognisesAnExpiredWatchByEitherReason) {
   for (const char* text : {R"({"reason":"Expired","code":410,"message":"too old"})",
                            R"({"reason":"Gone","message":"too old"})"}) {
     EXPECT_THAT(StatusOfObject(text), StatusIs(Code::kOutOfRange)) << text;

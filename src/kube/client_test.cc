@@ -95,7 +95,7 @@ TEST_F(ClientTest, AsksWhereTheServerHasAnObject) {
   EXPECT_EQ(Asked(2).target, "/apis/scheduling.k8s.io/v1/priorityclasses/high");
 }
 
-TEST_F(ClientTest, NamesTheObjectAndTheWayOut) {
+TEST_F(ClientTest, NamesTheObjectAndTheRemedy) {
   Client client = Make({.tries = 1});
   Will({Answer(403, Refusal(403, "Forbidden", "User \"u\" cannot get resource \"pods\"")),
         Answer(403, Refusal(403, "Forbidden", "no PriorityClass with name x was found")),
@@ -171,7 +171,7 @@ TEST_F(ClientTest, WaitsAsLongAsTheServerAsks) {
 }
 
 // Two Breaks for a reused connection, because libcurl itself repeats the request on a new one.
-TEST_F(ClientTest, RepeatsOnABrokenConnectionWhatDoesNoHarm) {
+TEST_F(ClientTest, RepeatsSafeCallsAfterABrokenConnection) {
   Client client = Make();
   fake_.set_chance(1);
 
@@ -232,7 +232,7 @@ TEST_F(ClientTest, KeepsToItsRate) {
   EXPECT_THAT(fake_.waits(), ElementsAre(milliseconds(100), milliseconds(100)));
 }
 
-TEST_F(ClientTest, WritesAndPatchesInTheServersWords) {
+TEST_F(ClientTest, SendsUpdatesAndPatchesAsTheApiExpects) {
   Client client = Make();
   Will({Answer(200, kPod), Answer(200, kPod), Answer(200, kPod), Answer(200, kPod)});
   Object pod(kPods, kKey);
@@ -263,7 +263,7 @@ TEST_F(ClientTest, AsksWhetherAnObjectWouldBeTaken) {
   EXPECT_EQ(Asked(0).target, "/api/v1/namespaces/ns/pods?dryRun=All");
 }
 
-TEST_F(ClientTest, DeletesWhatIsThereAndIsContentWithNothing) {
+TEST_F(ClientTest, DeletesObjectsAndAcceptsMissingOnes) {
   Client client = Make();
   Will({Answer(202, kPod), Answer(404, ""), Answer(409, Refusal(409, "Conflict", "other uid"))});
 
@@ -355,7 +355,7 @@ TEST_F(ClientTest, EndsAWatchThatNobodyReadsAnyMore) {
   EXPECT_OK(AwaitReady(ended, "the end of a watch whose server sends nothing"));
 }
 
-TEST_F(ClientTest, AsksWhetherItMay) {
+TEST_F(ClientTest, ReportsWhetherTheCallerIsAllowed) {
   Client client = Make();
   Will({Answer(201, R"({"status":{"allowed":true,"reason":"by role"}})"), Answer(201, "{}")});
 

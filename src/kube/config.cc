@@ -130,7 +130,7 @@ Result<Config> FromFiles(const std::vector<fs::path>& files, const std::string& 
     merged.Merge(one);
     names += (names.empty() ? "" : ":") + file.string();
   }
-  if (names.empty()) return NotFound("no kubeconfig exists");
+  if (names.empty()) return NotFound("none of {} kubeconfig file(s) exists", files.size());
   return FromKubeconfig(merged, context, names);
 }
 

@@ -46,7 +46,7 @@ class ConfigTest : public testing::Test {
   ConfigSources sources_;
 };
 
-TEST_F(ConfigTest, ComesFromTheHomeWhenNothingElseIsSaid) {
+TEST_F(ConfigTest, IsReadFromTheHomeFolderByDefault) {
   Write("home/.kube/config", OneContext("server: 'https://one:6443/'", "token: secret"));
 
   const auto config = LoadConfig(sources_);
@@ -97,18 +97,18 @@ TEST_F(ConfigTest, IsThePodsWhenThereIsNoFile) {
   EXPECT_EQ(config->credentials.token_file, folder_ / "account" / "token");
 }
 
-TEST_F(ConfigTest, SaysThatThereIsNoClusterAndThatThisIsNoMistake) {
+TEST_F(ConfigTest, ReportsNotFoundIfNoClusterIsConfigured) {
   EXPECT_THAT(LoadConfig(sources_), StatusIs(Code::kNotFound));
 }
 
-TEST_F(ConfigTest, TakesWhatIsNamedAndMissingForAMistake) {
+TEST_F(ConfigTest, ReportsANamedFileThatIsMissing) {
   sources_.file = "/nowhere/config";
   EXPECT_THAT(LoadConfig(sources_), StatusIs(Code::kFailedPrecondition));
   EXPECT_THAT(Refused(OneContext("server: 'https://one', certificate-authority: gone.crt", "")),
               StatusIs(Code::kFailedPrecondition));
 }
 
-TEST_F(ConfigTest, TakesAPodWithoutATokenForAMistake) {
+TEST_F(ConfigTest, ReportsAPodWithoutAToken) {
   sources_.service_host = "10.0.0.1";
   sources_.service_port = "443";
   EXPECT_THAT(LoadConfig(sources_).status().message(), HasSubstr("automountServiceAccountToken"));

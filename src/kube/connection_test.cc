@@ -44,7 +44,7 @@ class ConnectionTest : public testing::Test {
   Config config_;
 };
 
-TEST_F(ConnectionTest, SaysWhoCalls) {
+TEST_F(ConnectionTest, SendsItsToken) {
   config_.credentials.token = "secret";
   Connection connection = Connect();
   EXPECT_EQ(connection.Call({.path = "/"})->status, 200);

@@ -41,7 +41,7 @@ class EventRecorderTest : public testing::Test {
                           {.component = "elasticdl-master", .instance = "master-0", .burst = 3}};
 };
 
-TEST_F(EventRecorderTest, SaysWhatHappenedToWhom) {
+TEST_F(EventRecorderTest, RecordsReasonNoteAndObject) {
   recorder_.Record(Pod("worker-0"), EventType::kWarning, "OutOfMemory", "worker 0 needs more");
   EXPECT_THAT(Events(), IsEmpty());
 
@@ -61,7 +61,7 @@ TEST_F(EventRecorderTest, SaysWhatHappenedToWhom) {
     "firstTimestamp": "1970-01-02T00:00:00Z", "lastTimestamp": "1970-01-02T00:00:00Z"})"));
 }
 
-TEST_F(EventRecorderTest, CountsWhatIsSaidAgain) {
+TEST_F(EventRecorderTest, CountsRepeatedEvents) {
   recorder_.Record(Pod("a"), EventType::kNormal, "Relaunched", "once more");
   recorder_.Record(Pod("a"), EventType::kNormal, "Relaunched", "once more");
   recorder_.Flush();
@@ -78,7 +78,7 @@ TEST_F(EventRecorderTest, CountsWhatIsSaidAgain) {
   EXPECT_EQ(events[1].fields()["count"], 1);
 }
 
-TEST_F(EventRecorderTest, SaysItAnewWhenTheServerHasForgotten) {
+TEST_F(EventRecorderTest, CreatesAnEventAgainThatTheServerDeleted) {
   recorder_.Record(Pod("a"), EventType::kNormal, "Relaunched", "once more");
   recorder_.Flush();
   server_.Remove(kEvents, Events().at(0).key());
@@ -90,7 +90,7 @@ TEST_F(EventRecorderTest, SaysItAnewWhenTheServerHasForgotten) {
   EXPECT_EQ(Events()[0].fields()["count"], 1);
 }
 
-TEST_F(EventRecorderTest, DoesNotHearWhoSaysTooMuch) {
+TEST_F(EventRecorderTest, DropsEventsAboveTheRateLimit) {
   for (int i = 0; i < 10; ++i) {
     recorder_.Record(Pod("a"), EventType::kNormal, "Again", fmt::format("number {}", i));
   }
@@ -104,7 +104,7 @@ TEST_F(EventRecorderTest, DoesNotHearWhoSaysTooMuch) {
   EXPECT_THAT(Events(), SizeIs(5));
 }
 
-TEST_F(EventRecorderTest, LosesWhatCannotBeTold) {
+TEST_F(EventRecorderTest, DropsEventsThatCannotBeSent) {
   server_.Inject({.part = "POST", .status = 403});
   recorder_.Record(Pod("a"), EventType::kNormal, "Lost", "not recorded");
   recorder_.Record(Pod("a"), EventType::kNormal, "Recorded", "recorded");

@@ -52,7 +52,7 @@ TEST(ExecPlugin, SeesItsEnvironmentAndTheCluster) {
   EXPECT_THAT(credential->token, HasSubstr("interactive:false"));
 }
 
-TEST(ExecPlugin, MayTalkMuchBesideItsAnswer) {
+TEST(ExecPlugin, MayWriteALotToStderr) {
   const auto credential = RunWith(
       Shell("i=0; while [ $i -lt 3000 ]; do echo 'a line that nobody reads, on and on' >&2; "
             "i=$((i+1)); done; echo '" +
@@ -79,7 +79,7 @@ TEST(ExecPlugin, ThatIsNotThereIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("'no-such-login': cannot be started"));
 }
 
-TEST(ExecPlugin, OfAVersionNobodyKnowsIsNotRun) {
+TEST(ExecPlugin, OfAnUnknownVersionIsNotRun) {
   ExecPlugin plugin = Shell("echo");
   plugin.api_version = "client.authentication.k8s.io/v1alpha1";
   EXPECT_THAT(RunWith(plugin).status().message(), HasSubstr("v1alpha1"));

@@ -94,7 +94,7 @@ class InformerTest : public testing::Test {
   std::unique_ptr<Informer> informer_;
 };
 
-TEST_F(InformerTest, TellsWhatThereIsAndThenWhatChanges) {
+TEST_F(InformerTest, ReportsExistingObjectsAndThenChanges) {
   server_.Put(kPods, Pod("a"));
   server_.Put(kPods, Pod("b"));
   then_["synced"] = [this] { server_.Put(kPods, Pod("a", "red")); };
@@ -124,7 +124,7 @@ TEST_F(InformerTest, KeepsNoManagedFields) {
   EXPECT_FALSE(informer_->Get(Key("a"))->fields()["metadata"].contains("managedFields"));
 }
 
-TEST_F(InformerTest, WatchesOnWhereAWatchEnded) {
+TEST_F(InformerTest, ContinuesAWatchFromItsLastVersion) {
   OnceWatching([this] { server_.EndWatches(); });
   const auto other = PutDuringWatch(2, Pod("second"));
   then_["added second"] = [this] { Stop(); };
@@ -136,7 +136,7 @@ TEST_F(InformerTest, WatchesOnWhereAWatchEnded) {
   EXPECT_THAT(fake_.waits(), IsEmpty());
 }
 
-TEST_F(InformerTest, WatchesOnFromABookmark) {
+TEST_F(InformerTest, ContinuesAWatchFromABookmark) {
   OnceWatching([this] {
     server_.Put(kConfigMaps, Object(kConfigMaps, Key("unrelated")));
     server_.Compact();
@@ -217,7 +217,7 @@ TEST_F(InformerTest, ListsAgainWhenAServerIsBehind) {
   EXPECT_EQ(server_.CountRequests(kLists), 3);
 }
 
-TEST_F(InformerTest, TellsTheEndOfOneWhoseNameAnotherTook) {
+TEST_F(InformerTest, ReportsTheDeletionOfAnObjectThatWasReplaced) {
   server_.Put(kPods, Pod("a"));
   then_["synced"] = [this] {
     server_.RemoveUnseen(kPods, Key("a"));
@@ -245,7 +245,7 @@ TEST_F(InformerTest, WaitsLongerWithEachFailure) {
                                          milliseconds(3200)));
 }
 
-TEST_F(InformerTest, WatchesOnAfterWhatPasses) {
+TEST_F(InformerTest, ContinuesAWatchAfterATemporaryError) {
   server_.Inject({.part = kWatches, .status = 429, .headers = "Retry-After: 1\r\n"});
   server_.Inject({.part = kWatches, .status = 503});
   server_.Inject({.kind = Fault::Kind::kBreak, .part = kWatches});
@@ -262,7 +262,7 @@ TEST_F(InformerTest, WatchesOnAfterWhatPasses) {
   EXPECT_THAT(fake_.waits(), SizeIs(4));
 }
 
-TEST_F(InformerTest, WatchesOnAtOnceWhereAGoodConnectionBroke) {
+TEST_F(InformerTest, ContinuesAWatchAtOnceAfterABrokenConnection) {
   OnceWatching([this] {
     fake_.clock().Advance(options_.short_watch);
     server_.BreakWatches();
@@ -286,7 +286,7 @@ TEST_F(InformerTest, DoesNotFollowAServerThatEndsAllWatchesAtOnce) {
   EXPECT_EQ(server_.CountRequests(kLists), 1);
 }
 
-TEST_F(InformerTest, TakesASilentWatchForDead) {
+TEST_F(InformerTest, EndsASilentWatch) {
   options_.silence = milliseconds(50);
   server_.Inject({.kind = Fault::Kind::kSilent, .part = kWatches});
   OnceWatching([this] { Stop(); });
@@ -329,7 +329,7 @@ TEST_F(InformerTest, FollowsWhatEntersAndLeavesItsSelection) {
   EXPECT_THAT(events_, ElementsAre("added b", "synced", "added a", "deleted b"));
 }
 
-TEST_F(InformerTest, TellsWhatItIsNotAllowed) {
+TEST_F(InformerTest, ReportsAMissingPermission) {
   server_.Inject({.part = kLists, .status = 403});
   then_["synced"] = [this] { Stop(); };
 
@@ -338,7 +338,7 @@ TEST_F(InformerTest, TellsWhatItIsNotAllowed) {
   EXPECT_THAT(events_, ElementsAre("error PERMISSION_DENIED", "synced"));
 }
 
-TEST(Informer, StopsInTheMiddleOfAWatch) {
+TEST(Informer, StopsDuringAWatch) {
   ApiServer server;
   const SystemClock clock;
   Connection connection(server.config(), clock, {});

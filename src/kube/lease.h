@@ -46,8 +46,9 @@ class LeaseHolder {
   Status Acquire(const std::stop_token& stop, const OnWaiting& on_waiting = {},
                  const OnError& on_error = {});
   // Renews the lease until `stop` is requested, then returns Ok. While renewal fails, held() is
-  // false after the renew deadline; it becomes true again after a renewal, if nobody else had the
-  // lease in between. Aborted: another process has or had the lease. REQUIRES: Acquire returned Ok.
+  // false after the renew deadline; it becomes true again after a renewal, if no other process had
+  // the lease in between. Aborted: another process has or had the lease. REQUIRES: Acquire returned
+  // Ok.
   Status Keep(const std::stop_token& stop, const OnError& on_error = {});
   // Releases the lease, so that the next holder need not wait for its expiry. Ok if this process
   // does not hold it.

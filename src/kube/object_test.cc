@@ -40,7 +40,7 @@ TEST(Object, ReadsItsMetadata) {
   EXPECT_THAT(object->owners(), ElementsAre(OwnerReference{"v1", "Pod", "master", "u-0", true}));
 }
 
-TEST(Object, KeepsWhatItDoesNotKnow) {
+TEST(Object, KeepsUnknownFields) {
   auto object = Object::Parse(kText);
   ASSERT_OK(object);
 
@@ -51,7 +51,7 @@ TEST(Object, KeepsWhatItDoesNotKnow) {
   EXPECT_EQ(nlohmann::json::parse(Dump(object->fields())), expected);
 }
 
-TEST(Object, ReadsWhatIsOddAsEmpty) {
+TEST(Object, ReadsMalformedFieldsAsEmpty) {
   for (const char* text :
        {"{}", R"({"metadata": 7})", R"({"metadata": {"name": 1, "labels": [2], "uid": null}})",
         R"({"metadata": {"labels": {"app": 3}, "ownerReferences": {"a": "b"}}})",
@@ -69,14 +69,14 @@ TEST(Object, ReadsWhatIsOddAsEmpty) {
   EXPECT_THAT(owned->owners(), ElementsAre(OwnerReference{}, OwnerReference{}));
 }
 
-TEST(Object, IsNotMadeOfAnythingElse) {
+TEST(Object, RejectsOtherJson) {
   for (const char* text : {"", "[]", "7", "{", "null"}) {
     EXPECT_THAT(Object::Parse(text), StatusIs(Code::kDataLoss)) << text;
   }
   EXPECT_EQ(Object(nlohmann::json::array()), Object());
 }
 
-TEST(Object, IsMadeToBeCreated) {
+TEST(Object, CanBeBuiltForCreation) {
   Object master(kPods, {.ns = "jobs", .name = "master"});
   master.metadata()["uid"] = "u-0";
   Object lease(kLeases, {.ns = "jobs", .name = "job"});

@@ -80,7 +80,7 @@ TEST(Pod, SaysThatNoNodeFitsIt) {
             "");
 }
 
-TEST(Pod, ReadsWhatIsOddAsEmpty) {
+TEST(Pod, ReadsMalformedFieldsAsEmpty) {
   for (const char* text :
        {"{}", R"({"status": 7, "spec": []})", R"({"status": {"phase": "Dancing"}})",
         R"({"status": {"conditions": {}, "containerStatuses": "none", "phase": 1}})"}) {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 Config To(const HttpServer& server) { return {.server = server.url()}; }
 
-TEST(Transport, CarriesARequestAndItsAnswer) {
+TEST(Transport, SendsARequestAndReturnsItsAnswer) {
   ServedRequest seen;
   HttpServer server([&](const ServedRequest& request, ServedConnection& connection) {
     seen = request;
@@ -76,7 +76,7 @@ TEST(Transport, UsesAConnectionAgain) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(Transport, SaysThatNobodyIsThere) {
+TEST(Transport, ReportsThatNoServerListens) {
   std::string url;
   {
     const HttpServer gone([](const ServedRequest&, ServedConnection&) {});
@@ -162,7 +162,7 @@ TEST(Transport, EndsAStreamWhenItsReaderHasEnough) {
   EXPECT_OK(response);
 }
 
-TEST(Transport, GivesAStreamUpWhenTold) {
+TEST(Transport, CancelsAStreamOnRequest) {
   std::stop_source stop;
   HttpServer server([](const ServedRequest&, ServedConnection& connection) {
     connection.BeginChunks();
@@ -182,7 +182,7 @@ TEST(Transport, GivesAStreamUpWhenTold) {
   EXPECT_THAT(response, StatusIs(Code::kCancelled));
 }
 
-TEST(Transport, TakesASilentStreamForDead) {
+TEST(Transport, EndsASilentStream) {
   HttpServer server([](const ServedRequest&, ServedConnection& connection) {
     connection.BeginChunks();
     connection.Chunk("first");
@@ -219,7 +219,7 @@ TEST(Transport, ServesManyCallersAtOnce) {
   for (std::thread& caller : callers) caller.join();
 }
 
-TEST(Transport, EndsItsCallsWhenItGoes) {
+TEST(Transport, EndsItsCallsWhenItIsDestroyed) {
   std::promise<void> asked;
   HttpServer server([&](const ServedRequest&, ServedConnection& connection) {
     asked.set_value();

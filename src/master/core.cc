@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "master/ledger/damaged_entry.h"
 #include "master/ledger/ledger_report.h"
 #include "master/model/evaluation.h"
 #include "master/replicas/local_address.h"
@@ -87,7 +88,7 @@ Status Core::Load(Time now, WallTime wall_now) {
   uint64_t next_incarnation = 1;
   if (const std::string saved = get("counters"); !saved.empty()) {
     const json in = ReadJson(saved);
-    if (in.is_discarded()) return DataLoss("cannot parse the entry 'counters' of the ledger");
+    if (in.is_discarded()) return DamagedEntry("counters", "it is not JSON");
     counters = {.next_lease = in.value("next_lease", uint64_t{1}),
                 .next_task = in.value("next_task", 1),
                 .next_dataset = in.value("next_dataset", int64_t{1}),
@@ -142,8 +143,7 @@ Status Core::LoadJob(const std::map<std::string, std::string>& meta) {
   }
   if (const std::string saved = get("state"); !saved.empty()) {
     const std::optional<JobState> state = job::JobStateFromName(saved);
-    if (!state)
-      return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state", saved);
+    if (!state) return DamagedEntry("state", fmt::format("'{}' is not a job state", saved));
     state_ = *state;
   }
   declared_end_ = get("declared_end");
@@ -573,7 +573,8 @@ void Core::EndTroubled() {
     const bool replace = !done || replica.role == job::Role::kChief;
     if (!trains || now_ - trouble.since <= (done ? kEndedAfter : kReplacedAfter)) continue;
     if (!done && !spec_.relaunch_timeout_worker) continue;
-    if (keeper_.EndTroubled(replica, replace)) {
+    using AfterEnd = ReplicaKeeper::AfterEnd;
+    if (keeper_.EndTroubled(replica, replace ? AfterEnd::kRefillSlot : AfterEnd::kSlotSucceeded)) {
       remarks_.push_back(fmt::format("{} {} was {}: it {}", job::NameOf(replica.role), replica.id,
                                      replace ? "replaced" : "ended", trouble.reason));
     }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@ namespace {
 
 using job::JobState;
 using job::Role;
+using testing::HasSubstr;
 
 const ReplicaRef kEvaluator{Role::kEvaluator, 0};
 const ReplicaRef kPs{Role::kPs, 0};
@@ -47,7 +49,7 @@ TEST(JobStates, WaitForAllWorkersAndTheChief) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
-TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceAllIsDone) {
+TEST(JobStates, DoNotWaitForAPendingWorkerOnceAllIsDone) {
   CoreFixture master(WorkersOnly(2));
   master.Synced();
   master.Running(NameOf(Worker(0)));
@@ -66,7 +68,7 @@ TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceAllIsDone) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
-TEST(JobStates, DoNotWaitForAWorkerThatHasNoRoomOnceTheChiefIsThrough) {
+TEST(JobStates, DoNotWaitForAPendingWorkerOnceTheChiefSucceeded) {
   CoreFixture master(TensorFlowJob(1, 0, 0));
   master.Synced();
   master.Running(NameOf(Chief()));
@@ -118,7 +120,7 @@ TEST(JobStates, EndWhenTheReplicasAreGoneAndNotBefore) {
   EXPECT_EQ(master.state(), JobState::kSucceeded);
 }
 
-TEST(JobStates, AreStoppedByTheUserOverAMasterRestart) {
+TEST(JobStates, KeepAStopOverAMasterRestart) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.core().Stop("elasticdl stop");
@@ -179,7 +181,7 @@ class EvaluatorGrace : public ::testing::Test {
   CoreFixture master_{TensorFlowJob(1, 0, 1)};
 };
 
-TEST_F(EvaluatorGrace, EndsWhenItJudgedTheLastCheckpoint) {
+TEST_F(EvaluatorGrace, EndsWhenTheLastCheckpointIsEvaluated) {
   master_.Log(kEvaluator, "Saving dict for global step 300: loss = 1\n");
   EXPECT_TRUE(master_.TakeStops().empty());
 
@@ -221,7 +223,7 @@ TEST_F(EvaluatorGrace, EndsAtOnceWhenTheEvaluatorSaysThatItWaitsLonger) {
   EXPECT_NE(master_.core().View().remarks.front().find("EvalSpec"), std::string::npos);
 }
 
-TEST_F(EvaluatorGrace, DoesNotEndWithTheMastersLife) {
+TEST_F(EvaluatorGrace, ContinuesOverARestartOfTheMaster) {
   master_.CrashAndReload();
   master_.LetPass(seconds(30));
 
@@ -416,7 +418,7 @@ TEST(CoreView, ShowsLeasesByReplicaAndDataset) {
   EXPECT_EQ(view.datasets.front().leases, 2);
 }
 
-TEST(CoreView, IsTheLedgerForPeopleToo) {
+TEST(CoreView, ReportsTheLedgerAsJson) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.Register(Shards(5, /*epochs=*/2));
@@ -445,8 +447,9 @@ TEST(CoreLoad, RefusesADamagedLedgerByName) {
 
     const Status status = core.Load(Time(), WallTime());
 
-    EXPECT_FALSE(status.ok()) << key;
-    EXPECT_FALSE(status.message().empty()) << key;
+    EXPECT_EQ(status.code(), Code::kDataLoss) << key;
+    EXPECT_THAT(status.message(),
+                HasSubstr(fmt::format("the entry '{}' of the ledger is damaged: ", key)));
   }
 }
 

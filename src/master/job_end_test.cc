@@ -55,7 +55,7 @@ TEST_F(SuccessRuleTest, LetsAProgramDeclareItsEnd) {
   EXPECT_EQ(master.Data().records_not_trained, 30);
 }
 
-TEST_F(SuccessRuleTest, TakesTheStepThatTheUserGaveForTheEnd) {
+TEST_F(SuccessRuleTest, AcceptsTheStepOfTheFlagAsTheEnd) {
   job::JobSpec spec = WorkersOnly(1);
   spec.max_step = 100;
   CoreFixture reached(spec);
@@ -71,7 +71,7 @@ TEST_F(SuccessRuleTest, TakesTheStepThatTheUserGaveForTheEnd) {
   EXPECT_EQ(short_of_it.state(), JobState::kFailed);
 }
 
-TEST_F(SuccessRuleTest, TakesAnEstimatorsWordForTheEnd) {
+TEST_F(SuccessRuleTest, AcceptsTheEndThatAnEstimatorLogged) {
   CoreFixture master(TensorFlowJob(0, 0, 0));
   master.StartReplicas();
   master.Register(Shards(5));
@@ -84,7 +84,7 @@ TEST_F(SuccessRuleTest, TakesAnEstimatorsWordForTheEnd) {
   EXPECT_EQ(master.state(), JobState::kSucceeded) << master.core().View().reason;
 }
 
-TEST_F(SuccessRuleTest, TakesTheExitOfAPublishedChiefForTheEnd) {
+TEST_F(SuccessRuleTest, AcceptsTheExitOfAPublishedChiefAsTheEnd) {
   CoreFixture master(TensorFlowJob(0, 0, 0));
   master.StartReplicas();
   master.Register(Shards(5));
@@ -227,7 +227,7 @@ TEST_F(Resumed, TakesEachResumeUpOnce) {
   EXPECT_EQ(master_.state(), JobState::kRunning);
 }
 
-TEST_F(Resumed, HasTheWorkersThatWereTyped) {
+TEST_F(Resumed, HasTheNumberOfWorkersOfTheNewCommand) {
   master_.spec().resume_number = 1;
   master_.spec().resume_workers = 3;
   master_.spec().num_workers = 3;

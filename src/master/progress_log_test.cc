@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kChiefLog = "iris-edljob-chief-0";
 constexpr const char* kEvaluatorLog = "iris-edljob-evaluator-0";
 
-TEST(ProgressLog, KnowsTheLastCheckpointSavedAndJudged) {
+TEST(ProgressLog, ReadsTheLastSavedAndTheLastEvaluatedCheckpoint) {
   ProgressLog log;
 
   EXPECT_TRUE(
@@ -85,7 +85,7 @@ TEST(ProgressLog, ShowsLossStepAndSpeed) {
   EXPECT_DOUBLE_EQ(log.metrics().at("steps_per_s"), 120.5);
 }
 
-TEST(ProgressLog, LearnsNothingFromGarbage) {
+TEST(ProgressLog, IgnoresMalformedLines) {
   ProgressLog log;
   std::string garbage(1, '\0');
   garbage += "\xff\x1b[31m\n\n\r\nSaving checkpoints for \n";

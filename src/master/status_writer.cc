@@ -15,10 +15,10 @@ StatusWriter::~StatusWriter() {
   thread_.join();
 }
 
-void StatusWriter::Show(job::JobView view, bool durable) {
+void StatusWriter::Update(job::JobView view, Durability durability) {
   const MutexLock lock(mutex_);
   next_ = std::move(view);
-  durable_ = durable_ || durable;
+  if (durability == Durability::kDurable) durability_ = durability;
   changed_.NotifyAll();
 }
 
@@ -30,17 +30,17 @@ void StatusWriter::Flush() {
 void StatusWriter::Run() {
   while (true) {
     job::JobView view;
-    bool durable = false;
+    Durability durability = Durability::kBestEffort;
     {
       const MutexLock lock(mutex_);
       while (!next_.has_value() && !ending_) changed_.Wait(mutex_);
       if (!next_.has_value()) return;
       view = std::move(*next_);
       next_.reset();
-      durable = std::exchange(durable_, false);
+      durability = std::exchange(durability_, Durability::kBestEffort);
       writing_ = true;
     }
-    write_(view, durable);
+    write_(view, durability);
     const MutexLock lock(mutex_);
     writing_ = false;
     changed_.NotifyAll();

@@ -15,16 +15,19 @@ namespace edl::master {
 // Thread-safe.
 class StatusWriter {
  public:
-  // Called on the writer's thread, for one view at a time. `durable`: one of the views since the
-  // last call must survive a crash of the machine.
-  using Write = std::function<void(const job::JobView&, bool durable)>;
+  // Whether a view must survive a crash of the machine.
+  enum class Durability { kBestEffort, kDurable };
+  // Called on the writer's thread, for one view at a time. kDurable: one of the views since the
+  // last call, perhaps a skipped one, is durable.
+  using Write = std::function<void(const job::JobView&, Durability)>;
 
   explicit StatusWriter(Write write);
   // Writes the last view first.
   ~StatusWriter();
 
-  void Show(job::JobView view, bool durable);
-  // Returns when the views of all earlier calls of Show are written or skipped.
+  // Has the view written. Does not wait for it.
+  void Update(job::JobView view, Durability durability);
+  // Returns when the views of all earlier calls of Update are written or skipped.
   void Flush();
 
  private:
@@ -34,7 +37,7 @@ class StatusWriter {
   Mutex mutex_;
   CondVar changed_;
   std::optional<job::JobView> next_ GUARDED_BY(mutex_);
-  bool durable_ GUARDED_BY(mutex_) = false;
+  Durability durability_ GUARDED_BY(mutex_) = Durability::kBestEffort;
   bool writing_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the others

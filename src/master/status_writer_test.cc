@@ -20,25 +20,28 @@ job::JobView ViewOf(int64_t version) {
 TEST(StatusWriter, DoesNotBlockItsCallerAndSkipsToTheNewest) {
   std::promise<void> began;
   std::promise<void> go_on;
-  std::vector<std::pair<int64_t, bool>> written;
+  using Durability = StatusWriter::Durability;
+  std::vector<std::pair<int64_t, Durability>> written;
   {
-    StatusWriter writer([&](const job::JobView& view, bool durable) {
+    StatusWriter writer([&](const job::JobView& view, Durability durability) {
       if (view.version == 1) {
         began.set_value();
         EXPECT_OK(AwaitReady(go_on.get_future(), "the test lets the first write end"));
       }
-      written.emplace_back(view.version, durable);
+      written.emplace_back(view.version, durability);
     });
-    writer.Show(ViewOf(1), false);
+    writer.Update(ViewOf(1), Durability::kBestEffort);
     EXPECT_OK(AwaitReady(began.get_future(), "the writer writes the first view"));
-    writer.Show(ViewOf(2), true);
-    writer.Show(ViewOf(3), false);  // while the first is still being written
+    writer.Update(ViewOf(2), Durability::kDurable);
+    writer.Update(ViewOf(3), Durability::kBestEffort);  // while the first is still being written
     go_on.set_value();
     writer.Flush();
     EXPECT_EQ(written.size(), 2u);
-    writer.Show(ViewOf(4), true);
+    writer.Update(ViewOf(4), Durability::kDurable);
   }
-  EXPECT_EQ(written, (std::vector<std::pair<int64_t, bool>>{{1, false}, {3, true}, {4, true}}));
+  EXPECT_EQ(written, (std::vector<std::pair<int64_t, Durability>>{{1, Durability::kBestEffort},
+                                                                  {3, Durability::kDurable},
+                                                                  {4, Durability::kDurable}}));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ Result<Lane::PullPlan> Lane::Plan(const DeclaredParameters& declared, const wire
   for (const uint32_t number : pull.tensors) {
     EDL_ASSIGN_OR_RETURN(const TensorBlocks* const share, At(declared.tensors, number, "tensor"));
     if (!share->has_value()) {
-      return NotFound("tensor '{}' has no value yet: put one first", share->spec().name);
+      return NotFound("tensor '{}' has no value yet; put its value first", share->spec().name);
     }
     plan.tensors.push_back(share);
     plan.bytes += wire::AlignedUp(share->values() * sizeof(float));
@@ -90,9 +90,9 @@ wire::PullAnswer Lane::Pull(const PullPlan& plan, std::byte* out) {
 }
 
 Result<wire::OpenAnswer> Lane::Open(const wire::Open& open) {
-  EDL_ASSIGN_OR_RETURN(const uint64_t mark, state_.watermarks.Open(open.lease, open.shard));
+  EDL_ASSIGN_OR_RETURN(const uint64_t watermark, state_.watermarks.Open(open.lease, open.shard));
   trained_ = true;
-  return wire::OpenAnswer{.watermark = mark};
+  return wire::OpenAnswer{.watermark = watermark};
 }
 
 Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wire::Push& push,
@@ -113,7 +113,7 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
     EDL_ASSIGN_OR_RETURN(TensorBlocks* const tensor, At(declared.tensors, share.tensor, "tensor"));
     EDL_ASSIGN_OR_RETURN(const auto gradients, reader.Take<float>(tensor->values()));
     if (!tensor->has_value()) {
-      return NotFound("tensor '{}' has no value yet: put one first", tensor->spec().name);
+      return NotFound("tensor '{}' has no value yet; put its value first", tensor->spec().name);
     }
     EDL_RETURN_IF_ERROR(CheckRate(share.learning_rate, tensor->optimizer(), tensor->spec().name));
     shares.push_back({tensor, gradients.data(), share.learning_rate});
@@ -124,8 +124,9 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
   if (!push.refused && IsStale(push)) {
     const Watermarks::BatchCheck seen = state_.watermarks.Peek(push.lease, push.shard, push.batch);
     if (seen.outcome == Watermarks::Outcome::kApplied) {
-      return wire::PushAnswer{
-          .outcome = Watermarks::Outcome::kStale, .watermark = seen.mark, .version = version()};
+      return wire::PushAnswer{.outcome = Watermarks::Outcome::kStale,
+                              .watermark = seen.watermark,
+                              .version = version()};
     }
   }
   Watermarks::BatchCheck check = state_.watermarks.Count(push.lease, push.shard, push.batch);
@@ -146,7 +147,8 @@ Result<wire::PushAnswer> Lane::Push(const DeclaredParameters& declared, const wi
     for (const TableGradients& table : tables) state_.steps.Apply(table, taking);
     for (const TensorGradients& tensor : shares) state_.steps.Apply(tensor, taking);
   }
-  return wire::PushAnswer{.outcome = check.outcome, .watermark = check.mark, .version = version()};
+  return wire::PushAnswer{
+      .outcome = check.outcome, .watermark = check.watermark, .version = version()};
 }
 
 Status Lane::ReserveRows(const std::vector<TableGradients>& pushes) {

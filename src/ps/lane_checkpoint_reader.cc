@@ -128,7 +128,7 @@ Status LaneCheckpointReader::TakeWatermarks(const checkpoint::Chunk& chunk) {
     entry.shard.epoch = reader.Get<uint32_t>();
     entry.shard.ordinal = reader.Get<uint64_t>();
     entry.lease = reader.Get<job::LeaseId>();
-    entry.mark = reader.Get<uint64_t>();
+    entry.watermark = reader.Get<uint64_t>();
     if (!reader.ok() || first > entry.end || entry.end > wire::kBuckets) break;
     state_.watermarks.Restore(entry);
   }

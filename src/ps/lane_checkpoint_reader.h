@@ -12,7 +12,7 @@ namespace edl::ps {
 
 // What a restore takes from a checkpoint.
 enum class RestoreMode {
-  kResume,          // parameters, watermarks and open rounds: the job that saved goes on
+  kResume,          // parameters, watermarks and open rounds: the job that saved it continues
   kParametersOnly,  // another job starts with these parameters
 };
 

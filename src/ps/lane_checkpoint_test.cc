@@ -105,13 +105,13 @@ class Lanes {
   }
 
   std::vector<uint64_t> Open(job::LeaseId lease) {
-    std::vector<uint64_t> marks;
+    std::vector<uint64_t> watermarks;
     for (const auto& lane : lanes_) {
       const auto opened = lane->Open({.lease = lease, .shard = kShard});
       EXPECT_OK(opened);
-      marks.push_back(opened.ok() ? opened->watermark : UINT64_MAX);
+      watermarks.push_back(opened.ok() ? opened->watermark : UINT64_MAX);
     }
-    return marks;
+    return watermarks;
   }
 
   // The first row values of all ids, and of the tensor under id -1. Creates no rows.

@@ -48,7 +48,7 @@ checkpoint::Chunk WatermarksChunk(const Watermarks& watermarks) {
     writer.Add(entry.shard.epoch);
     writer.Add(entry.shard.ordinal);
     writer.Add(entry.lease);
-    writer.Add(entry.mark);
+    writer.Add(entry.watermark);
   }
   return {.kind = checkpoint::ChunkKind::kWatermarks,
           .records = entries.size(),

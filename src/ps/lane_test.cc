@@ -132,7 +132,7 @@ TEST_F(LaneTest, AppliesToTheBucketsThatLackABatchOnly) {
   const wire::Bucket ahead = wire::BucketOf(1);
   ASSERT_NE(wire::BucketOf(2), ahead);
   lane_->state().watermarks.Restore(
-      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
+      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .watermark = 1});
   lane_->state().watermarks.Settle();
   OpenShard();
 
@@ -147,7 +147,7 @@ TEST_F(LaneTest, KeepsTheStepsOfBucketsThatDiffer) {
   Declare(R"({"name": "Adam"})");
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_->state().watermarks.Restore(
-      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
+      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .watermark = 1});
   lane_->state().watermarks.Settle();
   OpenShard();
   ASSERT_EQ(Push(0, {1, 2})->outcome, Outcome::kApplied);  // of 2 alone
@@ -293,7 +293,7 @@ TEST_F(LaneTest, RowsGrowOldByPushesAlsoWhereBucketsDiffer) {
   const wire::ShardKey differs{.ledger = job::LedgerId(1), .dataset = job::DatasetId(9)};
   const wire::Bucket ahead = wire::BucketOf(1);
   lane_->state().watermarks.Restore(
-      {.first = ahead, .end = ahead + 1U, .shard = differs, .lease = kLease, .mark = 1});
+      {.first = ahead, .end = ahead + 1U, .shard = differs, .lease = kLease, .watermark = 1});
   lane_->state().watermarks.Settle();
   const wire::Push again{
       .lease = kLease, .shard = differs, .batch = 0, .tables = {{.ids = 2, .learning_rate = 1}}};
@@ -401,7 +401,7 @@ TEST_F(RoundTest, IsSeparateForEachBucket) {
   lane_ = std::make_unique<Lane>(wire::Placement(1), job::LaneInJob(0));
   Declare(R"({"name": "SGD"})", R"({"gradients": 2})");
   lane_->state().watermarks.Restore(
-      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .mark = 1});
+      {.first = ahead, .end = ahead + 1U, .shard = kShard, .lease = kLease, .watermark = 1});
   lane_->state().watermarks.Settle();
   OpenShard();
 

@@ -83,7 +83,7 @@ TEST(Table, ForgetsARemovedRowWithItsSlots) {
   EXPECT_EQ(table.rows(), 0U);
   EXPECT_THAT(PullOf(table, {1}), ElementsAre(1));
   table.Push(ids, &gradient, {.learning_rate = 1}, 0);
-  EXPECT_EQ(PullOf(table, {1}), once) << "the slot was not made anew";
+  EXPECT_EQ(PullOf(table, {1}), once) << "the slot was not initialized again";
 }
 
 std::vector<int64_t> Range(int64_t begin, int64_t end) {

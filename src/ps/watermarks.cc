@@ -4,10 +4,10 @@
 
 namespace edl::ps {
 
-// Sets `mark` to the lowest mark, and clears `differs` if all marks are equal.
+// Sets `watermark` to the lowest watermark, and clears `differs` if all watermarks are equal.
 void Watermarks::SettleOne(Shard& shard) {
   const auto [least, most] = std::ranges::minmax_element(shard.differs);
-  shard.mark = *least;
+  shard.watermark = *least;
   if (*least == *most) shard.differs.clear();
 }
 
@@ -22,9 +22,9 @@ Result<uint64_t> Watermarks::Open(job::LeaseId lease, const wire::ShardKey& shar
   }
   found.lease = lease;
   found.used = ++uses_;
-  const uint64_t mark = found.mark;
+  const uint64_t watermark = found.watermark;
   if (is_new && lease == job::kOwnLease && ++own_shards_ > kMostOwnShards) ForgetOldOwnShards();
-  return mark;
+  return watermark;
 }
 
 // Drops an eighth of them at a time, so that it is seldom necessary.
@@ -55,9 +55,9 @@ Watermarks::BatchCheck Watermarks::Peek(job::LeaseId lease, const wire::ShardKey
   if (found == shards_.end() || lease > found->second.lease) return {.outcome = Outcome::kNotOpen};
   const Shard& known = found->second;
   if (lease < known.lease) return {.outcome = Outcome::kFenced};
-  if (batch < known.mark) return {.outcome = Outcome::kAlready, .mark = known.mark};
-  if (batch > known.mark) return {.outcome = Outcome::kAhead, .mark = known.mark};
-  return {.outcome = Outcome::kApplied, .mark = known.mark};
+  if (batch < known.watermark) return {.outcome = Outcome::kAlready, .watermark = known.watermark};
+  if (batch > known.watermark) return {.outcome = Outcome::kAhead, .watermark = known.watermark};
+  return {.outcome = Outcome::kApplied, .watermark = known.watermark};
 }
 
 Watermarks::BatchCheck Watermarks::Count(job::LeaseId lease, const wire::ShardKey& shard,
@@ -67,7 +67,7 @@ Watermarks::BatchCheck Watermarks::Count(job::LeaseId lease, const wire::ShardKe
   Shard& known = shards_.find(shard)->second;
   known.used = ++uses_;
   if (known.differs.empty()) {
-    ++known.mark;
+    ++known.watermark;
   } else {
     std::vector<bool> lacked(size_);
     for (size_t i = 0; i < size_; ++i) {
@@ -77,7 +77,7 @@ Watermarks::BatchCheck Watermarks::Count(job::LeaseId lease, const wire::ShardKe
     SettleOne(known);
     check.lacked = std::move(lacked);
   }
-  check.mark = known.mark;
+  check.watermark = known.watermark;
   return check;
 }
 
@@ -94,17 +94,17 @@ std::vector<Watermarks::Entry> Watermarks::Entries() const {
   entries.reserve(shards_.size());
   for (const auto& entry : shards_) {
     const Shard& known = entry.second;
-    const auto mark_of = [&](size_t i) {
-      return known.differs.empty() ? known.mark : known.differs[i];
+    const auto watermark_of = [&](size_t i) {
+      return known.differs.empty() ? known.watermark : known.differs[i];
     };
     for (size_t begin = 0, end = 0; begin < size_; begin = end) {
       end = known.differs.empty() ? size_ : begin + 1;
-      while (end < size_ && mark_of(end) == mark_of(begin)) ++end;
+      while (end < size_ && watermark_of(end) == watermark_of(begin)) ++end;
       entries.push_back({.first = static_cast<wire::Bucket>(first_ + begin),
                          .end = first_ + end,
                          .shard = entry.first,
                          .lease = known.lease,
-                         .mark = mark_of(begin)});
+                         .watermark = watermark_of(begin)});
     }
   }
   return entries;
@@ -117,10 +117,10 @@ void Watermarks::Restore(const Entry& entry) {
   const auto [found, is_new] = shards_.try_emplace(entry.shard);
   Shard& shard = found->second;
   if (is_new && entry.lease == job::kOwnLease) ++own_shards_;
-  if (shard.differs.empty()) shard.differs.resize(size_, shard.mark);
+  if (shard.differs.empty()) shard.differs.resize(size_, shard.watermark);
   shard.lease = std::max(shard.lease, entry.lease);
   std::fill(shard.differs.begin() + static_cast<ptrdiff_t>(begin - first_),
-            shard.differs.begin() + static_cast<ptrdiff_t>(end - first_), entry.mark);
+            shard.differs.begin() + static_cast<ptrdiff_t>(end - first_), entry.watermark);
 }
 
 void Watermarks::Settle() {

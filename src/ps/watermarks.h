@@ -37,7 +37,7 @@ class Watermarks {
   // What the caller has to do with a batch. kApplied: apply it; it is counted already.
   struct BatchCheck {
     Outcome outcome = Outcome::kApplied;
-    uint64_t mark = 0;  // the first batch that some bucket lacks now
+    uint64_t watermark = 0;  // the first batch that some bucket lacks now
     // Whether each bucket of the lane lacked this batch. Without a value: all did.
     std::optional<std::vector<bool>> lacked;
   };
@@ -59,7 +59,7 @@ class Watermarks {
     size_t end = 0;
     wire::ShardKey shard;
     job::LeaseId lease;  // the newest that was seen
-    uint64_t mark = 0;
+    uint64_t watermark = 0;
 
     bool operator==(const Entry&) const = default;
   };
@@ -76,7 +76,7 @@ class Watermarks {
   struct Shard {
     uint64_t used = 0;  // when it was opened or counted last
     job::LeaseId lease;
-    uint64_t mark = 0;              // of all buckets, or the lowest of them
+    uint64_t watermark = 0;         // of all buckets, or the lowest of them
     std::vector<uint64_t> differs;  // by bucket, where they do not agree; else empty
   };
 

@@ -26,86 +26,86 @@ checkpoint::ShardSet Covering(const wire::ShardKey& shard) {
   return set;
 }
 
-uint64_t Opened(Watermarks& marks, job::LeaseId lease, const wire::ShardKey& shard = kShard) {
-  return *marks.Open(lease, shard);
+uint64_t Opened(Watermarks& watermarks, job::LeaseId lease, const wire::ShardKey& shard = kShard) {
+  return *watermarks.Open(lease, shard);
 }
 
 TEST(Watermarks, CountEachBatchOnceInOrder) {
-  Watermarks marks(0, 4);
-  EXPECT_EQ(Opened(marks, kLease), 0U);
-  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
-  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
-  const auto ahead = marks.Count(kLease, kShard, 2);
+  Watermarks watermarks(0, 4);
+  EXPECT_EQ(Opened(watermarks, kLease), 0U);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
+  const auto ahead = watermarks.Count(kLease, kShard, 2);
   EXPECT_EQ(ahead.outcome, Outcome::kAhead);
-  EXPECT_EQ(ahead.mark, 1U);
-  EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kApplied);
-  EXPECT_EQ(marks.Count(kLease, kShard, 2).mark, 3U);
+  EXPECT_EQ(ahead.watermark, 1U);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 1).outcome, Outcome::kApplied);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 2).watermark, 3U);
 }
 
 TEST(Watermarks, OfOneShardAreNotThoseOfAnother) {
-  Watermarks marks(0, 4);
-  Opened(marks, kLease);
-  Opened(marks, kLease.Next(), kOther);
-  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
-  EXPECT_EQ(marks.Count(kLease.Next(), kOther, 0).outcome, Outcome::kApplied);
+  Watermarks watermarks(0, 4);
+  Opened(watermarks, kLease);
+  Opened(watermarks, kLease.Next(), kOther);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(watermarks.Count(kLease.Next(), kOther, 0).outcome, Outcome::kApplied);
 }
 
 TEST(Watermarks, RejectAShardThatIsNotOpen) {
-  Watermarks marks(0, 4);
-  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kNotOpen);
-  Opened(marks, kLease);
-  EXPECT_EQ(marks.Count(kLease.Next(), kShard, 0).outcome, Outcome::kNotOpen);
+  Watermarks watermarks(0, 4);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 0).outcome, Outcome::kNotOpen);
+  Opened(watermarks, kLease);
+  EXPECT_EQ(watermarks.Count(kLease.Next(), kShard, 0).outcome, Outcome::kNotOpen);
 }
 
 TEST(Watermarks, FenceTheHolderOfAnOlderLease) {
-  Watermarks marks(0, 4);
-  Opened(marks, kLease);
-  EXPECT_EQ(marks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
-  EXPECT_EQ(Opened(marks, kLease.Next()), 1U);
+  Watermarks watermarks(0, 4);
+  Opened(watermarks, kLease);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 0).outcome, Outcome::kApplied);
+  EXPECT_EQ(Opened(watermarks, kLease.Next()), 1U);
 
-  EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
-  EXPECT_THAT(marks.Open(kLease, kShard), StatusIs(Code::kAborted));
-  EXPECT_EQ(marks.Count(kLease.Next(), kShard, 1).outcome, Outcome::kApplied);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
+  EXPECT_THAT(watermarks.Open(kLease, kShard), StatusIs(Code::kAborted));
+  EXPECT_EQ(watermarks.Count(kLease.Next(), kShard, 1).outcome, Outcome::kApplied);
 }
 
 TEST(Watermarks, FenceLeasesBelowTheFloorAlsoForDroppedShards) {
-  Watermarks marks(0, 4);
-  Opened(marks, kLease);
-  marks.Count(kLease, kShard, 0);
-  marks.RaiseFloor(kLease.Next());
-  marks.RaiseFloor(kLease);  // it never falls
-  marks.Drop(Covering(kShard));
+  Watermarks watermarks(0, 4);
+  Opened(watermarks, kLease);
+  watermarks.Count(kLease, kShard, 0);
+  watermarks.RaiseFloor(kLease.Next());
+  watermarks.RaiseFloor(kLease);  // it never falls
+  watermarks.Drop(Covering(kShard));
 
-  EXPECT_EQ(marks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
-  EXPECT_THAT(marks.Open(kLease, kShard), StatusIs(Code::kAborted));
-  EXPECT_EQ(marks.shards(), 0U);
+  EXPECT_EQ(watermarks.Count(kLease, kShard, 1).outcome, Outcome::kFenced);
+  EXPECT_THAT(watermarks.Open(kLease, kShard), StatusIs(Code::kAborted));
+  EXPECT_EQ(watermarks.shards(), 0U);
 }
 
 TEST(Watermarks, AreNotDroppedWhileALeaseOfTheShardMayBeOpen) {
-  Watermarks marks(0, 4);
-  Opened(marks, kLease);
-  Opened(marks, kLease.Next(), kOther);
-  marks.RaiseFloor(kLease);
-  marks.Drop(Covering(kShard));
-  EXPECT_EQ(marks.shards(), 2U) << "its lease is the lowest that is open";
+  Watermarks watermarks(0, 4);
+  Opened(watermarks, kLease);
+  Opened(watermarks, kLease.Next(), kOther);
+  watermarks.RaiseFloor(kLease);
+  watermarks.Drop(Covering(kShard));
+  EXPECT_EQ(watermarks.shards(), 2U) << "its lease is the lowest that is open";
 
-  marks.RaiseFloor(kLease.Next().Next());
-  marks.Drop(Covering(kShard));
-  EXPECT_EQ(marks.shards(), 1U) << "the other is not covered";
+  watermarks.RaiseFloor(kLease.Next().Next());
+  watermarks.Drop(Covering(kShard));
+  EXPECT_EQ(watermarks.shards(), 1U) << "the other is not covered";
   checkpoint::ShardSet of_another_ledger = Covering(kOther);
   of_another_ledger.ledger = of_another_ledger.ledger.Next();
-  marks.Drop(of_another_ledger);
-  EXPECT_EQ(marks.shards(), 1U);
+  watermarks.Drop(of_another_ledger);
+  EXPECT_EQ(watermarks.shards(), 1U);
 }
 
 TEST(Watermarks, DecideByBucketWhereBucketsDoNotAgree) {
-  Watermarks marks(8, 11);
-  marks.Restore({.first = 8, .end = 9, .shard = kShard, .lease = kLease, .mark = 2});
-  marks.Restore({.first = 9, .end = 10, .shard = kShard, .lease = kLease, .mark = 1});
-  marks.Settle();
+  Watermarks watermarks(8, 11);
+  watermarks.Restore({.first = 8, .end = 9, .shard = kShard, .lease = kLease, .watermark = 2});
+  watermarks.Restore({.first = 9, .end = 10, .shard = kShard, .lease = kLease, .watermark = 1});
+  watermarks.Settle();
   // Bucket 10 has seen nothing of the shard.
-  EXPECT_EQ(Opened(marks, kLease.Next()), 0U);
-  const auto count = [&](uint64_t batch) { return marks.Count(kLease.Next(), kShard, batch); };
+  EXPECT_EQ(Opened(watermarks, kLease.Next()), 0U);
+  const auto count = [&](uint64_t batch) { return watermarks.Count(kLease.Next(), kShard, batch); };
   EXPECT_EQ(count(1).outcome, Outcome::kAhead);
   EXPECT_THAT(count(0).lacked, Optional(ElementsAre(false, false, true)));
   EXPECT_EQ(count(0).outcome, Outcome::kAlready);
@@ -114,14 +114,15 @@ TEST(Watermarks, DecideByBucketWhereBucketsDoNotAgree) {
 }
 
 TEST(Watermarks, AreListedInRangesOfBucketsThatAgree) {
-  Watermarks marks(8, 12);
-  marks.Restore({.first = 0, .end = 10, .shard = kShard, .lease = kLease, .mark = 2});
-  marks.Settle();
-  EXPECT_THAT(
-      marks.Entries(),
-      ElementsAre(
-          Watermarks::Entry{.first = 8, .end = 10, .shard = kShard, .lease = kLease, .mark = 2},
-          Watermarks::Entry{.first = 10, .end = 12, .shard = kShard, .lease = kLease, .mark = 0}));
+  Watermarks watermarks(8, 12);
+  watermarks.Restore({.first = 0, .end = 10, .shard = kShard, .lease = kLease, .watermark = 2});
+  watermarks.Settle();
+  EXPECT_THAT(watermarks.Entries(),
+              ElementsAre(
+                  Watermarks::Entry{
+                      .first = 8, .end = 10, .shard = kShard, .lease = kLease, .watermark = 2},
+                  Watermarks::Entry{
+                      .first = 10, .end = 12, .shard = kShard, .lease = kLease, .watermark = 0}));
 }
 
 TEST(Watermarks, AreRestoredOnAnyNumberOfLanes) {
@@ -134,26 +135,27 @@ TEST(Watermarks, AreRestoredOnAnyNumberOfLanes) {
 
   EXPECT_THAT(two.Entries(),
               ElementsAre(Watermarks::Entry{
-                  .first = 0, .end = 2, .shard = kShard, .lease = kLease, .mark = 1}));
+                  .first = 0, .end = 2, .shard = kShard, .lease = kLease, .watermark = 1}));
   EXPECT_EQ(one.Count(kLease, kShard, 0).outcome, Outcome::kAlready);
   EXPECT_THAT(one.Open(job::LeaseId(kLease.value() - 1), kShard), StatusIs(Code::kAborted));
   EXPECT_EQ(one.Count(kLease, kShard, 1).lacked, std::nullopt);
 }
 
 TEST(Watermarks, DropClientsThatPushedLongAgo) {
-  Watermarks marks(0, 4);
+  Watermarks watermarks(0, 4);
   const auto key = [](uint64_t client) {
     return wire::ShardKey{.ledger = job::LedgerId(1000 + client)};
   };
   for (uint64_t client = 0; client < 2 * Watermarks::kMostOwnShards; ++client) {
-    Opened(marks, job::kOwnLease, key(client));
-    if (client == 100) Opened(marks, kLease);
+    Opened(watermarks, job::kOwnLease, key(client));
+    if (client == 100) Opened(watermarks, kLease);
     // One of them goes on all the time.
-    ASSERT_NE(marks.Peek(job::kOwnLease, key(0), 0).outcome, Outcome::kNotOpen);
-    Opened(marks, job::kOwnLease, key(0));
+    ASSERT_NE(watermarks.Peek(job::kOwnLease, key(0), 0).outcome, Outcome::kNotOpen);
+    Opened(watermarks, job::kOwnLease, key(0));
   }
-  EXPECT_LE(marks.shards(), Watermarks::kMostOwnShards + 1);
-  EXPECT_EQ(marks.Peek(kLease, kShard, 0).outcome, Outcome::kApplied) << "a master's shard stays";
+  EXPECT_LE(watermarks.shards(), Watermarks::kMostOwnShards + 1);
+  EXPECT_EQ(watermarks.Peek(kLease, kShard, 0).outcome, Outcome::kApplied)
+      << "a master's shard stays";
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ constexpr int kLookEveryMs = 100;
 
 Status CheckTime(const AskOptions& options, const Clock& clock, Time begin) {
   if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) {
-    return Cancelled("stopped while waiting for an answer");
+    return Cancelled("stopped while waiting for an answer of a parameter server");
   }
   if (options.timeout.has_value() && clock.Now() - begin > *options.timeout) {
-    return DeadlineExceeded("no answer within the timeout");
+    return DeadlineExceeded(
+        "no answer of a parameter server within {} ms",
+        std::chrono::duration_cast<std::chrono::milliseconds>(*options.timeout).count());
   }
   return Ok();
 }

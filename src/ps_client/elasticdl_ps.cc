@@ -92,7 +92,8 @@ Result<Parameters> ParseParameters(const char* text) {
   const auto number = [](const nlohmann::json& of, const char* field) -> Result<size_t> {
     const auto found = of.is_object() ? of.find(field) : of.end();
     if (found == of.end() || !found->is_number_unsigned()) {
-      return edl::InvalidArgument("expected a number '{}' in {}", field, edl::Dump(of));
+      return edl::InvalidArgument("the declaration has {}: its '{}' must be a whole number",
+                                  edl::Excerpt(of), field);
     }
     return found->get<size_t>();
   };
@@ -104,7 +105,8 @@ Result<Parameters> ParseParameters(const char* text) {
     EDL_ASSIGN_OR_RETURN(const size_t size, number(tensor, "size"));
     const auto name = tensor.find("name");
     if (name == tensor.end() || !name->is_string()) {
-      return edl::InvalidArgument("expected a string 'name' in {}", edl::Dump(tensor));
+      return edl::InvalidArgument("the declaration has tensor {}: its 'name' must be a string",
+                                  edl::Excerpt(tensor));
     }
     parameters.tensors.push_back({.name = name->get<std::string>(), .size = size});
   }

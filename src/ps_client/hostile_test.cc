@@ -182,7 +182,7 @@ TEST_F(HostileTest, RefusesAHelloAfterManyOthers) {
   }
 }
 
-TEST_F(HostileTest, RefusesTextThatNestsDeep) {
+TEST_F(HostileTest, RefusesDeeplyNestedText) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   const auto declared =
       Ask(MessageType::kDeclare,
@@ -229,7 +229,7 @@ TEST_F(HostileTest, IsNotHeldUpByARestoreFromAPipe) {
   EXPECT_THAT(restored, StatusIs(Code::kInvalidArgument));
 }
 
-TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
+TEST_F(HostileTest, CancelsASaveWhoseCallerDisconnected) {
   const auto client = Connect();
   Pull(*client, Range(0, 50'000));
   const auto is_given_up = [&](const std::string& name) {
@@ -251,8 +251,8 @@ TEST_F(HostileTest, GivesUpASaveThatNobodyWaitsFor) {
     }
     return !fs::exists(part);
   };
-  // A save that was done before its connection ended keeps its part: nobody can tell that from one
-  // whose answer is on the way.
+  // A save that was done before its connection ended keeps its part: the server cannot
+  // distinguish it from a save whose answer is being sent.
   int tries = 1;
   while (!is_given_up(std::to_string(tries))) ASSERT_LT(++tries, 20) << "all were carried out";
 }
@@ -315,7 +315,7 @@ TEST_F(HostileTest, IsRestoredOverRowsThatPullsMadeAndNotOverTrainedOnes) {
   EXPECT_OK(client->Restore(root_ / "checkpoint")) << "nothing was trained since";
 }
 
-TEST_F(HostileTest, HasNothingOfACheckpointThatIsDamagedAndTakesAnother) {
+TEST_F(HostileTest, StaysEmptyAfterADamagedCheckpointAndRestoresAnother) {
   auto client = Connect();
   Pull(*client, Range(0, 10'000));
   ASSERT_OK(client->Save(root_ / "good"));

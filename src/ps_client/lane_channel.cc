@@ -148,7 +148,7 @@ Status LaneChannel::OnWelcome(Time now) {
   switch (purpose_) {
     case Purpose::kCheck:
       if (incarnation != link_.welcome().incarnation) {
-        return Unavailable("another server has the address now");
+        return Unavailable("another process of a parameter server answers at this address now");
       }
       heard_at_ = now;
       // A proxy in between may have lost the connection to the server, and still acknowledge what
@@ -258,7 +258,7 @@ Status LaneChannel::Watch() {
 }
 
 void LaneChannel::Plan(Time now) {
-  // A descriptor that is not watched wakes nobody.
+  // If the descriptor cannot be watched, no event would ever continue the request.
   if (const Status watched = Watch(); !watched.ok()) OnFailure(watched, now);
   next_move_ = Time::max();
   if (link_.idle()) return;

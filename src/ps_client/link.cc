@@ -225,8 +225,8 @@ Status Link::BeginReceiving() {
   // A refusal of the whole stream has request number 0.
   const bool is_for_all = is_refusal && header.request == 0;
   if (!is_for_all && (sent_ == 0 || header.request != awaited_number_)) {
-    return DataLoss("received an answer to request {}, expected one to {}", header.request,
-                    awaited_number_);
+    return DataLoss("received an answer to request {}, expected an answer to request {}",
+                    header.request, awaited_number_);
   }
   const size_t meta_room = wire::AlignedUp(header.meta_bytes);
   receiving_.in_place = false;

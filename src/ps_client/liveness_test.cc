@@ -92,7 +92,7 @@ class LivenessTest : public testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(LivenessTest, AConnectionThatWasCutWithoutAWordIsReplaced) {
+TEST_F(LivenessTest, AConnectionThatBrokeSilentlyIsReplaced) {
   const auto server = StartServer(job::PsIncarnation(1));
   Relay relay(server->port());
   const auto client = Connect(relay.port(), Transport::kTcp, false, seconds(1000));
@@ -213,7 +213,7 @@ TEST_F(LivenessTest, ARestartedServerThatThisClientRestoredIsNoError) {
   EXPECT_OK(client->WaitPull(client->StartPull({})));
 }
 
-TEST_F(LivenessTest, ARestartedServerIsAsGoodWhereAMasterRestoresIt) {
+TEST_F(LivenessTest, ARestartedServerIsAcceptedIfAMasterRestoresIt) {
   auto server = StartServer(job::PsIncarnation(1));
   const uint16_t port = server->port();
   const auto client = Connect(port, Transport::kTcp, true);

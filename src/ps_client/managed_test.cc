@@ -107,7 +107,7 @@ class ManagedTest : public testing::Test {
       std::filesystem::path(testing::TempDir()) / fmt::format("managed-{}", getpid());
 };
 
-TEST_F(ManagedTest, KeepsWorkersWaitingForTheMastersWord) {
+TEST_F(ManagedTest, KeepsWorkersWaitingUntilTheMasterSendsServe) {
   const auto client = Connect();
   const auto pull = client->StartPull({});
   ASSERT_OK(AwaitWaitingRequest(*client));
@@ -137,14 +137,14 @@ TEST_F(ManagedTest, LetsNobodyOpenBeforeTheFirstCheckpoint) {
   EXPECT_EQ(StateOfFirstLane().opens_waiting, 0U);
 }
 
-TEST_F(ManagedTest, RefusesWhatIsMeantForAnotherLife) {
+TEST_F(ManagedTest, RefusesRequestsForAnotherIncarnation) {
   EXPECT_THAT(Serve({.incarnation = kLife.Next(), .ps_epoch = job::PsEpoch(1)}).message(),
               HasSubstr("incarnation"));
   EXPECT_THAT(Restore({.incarnation = kLife.Next(), .ps_epoch = job::PsEpoch(1)}).message(),
               HasSubstr("incarnation"));
 }
 
-TEST_F(ManagedTest, RefusesWhatADeadMasterAskedLate) {
+TEST_F(ManagedTest, RefusesALateRequestOfADeadMaster) {
   ASSERT_OK(Restore({.incarnation = kLife, .ps_epoch = job::PsEpoch(2)}));
   EXPECT_THAT(Restore({.incarnation = kLife, .ps_epoch = job::PsEpoch(1)}).message(),
               HasSubstr("has begun"));
@@ -186,7 +186,7 @@ TEST_F(ManagedTest, IsRestoredAgainUntilItServesAndNotAfter) {
   EXPECT_EQ(opened->ps_epoch, job::PsEpoch(2));
 }
 
-TEST_F(ManagedTest, TakesNoMarksFromAnotherJob) {
+TEST_F(ManagedTest, TakesNoWatermarksFromAnotherJob) {
   ASSERT_OK(Serve({.ps_epoch = job::PsEpoch(1), .may_push = true}));
   auto client = Connect();
   ASSERT_OK(client->Declare(SomeParameters()));
@@ -236,7 +236,7 @@ TEST_F(ManagedTest, TakesNoPushesWhileItsMasterIsAway) {
   ASSERT_OK(client->Declare(SomeParameters()));
   ASSERT_OK(client->Open(job::LeaseId(1), kShard));
   ASSERT_OK(Push(*client, job::LeaseId(1), 0));
-  // Nobody asks. Workers are sent away, to find a successor at the address.
+  // No master calls. The server closes the connections of workers, so that they find its successor.
   ASSERT_OK(AwaitPolling("the server closing its connections",
                          [&] { return server_->State()[0].connections == 0; }));
   const auto push = client->StartPush({.lease = job::LeaseId(1), .shard = kShard, .batch = 1});
@@ -260,7 +260,7 @@ TEST_F(ManagedTest, ServesNobodyWhileItIsRestored) {
 }
 
 // A worker that was frozen long enough to have been forgotten.
-TEST_F(ManagedTest, FencesWhoeverComesAfterTheMarksOfItsShardWereDropped) {
+TEST_F(ManagedTest, RejectsPushesAfterTheWatermarksOfTheShardWereDropped) {
   ASSERT_OK(Serve({.ps_epoch = job::PsEpoch(1), .may_push = true}));
   const auto client = Connect();
   ASSERT_OK(client->Declare(SomeParameters()));

@@ -95,7 +95,7 @@ Result<wire::Welcome> AwaitWho(const ClientOptions& options, const ServerAddress
     if (!IsConnectionLoss(welcome.status()) || clock.Now() > deadline) {
       return welcome.status().Within(fmt::format("server {}:{}", server.host, server.port));
     }
-    if (IsStopped(options)) return Cancelled("stopped while connecting");
+    if (IsStopped(options)) return Cancelled("stopped while connecting to the parameter servers");
     poll(nullptr, 0, Milliseconds(kPause));
   }
 }
@@ -214,7 +214,8 @@ ParameterClient::Ticket ParameterClient::Start(std::unique_ptr<Operation> operat
 
 Result<std::unique_ptr<ParameterClient::Operation>> ParameterClient::Wait(Ticket ticket) {
   while (!IsDone(ticket)) {
-    if (IsStopped(options_)) return Cancelled("stopped while waiting for an answer");
+    if (IsStopped(options_))
+      return Cancelled("stopped while waiting for an answer of a parameter server");
     Move();
     if (!IsDone(ticket)) WaitToMove(-1);
   }

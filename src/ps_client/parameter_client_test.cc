@@ -213,7 +213,7 @@ TEST_P(ClientTest, HasManyOperationsInFlight) {
   }
 }
 
-TEST_P(ClientTest, CountsABatchThatHoldsNoNumbersAndChangesNothing) {
+TEST_P(ClientTest, CountsABatchWithNanAndChangesNothing) {
   Servers servers(1, 2);
   const auto client = Connect(servers);
   ASSERT_OK(client->Open(kLease, kShard));
@@ -436,7 +436,7 @@ TEST_P(CheckpointTest, ThatIsDamagedIsRefused) {
   EXPECT_THAT(status, StatusIs(Code::kDataLoss));
   EXPECT_THAT(status.message(),
               HasSubstr(checkpoint::PartName(job::LaneInJob(0), 1, job::PsIncarnation(1)) +
-                        " is damaged at 8"));
+                        " is damaged at byte 8"));
 }
 
 constexpr auto kNameOfTransport = [](const auto& info) {
@@ -510,12 +510,12 @@ TEST_F(ServerTest, RefusesAnotherVersionByName) {
   EXPECT_THAT(Say(port_, header), HasSubstr("a frame has version 9"));
 }
 
-TEST_F(ServerTest, RefusesALyingLengthBeforeItAsksForMemory) {
+TEST_F(ServerTest, RefusesAWrongLengthBeforeItAllocatesMemory) {
   EXPECT_THAT(Say(port_, HeaderBytes({.type = 1, .body_bytes = uint64_t{1} << 60})),
               HasSubstr("and the limit is"));
 }
 
-TEST_F(ServerTest, RefusesWhoDoesNotSayHello) {
+TEST_F(ServerTest, RefusesAConnectionWithoutHello) {
   EXPECT_THAT(Say(port_, HeaderBytes({.type = 4})), HasSubstr("begins with Hello"));
 }
 

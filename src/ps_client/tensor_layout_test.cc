@@ -37,7 +37,7 @@ TEST(TensorLayout, JoinsNeighboursOfALane) {
   EXPECT_EQ(layout.RangesOf(0).size(), 1U);
 }
 
-TEST(TensorLayout, HasNothingOfNothing) {
+TEST(TensorLayout, IsEmptyWithoutTensors) {
   const TensorLayout layout("d", 0, wire::Placement(2));
   EXPECT_TRUE(layout.RangesOf(1).empty());
   EXPECT_EQ(layout.CountOf(1), 0U);

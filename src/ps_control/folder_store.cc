@@ -19,7 +19,8 @@ Result<checkpoint::Manifest> Read(const fs::path& folder) {
   const fs::path parent = fs::absolute(folder).parent_path();
   std::error_code error;
   if (fs::exists(parent, error)) return manifest;
-  return Unavailable("{} does not exist: is its volume mounted?", parent.string());
+  return Unavailable("{} does not exist; mount the volume of the checkpoints there",
+                     parent.string());
 }
 
 }  // namespace

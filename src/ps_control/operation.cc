@@ -22,7 +22,7 @@ void Operation::Start(Done done) {
   done_ = std::move(done);
   progress_at_ = context_.clock.Now();
   if (cancelled_) {
-    Finish(Cancelled("cancelled before it began"));
+    Finish(Cancelled("the save or restore was cancelled before it started"));
   } else {
     Run();
   }
@@ -61,7 +61,7 @@ void Operation::HelloAll(std::vector<int> servers, OnWelcomes done) {
 
 void Operation::HelloNext(std::vector<int> servers, std::vector<wire::Welcome> welcomes,
                           OnWelcomes done) {
-  if (cancelled_) return Finish(Cancelled("cancelled by the master"));
+  if (cancelled_) return Finish(Cancelled("the master cancelled the save or restore"));
   if (welcomes.size() == servers.size()) return done(welcomes);
   const int server = servers[welcomes.size()];
   channel_.Hello(server, kShortTimeout,
@@ -79,7 +79,7 @@ void Operation::HelloNext(std::vector<int> servers, std::vector<wire::Welcome> w
 void Operation::Ask(wire::MessageType type, std::vector<ServerMessage> messages,
                     std::optional<Duration> timeout, OnAnswers done,
                     std::function<Status(const Status&)> explain) {
-  if (cancelled_) return Finish(Cancelled("cancelled by the master"));
+  if (cancelled_) return Finish(Cancelled("the master cancelled the save or restore"));
   channel_.Ask(type, std::move(messages), timeout,
                [this, done = std::move(done),
                 explain = std::move(explain)](const Result<std::vector<LaneAnswer>>& answers) {
@@ -192,8 +192,10 @@ void RestoreOperation::Hello(const fs::path& folder, const checkpoint::Manifest&
         [](const Status& failed) {
           // The master has just read the manifest, so the file is missing for that server alone.
           return failed.code() == Code::kNotFound
-                     ? Unavailable("{}; the master sees the file: is the volume mounted there?",
-                                   failed.message())
+                     ? Unavailable(
+                           "{}; the master sees this file: mount the volume of the checkpoints for "
+                           "that parameter server too",
+                           failed.message())
                      : failed;
         });
   });

@@ -18,9 +18,9 @@
 namespace edl::ps_control {
 
 // Everything that the controller of parameter servers decides, without threads, sockets and files:
-// which server is told what, in which order a save and a restore proceed, when they fail, and what
-// the master is answered. PsController runs it in production; the simulation runs it in virtual
-// time.
+// which messages a server gets, in which order a save and a restore proceed, when they fail, and
+// what the master is answered. PsController runs it in production; the simulation runs it in
+// virtual time.
 //
 // - Every server is watched (ServerWatch).
 // - Saves are carried out one after the other, and so are restores. A new restore cancels those

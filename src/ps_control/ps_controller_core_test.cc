@@ -506,7 +506,7 @@ TEST_F(PsControllerCoreTest, ARestoreFromNothingReadsNothing) {
               IsEmpty());
 }
 
-TEST_F(PsControllerCoreTest, ACheckpointOfAnotherJobIsAPathAndGivesNoMarks) {
+TEST_F(PsControllerCoreTest, ACheckpointOfAnotherJobIsAPathAndGivesNoWatermarks) {
   master::RestoreServers restore = Restore(1, "/other/checkpoint");
   restore.of_another_job = true;
   BeginRestore(restore);

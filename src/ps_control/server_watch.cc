@@ -94,7 +94,7 @@ void ServerWatch::OnWelcome(const Result<wire::Welcome>& welcome) {
   events_.alive(index_, welcome->incarnation);
   if (round_serve_ != nullptr &&
       round_serve_->incarnations.at(static_cast<size_t>(index_)) != welcome->incarnation) {
-    // The master decides what becomes of another incarnation before this one is told anything.
+    // Another incarnation gets no messages before the master has decided about it.
     events_.state({.index = index_, .incarnation = welcome->incarnation});
     channel_.Reset();
     EndRound();

@@ -38,21 +38,21 @@ class ServerWatch {
   struct Events {
     std::function<void(master::PsCommandId number, Result<master::ProbeReply>)> probed;
     std::function<void(const job::ServerView&)> state;
-    // The process answers, although its lanes may be too busy to.
+    // The process answered. Its lanes may still be too busy to report their state.
     std::function<void(int index, job::PsIncarnation incarnation)> alive;
     // A round is over. `progressed`: the server has saved or restored something since the last
     // round, or it is a new process.
     std::function<void(bool progressed)> round;
   };
 
-  // There are `servers` servers. `channel` and `clock` outlive it.
+  // Watches server `index` of `servers`. `channel` and `clock` outlive this object.
   ServerWatch(int index, int servers, ServerChannel& channel, Events events, CallAfter call_after,
               const Clock& clock);
 
   void Start() { Round(); }
   // Asks for the server's identity on a new connection, and answers `number`.
   void Probe(master::PsCommandId number);
-  // What the server is told from now on. `number` rises with every call.
+  // Sends this Serve to the server from now on. `number` rises with every call.
   void Serve(std::shared_ptr<const master::ServeAll> serve, uint64_t number);
 
  private:

@@ -18,6 +18,10 @@ using ps_client::LinkRequest;
 constexpr std::chrono::seconds kConnectTimeout{1};
 constexpr int kPollMs = 100;
 
+int64_t Milliseconds(Duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+}
+
 }  // namespace
 
 WatchChannel::WatchChannel(LinkTo link_to, Post post, const Clock& clock)
@@ -55,7 +59,7 @@ Result<wire::Welcome> WatchChannel::SendHello(int server, Duration timeout) {
     control_link_.reset();
   }
   if (hellos_ >= kMostHellos) control_link_.reset();
-  Result<wire::Welcome> welcome = Unavailable("not connected");
+  Result<wire::Welcome> welcome = Unavailable("not connected to parameter server {}", server);
   if (control_link_ != nullptr) welcome = SendHelloOnKeptConnection(timeout);
   // A kept connection may have been closed since. That says nothing about the server.
   if (!welcome.ok() && welcome.status().code() != Code::kDeadlineExceeded) {
@@ -91,8 +95,11 @@ Result<wire::Welcome> WatchChannel::SendHelloOnNewConnection(const LinkOptions& 
   while (true) {
     EDL_RETURN_IF_ERROR(control_link_->Pump());
     if (control_link_->idle()) return control_link_->welcome();
-    if (stop_) return Cancelled("the controller of parameter servers ends");
-    if (clock_.Now() - begin > timeout) return DeadlineExceeded("no answer to Hello");
+    if (stop_) return Cancelled("the controller of parameter servers is shutting down");
+    if (clock_.Now() - begin > timeout) {
+      return DeadlineExceeded("{}:{} did not answer Hello within {} ms", to.host, to.port,
+                              Milliseconds(timeout));
+    }
     pollfd waiting{.fd = control_link_->fd(), .events = control_link_->events(), .revents = 0};
     poll(&waiting, 1, kPollMs);
     control_link_->OnReady();
@@ -153,8 +160,11 @@ Status WatchChannel::Finish(const std::vector<Link*>& links, std::vector<LinkReq
         woken.push_back(links[i]);
       }
       if (waiting.empty()) return Ok();
-      if (stop_) return Cancelled("the controller of parameter servers ends");
-      if (clock_.Now() - begin > timeout) return DeadlineExceeded("no answer");
+      if (stop_) return Cancelled("the controller of parameter servers is shutting down");
+      if (clock_.Now() - begin > timeout) {
+        return DeadlineExceeded("{} of {} lanes did not answer within {} ms", waiting.size(),
+                                links.size(), Milliseconds(timeout));
+      }
       poll(waiting.data(), waiting.size(), kPollMs);
       for (Link* const link : woken) link->OnReady();
     }

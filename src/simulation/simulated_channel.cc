@@ -24,12 +24,12 @@ Message Read(const std::string& meta) {
 
 // --- SimulatedNetwork ---
 
-// Most messages arrive soon, and some when nobody expects them any more.
+// Most messages arrive soon, and some after the request has timed out.
 Duration SimulatedNetwork::Delay() {
   return time_.Faulty() && time_.Chance() < 0.05 ? time_.Between(500, 10000) : time_.Between(1, 60);
 }
 
-// How long a lane works on what a quick disk does within `at_most` milliseconds.
+// The time of a disk operation: usually up to `at_most` milliseconds, sometimes much longer.
 Duration SimulatedNetwork::DiskTime(int at_most) {
   const bool is_slow = time_.Faulty() && time_.Chance() < plan_.slow_disk;
   return is_slow ? time_.Between(5000, 60000) : time_.Between(5, at_most);
@@ -38,7 +38,7 @@ Duration SimulatedNetwork::DiskTime(int at_most) {
 void SimulatedNetwork::Finish(const RequestPtr& request, const Status& status) {
   if (!request->is_open || !*request->master_alive) return;
   request->is_open = false;
-  // It may hold what holds the request.
+  // `finish` may own the last reference to the request.
   const auto finish = std::exchange(request->finish, nullptr);
   finish(status);
 }
@@ -109,7 +109,7 @@ void SimulatedNetwork::Send(const RequestPtr& request, size_t place, const Serve
       if (Break(request)) return;
       // Not late: three late answers in a row would replace a healthy server too often.
       return servers_.AtServer(server, time_.Between(1, 60), [this, request, place, server, lane] {
-        // Harsher than a server, which answers during a restore too.
+        // A real server also answers during a restore; this one does not.
         if (time_.now() < server->busy_until) return;
         server->asked_at = time_.now();
         Answer(request, place, server,
@@ -138,7 +138,7 @@ Result<std::string> SimulatedNetwork::Serve(const ServerPtr& server, size_t lane
                                             const std::string& meta) {
   const auto serve = Read<wire::Serve>(meta);
   if (serve.incarnation != server->incarnation) {
-    return FailedPrecondition("this is another incarnation of the server");
+    return FailedPrecondition("the request is for another incarnation of this server");
   }
   EDL_RETURN_IF_ERROR(server->lanes[lane]->Serve(serve));
   server->asked_at = time_.now();
@@ -172,9 +172,9 @@ void SimulatedNetwork::Restore(const RequestPtr& request, size_t place, const Se
   servers_.AtServer(server, Delay(), [this, request, place, server, lane, restore] {
     if (restore.incarnation != server->incarnation) {
       return Answer(request, place, server,
-                    FailedPrecondition("this is another incarnation of the server"));
+                    FailedPrecondition("the request is for another incarnation of this server"));
     }
-    // A lane does one thing after the other, and reads to the end what it has begun with.
+    // A lane runs one restore at a time, and completes one that it has started.
     const Time begin = std::max(time_.now(), server->lanes[lane]->restored_at());
     server->lanes[lane]->set_restored_at(begin + DiskTime(500));
     server->busy_until = std::max(server->busy_until, server->lanes[lane]->restored_at());
@@ -227,7 +227,7 @@ void SimulatedChannel::FailToConnect(const SimulatedNetwork::RequestPtr& request
   VirtualTime& time = network_.time();
   time.At(time.Between(1, 1000), [request, server] {
     SimulatedNetwork::Finish(
-        request, Unavailable("nobody listens at the address of parameter server {}", server));
+        request, Unavailable("no process listens at the address of parameter server {}", server));
   });
 }
 
@@ -293,7 +293,7 @@ void SimulatedChannel::Reset() {
   control_ = lanes_ = nullptr;
   const SimulatedNetwork::RequestPtr request = request_.lock();
   if (request == nullptr || !request->is_open) return;
-  // It may be answered before the thread that waits for it looks.
+  // The answer may arrive before the thread that waits for it checks.
   VirtualTime& time = network_.time();
   time.At(time.Between(1, 300),
           [request] { SimulatedNetwork::Finish(request, Cancelled("the channel was reset")); });

@@ -20,9 +20,11 @@
 
 namespace edl::master {
 
-// The network between the master and its parameter servers, and what their lanes do with the
-// messages of the master. Messages are late, lost and repeated; a message that was sent arrives
-// even if the master has crashed since. Confined.
+// The network between the master and its parameter servers, and the reaction of their lanes to the
+// messages of the master. Messages may be delayed, lost or repeated. A message that was sent
+// arrives even if the master has crashed since.
+//
+// Confined to the thread that runs the simulation.
 class SimulatedNetwork {
  public:
   // A request of a channel. Shared by the channel and the events of the request.
@@ -35,7 +37,7 @@ class SimulatedNetwork {
   };
   using RequestPtr = std::shared_ptr<Request>;
 
-  // All outlive it.
+  // All references outlive this object.
   SimulatedNetwork(const Plan& plan, Mutant mutant, SimulatedServers& servers,
                    SimulatedStorage& storage, VirtualTime& time, SimulationResult& sums)
       : plan_(plan),
@@ -48,14 +50,14 @@ class SimulatedNetwork {
   SimulatedServers& servers() { return servers_; }
   VirtualTime& time() { return time_; }
 
-  // Closes the request's connections and calls `finish`, if nothing has yet.
+  // Closes the connections of the request and calls `finish`, unless that was done before.
   static void Finish(const RequestPtr& request, const Status& status);
   // Fails the request when a server is lost that owes an answer, and at the deadline.
   void Watch(const RequestPtr& request, std::optional<Time> deadline);
   // Sends Hello; on success `welcome` has the answer.
   void Hello(const RequestPtr& request, const SimulatedServers::ServerPtr& server,
              std::shared_ptr<wire::Welcome> welcome);
-  // Sends to one lane; its answer has the place `place`.
+  // Sends a message to one lane. The answer is stored at the index `place`.
   void Send(const RequestPtr& request, size_t place, const SimulatedServers::ServerPtr& server,
             size_t lane, wire::MessageType type, const std::string& meta);
 
@@ -64,7 +66,7 @@ class SimulatedNetwork {
 
   Duration Delay();
   Duration DiskTime(int at_most);
-  // True: the connection broke, and nothing arrives. The master notices soon, or not at all.
+  // True: the connection broke, and the message does not arrive. The master may notice it.
   bool Break(const RequestPtr& request);
   void Answer(const RequestPtr& request, size_t place, const ServerPtr& server,
               const Result<std::string>& meta);
@@ -88,11 +90,11 @@ class SimulatedNetwork {
 class SimulatedChannel final : public ps_control::ServerChannel {
  public:
   enum class Connections {
-    kKept,  // as those of a watch
-    kNew,   // for each request, as those of saves and restores
+    kKept,  // like those of a ServerWatch
+    kNew,   // a new one for each request, like those of saves and restores
   };
 
-  // `network` outlives it. `master_alive` becomes false when the master crashes.
+  // `network` outlives this object. `master_alive` becomes false when the master crashes.
   SimulatedChannel(Connections connections, SimulatedNetwork& network,
                    std::shared_ptr<const bool> master_alive)
       : connections_(connections), network_(network), master_alive_(std::move(master_alive)) {}
@@ -106,14 +108,15 @@ class SimulatedChannel final : public ps_control::ServerChannel {
   using ServerPtr = SimulatedServers::ServerPtr;
 
   SimulatedNetwork::RequestPtr Begin(std::function<void(Status)> finish);
-  // Nobody listens at the server's address.
+  // Fails the request: no process listens at the address of the server.
   void FailToConnect(const SimulatedNetwork::RequestPtr& request, int server);
 
   const Connections connections_;
   SimulatedNetwork& network_;
   const std::shared_ptr<const bool> master_alive_;
   std::weak_ptr<SimulatedNetwork::Request> request_;  // the last
-  // Kept connections lead to these processes, whoever has the address now. Null: not connected.
+  // The processes at the other end of kept connections, even if another process has the address
+  // now. Null: not connected.
   ServerPtr control_;
   int hellos_ = 0;  // sent to it
   ServerPtr lanes_;

@@ -320,8 +320,8 @@ void SimulatedJob::CheckEnd() {
                      view.records_total));
     LOG_INFO("{}", core_->LedgerJson().value());
   }
-  // Late messages alone can make the master replace a server that it takes for silent, and have
-  // shards trained again.
+  // Late messages alone can make the master replace a server that seems silent, so that shards are
+  // trained again.
   const bool quiet = result_.kills + result_.freezes + time_.lost() + result_.master_crashes +
                          result_.server_kills + result_.moves + result_.resets + result_.restores ==
                      0;

@@ -22,7 +22,8 @@ namespace edl::master {
 
 // A job in virtual time: the real core of the master over a real ledger in memory, and simulated
 // workers, parameter servers and backend around it.
-// Confined.
+//
+// Confined to the thread that runs the simulation.
 class SimulatedJob {
  public:
   SimulatedJob(uint64_t seed, Mutant mutant);
@@ -51,7 +52,7 @@ class SimulatedJob {
     uint64_t join_try = 0;
     std::optional<ReportAndLeaseRequest> open_call;  // not answered yet
     std::vector<LeasedShard> trained;                // in order, not reported yet
-    std::vector<LeasedShard> in_hand;                // leased, being trained
+    std::vector<LeasedShard> in_hand;                // leased and being trained
     // With parameter servers:
     bool training = false;
     std::vector<LeasedShard> reported;  // by the open call
@@ -83,7 +84,7 @@ class SimulatedJob {
   // --- master ---
   void StartMaster();
   void CrashMaster();
-  // Runs now, or, in order, once a stalled master goes on.
+  // Runs now or, if the master is stalled, in order when it continues.
   void AtMaster(const std::function<void(Core&)>& work);
   void RunAtMaster(const std::function<void(Core&)>& work);
   void RunHeld();

@@ -38,7 +38,8 @@ void SimulatedJob::NextFaults(const WorkerPtr& worker) {
     if (Chance() < plan_.freeze_rate) {
       ++result_.freezes;
       worker->frozen_until = now() + Between(1000, servers_ ? 60000 : 30000);
-      // Who thaws and does not hear from the master at once goes on with leases that are over.
+      // A worker that continues after a freeze uses leases that have ended until it hears from the
+      // master.
       if (servers_) worker->cut_off_until = worker->frozen_until + Between(0, 10000);
       time_.Note("{} freezes", worker->name);
     }
@@ -127,7 +128,8 @@ void SimulatedJob::OnJoined(const WorkerPtr& worker, const JoinRequest& request,
     worker->open_call.reset();
   }
   const std::set<LeaseId> held(reply.held.begin(), reply.held.end());
-  // An answer may have crossed the Join: of what was not listed the reply says nothing.
+  // An answer with leases may have arrived after the Join was sent. The reply only decides about
+  // leases that the Join listed.
   const std::set<LeaseId> listed(request.held.begin(), request.held.end());
   for (auto* list : {&worker->trained, &worker->in_hand}) {
     std::erase_if(*list, [&](const LeasedShard& shard) {
@@ -336,7 +338,7 @@ void SimulatedJob::Fetch(const WorkerPtr& worker) {
     return;
   }
   // Near the end a lost grant costs a round of its own, so only earlier ones are lost here; and
-  // a client that quits on any error cannot be told from one that has had enough.
+  // a client that exits on any error looks like one that leaves on purpose.
   const Dataset* dataset = core_->dispatcher().Find(Plan::kDataset);
   const bool lost = !plan_.quits_on_error && dataset != nullptr && dataset->HasMore() &&
                     dataset->row().leftover_at < 0 && Lose();

@@ -43,11 +43,11 @@ void SimulatedLane::Open(LeaseId lease, const wire::ShardKey& shard,
     return;
   }
   empty_ = false;
-  const Result<uint64_t> mark = watermarks_->Open(lease, shard);
-  if (mark.ok()) {
-    answer(wire::OpenAnswer{.watermark = *mark, .ps_epoch = ps_epoch_});
+  const Result<uint64_t> watermark = watermarks_->Open(lease, shard);
+  if (watermark.ok()) {
+    answer(wire::OpenAnswer{.watermark = *watermark, .ps_epoch = ps_epoch_});
   } else {
-    answer(mark.status());
+    answer(watermark.status());
   }
 }
 
@@ -63,24 +63,24 @@ void SimulatedLane::Push(LeaseId lease, const wire::ShardKey& shard, uint64_t ba
     const ps::Watermarks::BatchCheck seen = watermarks_->Peek(lease, shard, batch);
     if (seen.outcome == ps::Watermarks::Outcome::kApplied) {
       ++sums_.stale;
-      answer({.outcome = ps::Watermarks::Outcome::kStale, .watermark = seen.mark});
+      answer({.outcome = ps::Watermarks::Outcome::kStale, .watermark = seen.watermark});
       return;
     }
   }
-  ps::Watermarks::BatchCheck verdict = watermarks_->Count(lease, shard, batch);
-  if (mutant_ == Mutant::kNoWatermarks && verdict.outcome == ps::Watermarks::Outcome::kAlready) {
-    verdict.outcome = ps::Watermarks::Outcome::kApplied;
+  ps::Watermarks::BatchCheck check = watermarks_->Count(lease, shard, batch);
+  if (mutant_ == Mutant::kNoWatermarks && check.outcome == ps::Watermarks::Outcome::kAlready) {
+    check.outcome = ps::Watermarks::Outcome::kApplied;
   }
-  if (verdict.outcome == ps::Watermarks::Outcome::kApplied) Apply(shard, batch, verdict);
-  answer({.outcome = verdict.outcome, .watermark = verdict.mark});
+  if (check.outcome == ps::Watermarks::Outcome::kApplied) Apply(shard, batch, check);
+  answer({.outcome = check.outcome, .watermark = check.watermark});
 }
 
 void SimulatedLane::Apply(const wire::ShardKey& shard, uint64_t batch,
-                          const ps::Watermarks::BatchCheck& verdict) {
-  if (verdict.lacked.has_value()) ++sums_.partly_applied;
+                          const ps::Watermarks::BatchCheck& check) {
+  if (check.lacked.has_value()) ++sums_.partly_applied;
   const size_t number = batches_.NumberOf(shard.generation, shard.epoch, shard.ordinal, batch);
   for (size_t i = 0; i < buckets_.size(); ++i) {
-    if (verdict.lacked.has_value() && !(*verdict.lacked)[i]) continue;
+    if (check.lacked.has_value() && !(*check.lacked)[i]) continue;
     SimulatedBucket& bucket = buckets_[i];
     if (bucket.size() <= number) bucket.resize(number + 1);
     if (++bucket[number] > 1) {
@@ -111,7 +111,7 @@ void SimulatedLane::Take(const SimulatedPart& part) {
   empty_ = false;
   if (mutant_ == Mutant::kRestoresNoMarks) return;
   watermarks_->RaiseFloor(part.floor);
-  for (const ps::Watermarks::Entry& entry : part.marks) watermarks_->Restore(entry);
+  for (const ps::Watermarks::Entry& entry : part.watermarks) watermarks_->Restore(entry);
 }
 
 Status SimulatedLane::Serve(const wire::Serve& serve) {
@@ -153,7 +153,7 @@ SimulatedPart SimulatedLane::Content() const {
   return {.first = first_,
           .buckets = buckets_,
           .floor = watermarks_->floor(),
-          .marks = watermarks_->Entries()};
+          .watermarks = watermarks_->Entries()};
 }
 
 Result<SimulatedPart> SimulatedLane::Cut() {

@@ -36,33 +36,35 @@ struct SimulatedPart {
   size_t first = 0;  // bucket
   std::vector<SimulatedBucket> buckets;
   LeaseId floor;
-  std::vector<ps::Watermarks::Entry> marks;
+  std::vector<ps::Watermarks::Entry> watermarks;
 };
 
-// A lane of a parameter server that counts instead of training. It decides by real marks, takes
-// and refuses what a real one does (ps/session.cc), and fails the schedule when a batch reaches a
-// bucket twice. Confined.
+// A lane of a parameter server that counts batches instead of training. It uses the real
+// Watermarks, accepts and refuses the same messages as ps/lane_session.cc, and fails the schedule
+// when a batch is applied to a bucket twice.
+//
+// Confined to the thread that runs the simulation.
 class SimulatedLane {
  public:
-  // All lanes of all servers have so many.
+  // The number of buckets of all lanes of all servers.
   static constexpr size_t kBuckets = 9;
 
   // The lane `place` of `lanes`, counted over all servers.
   SimulatedLane(size_t place, size_t lanes, const SimulatedBatches& batches, Mutant mutant,
                 VirtualTime& time, SimulationResult& sums);
 
-  // A worker's Open or Push: taken now, or once the lane serves.
+  // Open and Push of a worker: answered now, or when the lane serves.
   void Open(LeaseId lease, const wire::ShardKey& shard,
             std::function<void(Result<wire::OpenAnswer>)> answer);
   void Push(LeaseId lease, const wire::ShardKey& shard, uint64_t batch,
             std::function<void(wire::PushAnswer)> answer);
 
-  // The master's. Of `parts` the lane takes what is its own.
+  // Messages of the master. The lane restores the part of `parts` that is in its buckets.
   Status Restore(PsEpoch ps_epoch, const std::vector<SimulatedPart>& parts);
   Status Serve(const wire::Serve& serve);
   Result<SimulatedPart> Cut();
 
-  // When it is through with the restores that it was asked for.
+  // When the requested restores are complete.
   Time restored_at() const { return restored_at_; }
   void set_restored_at(Time time) { restored_at_ = time; }
 
@@ -72,9 +74,8 @@ class SimulatedLane {
  private:
   void Clear();
   void Take(const SimulatedPart& part);
-  void Apply(const wire::ShardKey& shard, uint64_t batch,
-             const ps::Watermarks::BatchCheck& verdict);
-  // Forgets what `covered` has, whoever may still push it.
+  void Apply(const wire::ShardKey& shard, uint64_t batch, const ps::Watermarks::BatchCheck& check);
+  // Drops the watermarks of the shards in `covered`, even if a worker may still push them.
   void DropUnfenced(const checkpoint::ShardSet& covered);
   SimulatedPart Content() const;
 

@@ -17,26 +17,32 @@
 
 namespace edl::master {
 
-// Runs the controller of parameter servers of each incarnation of a simulated master: the class
-// that runs in production, over a simulated network and storage. A controller ends with its master;
-// what it has sent still arrives, perhaps after what its successor sends. Confined.
+// Runs the controller of parameter servers for each incarnation of a simulated master. The
+// controller is the class that runs in production; network and storage are simulated. A controller
+// ends with its master. Messages that it has sent still arrive, perhaps after messages of its
+// successor.
+//
+// Confined to the thread that runs the simulation.
 class SimulatedPsController {
  public:
   struct Master {
-    std::function<uint64_t()> life;  // counts its incarnations; 0: it does not run
+    std::function<uint64_t()> life;  // the number of its incarnation; 0: it does not run
+    // Runs the function on the master, later if the master is stalled.
     std::function<void(std::function<void(Core&)>)> run;
   };
 
-  // All outlive it.
+  // All references outlive this object.
   SimulatedPsController(const Plan& plan, Mutant mutant, SimulatedServers& servers,
                         VirtualTime& time, SimulationResult& sums, Master master);
   ~SimulatedPsController();
   SimulatedPsController(const SimulatedPsController&) = delete;
   SimulatedPsController& operator=(const SimulatedPsController&) = delete;
 
-  // With its master.
+  // An incarnation of the master starts: creates its controller.
   void Start();
+  // The master crashes: destroys the controller. What the controller waits for is dropped.
   void Crash();
+  // Carries out commands of the master. REQUIRES: the master runs.
   void Do(const std::vector<ServerCommand>& commands);
 
   SimulatedStorage& storage() { return storage_; }

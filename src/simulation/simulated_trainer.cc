@@ -9,9 +9,9 @@ namespace {
 using std::chrono::milliseconds;
 using Pushed = wire::PushOutcome;
 
-// How often a worker looks at its connections.
+// How often a worker checks its connections.
 constexpr milliseconds kLook{300};
-// A server that owes an answer for so long is looked for at its address (ps_client).
+// After this silence of a server that owes an answer, the worker connects to it again (ps_client).
 constexpr milliseconds kSilence{10000};
 constexpr milliseconds kFirstBackoff{100};
 constexpr milliseconds kMostBackoff{2000};
@@ -106,7 +106,7 @@ void SimulatedTrainer::Reconnect(const TrainingPtr& training, size_t place) {
   if (time_.now() < connection.dial_at) return;
   const SimulatedServers::Layout& layout = training->worker.connections->layout;
   const ServerPtr server = servers_.Find(place / layout.lanes);
-  // A lane that is another than the caller believes is not spoken to.
+  // With another layout, this is not the lane that the worker means.
   if (server == nullptr || server->layout != layout) return;
   connection.to = server;
   connection.number = ++last_connection_;
@@ -155,7 +155,7 @@ void SimulatedTrainer::Send(const TrainingPtr& training, size_t place,
                         handle](Duration later) {
     servers_.AtServer(to, later, [this, training, place, number, to, lane, handle] {
       if (!servers_.IsFenced(*to)) return handle(*to->lanes[lane]);
-      // It closes the connection.
+      // The lane closes the connection.
       Connection& asked = training->connection(place);
       if (asked.number == number && !asked.lost_at.has_value()) asked.lost_at = time_.now();
     });
@@ -197,8 +197,8 @@ void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t place,
                                 const Result<wire::OpenAnswer>& answer) {
   if (!answer.ok()) return End(training, std::nullopt);
   Talk& talk = training->talks[place];
-  if (talk.opened.has_value()) return;  // said twice
-  // Not told the epoch yet, or given up: whoever has the slot's address now is asked.
+  if (talk.opened.has_value()) return;  // a repeated answer
+  // The server has an older epoch than the worker: connects again to the address of the slot.
   const bool is_old = answer->ps_epoch < training->worker.ps_epoch();
   if (is_old && mutant_ != Mutant::kKeepsOldLinks) {
     ++sums_.dropped_links;
@@ -209,10 +209,10 @@ void SimulatedTrainer::OnOpened(const TrainingPtr& training, size_t place,
   const bool all = std::ranges::all_of(training->talks,
                                        [](const Talk& some) { return some.opened.has_value(); });
   if (!all) return;
-  uint64_t mark = training->batches;
-  for (const Talk& some : training->talks) mark = std::min(mark, some.opened->watermark);
-  for (Talk& some : training->talks) some.acknowledged = mark;
-  training->sent = mark;
+  uint64_t watermark = training->batches;
+  for (const Talk& some : training->talks) watermark = std::min(watermark, some.opened->watermark);
+  for (Talk& some : training->talks) some.acknowledged = watermark;
+  training->sent = watermark;
   PushMore(training);
 }
 

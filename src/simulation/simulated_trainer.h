@@ -16,10 +16,12 @@ namespace edl::master {
 // How simulated workers push a shard to all lanes, as elasticdl/shard_trainer.py and src/ps_client
 // do. It is no kinder than they are: a connection lasts over shards and over opening one again; a
 // request is sent again only after its connection was lost or given up. The worker notices a loss
-// at once where a process ended, and by keepalive where a machine vanished. A server that owes an
-// answer and is silent is looked for at its address: if nobody or another server answers there, the
-// connection is given up. So is one whose server answers with an older epoch than the master's.
-// Confined.
+// at once where a process ended, and by keepalive where a machine vanished. If a server owes an
+// answer and is silent, the worker connects to its address again: if no server or another one
+// answers, it gives up the first connection. It also gives up a connection whose server answers
+// with an older epoch than the master's.
+//
+// Confined to the thread that runs the simulation.
 class SimulatedTrainer {
  public:
   using ServerPtr = SimulatedServers::ServerPtr;
@@ -44,7 +46,7 @@ class SimulatedTrainer {
   struct Worker {
     std::function<void(Duration, std::function<void()>)> later;  // when it is able to
     std::function<bool(LeaseId)> holds;
-    std::function<PsEpoch()> ps_epoch;  // that the master told last
+    std::function<PsEpoch()> ps_epoch;  // of the last answer of the master
     std::shared_ptr<Connections> connections;
   };
   // The epoch of the servers in which all have it; none: the shard is another's.
@@ -88,7 +90,7 @@ class SimulatedTrainer {
   // Whether the worker knows that there is no use in waiting on the connection.
   bool IsOver(const TrainingPtr& training, size_t place);
   void SendUnanswered(const TrainingPtr& training, size_t place);
-  // All that was sent comes once more, when nobody waits for it any more.
+  // All sent messages arrive a second time, when no answer is awaited any more.
   void Replay(const TrainingPtr& training);
   void SendOpen(const TrainingPtr& training, size_t place);
   void SendPush(const TrainingPtr& training, size_t place, uint64_t batch);

@@ -3,7 +3,8 @@
 namespace edl::master {
 namespace {
 
-// Half of the schedules have parameter servers. Drawn apart: the others stay as they are.
+// Adds parameter servers to half of the schedules. Uses random numbers of its own, so that the
+// other schedules do not change.
 void AddServers(std::mt19937_64 random, Plan& plan) {
   random.seed(random() ^ 0x9E3779B97F4A7C15);
   const auto pick = [&](int low, int high) {

@@ -22,7 +22,7 @@ struct Plan {
   double repeat = 0;       // of a request
   bool compat_api_mixed = false;
   bool quits_on_error =
-      false;  // compatibility API: takes an error for the end, as elasticdl_api 1.0.0
+      false;  // compatibility API: treats an error as the end of data, like elasticdl_api 1.0.0
 
   // With parameter servers of ours; else without any.
   bool own_servers = false;
@@ -36,12 +36,12 @@ struct Plan {
   double damage = 0;      // of a checkpoint
   double reset_rate = 0;  // of the dataset, per second
   double zombie = 0;      // of a server that died: it still answers
-  double vanish = 0;      // of a server that died: nobody is told, its connections stay
-  double blind = 0;       // of a new server: for a while it does not see the checkpoints
-  double slow_disk = 0;   // of a save or restore of a lane: it takes up to a minute
+  double vanish = 0;  // of a server that died: its connections stay open, and no exit is reported
+  double blind = 0;   // of a new server: for a while it does not see the checkpoints
+  double slow_disk = 0;  // of a save or restore of a lane: it takes up to a minute
   // A save or a restore that makes no progress for so long fails.
   std::chrono::seconds no_progress{120};
-  bool fences = true;  // servers that the master does not ask serve nobody
+  bool fences = true;  // servers that do not hear from the master stop serving
   // Only servers and the master have faults: what is wrong with a connection stays so.
   bool spares_workers = false;
 };

@@ -18,8 +18,10 @@
 
 namespace edl::master {
 
-// The events, the clock and the random numbers of a simulated schedule: a function of its seed
-// alone. Confined.
+// The event queue, the clock and the random numbers of a simulated schedule. The same seed gives
+// the same schedule.
+//
+// Confined to the thread that runs the simulation.
 class VirtualTime {
  public:
   // There are no faults after this time.
@@ -28,6 +30,7 @@ class VirtualTime {
   explicit VirtualTime(uint64_t seed) : seed_(seed), random_(seed) {}
 
   std::mt19937_64& random() { return random_; }
+  // Random numbers: in [0, 1), in [low, high], and a duration in [low, high] milliseconds.
   double Chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   int Pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   std::chrono::milliseconds Between(int low, int high) {
@@ -35,16 +38,21 @@ class VirtualTime {
   }
 
   Time now() const { return now_; }
+  // Since the start of the schedule.
   double seconds() const { return std::chrono::duration<double>(now_ - start_).count(); }
+  // Whether faults may still be injected.
   bool Faulty() const { return now_ - start_ < kFaultsUntil; }
+  // Runs `run` as an event, `later` from now. Events of the same time run in the order of the
+  // calls.
   void At(Duration later, std::function<void()> run) {
     events_.push({now_ + later, ++order_, std::move(run)});
   }
   // Runs the next event. Returns false if there is none.
   bool RunNext();
 
+  // The probability that a message is lost.
   void set_loss(double loss) { loss_ = loss; }
-  // Draws whether a message is lost.
+  // Decides by chance whether a message is lost, and counts it in lost().
   bool Lose();
   int lost() const { return lost_; }
 

@@ -156,14 +156,14 @@ Status Race(Stream& waiting, const std::function<size_t()>& tries,
   return status;
 }
 
-TEST(ByteRing, WakesAReaderThatFindsNothingJustThen) {
+TEST(ByteRing, WakesAReaderThatGoesToSleepDuringAWrite) {
   Ring ring(4096);
   ReadEnd end(ring);
   EXPECT_OK(Race(
       end, [&] { return Read(ring, 1); }, [&] { Write(ring, 1); }));
 }
 
-TEST(ByteRing, WakesAWriterThatFindsNoRoomJustThen) {
+TEST(ByteRing, WakesAWriterThatGoesToSleepDuringARead) {
   Ring ring(4096);
   WriteEnd end(ring);
   Write(ring, 4096);
@@ -207,7 +207,7 @@ TEST(ByteRing, RingsForAWriterThatWaitsOnceHalfIsFree) {
   EXPECT_TRUE(IsRung(ring.writer_bell));
 }
 
-TEST(ByteRing, BelievesNoWriterThatClaimsMoreThanFits) {
+TEST(ByteRing, RejectsAWritePositionBeyondTheCapacity) {
   for (const uint64_t claim : {uint64_t{4097}, uint64_t{1} << 40, ~uint64_t{0}}) {
     Ring ring(4096);
     ring.control.written = claim;
@@ -217,7 +217,7 @@ TEST(ByteRing, BelievesNoWriterThatClaimsMoreThanFits) {
   }
 }
 
-TEST(ByteRing, BelievesNoWriterThatTakesBytesBack) {
+TEST(ByteRing, RejectsAWritePositionThatMovesBack) {
   Ring ring(4096);
   Write(ring, 10);
   Read(ring, 10);
@@ -228,7 +228,7 @@ TEST(ByteRing, BelievesNoWriterThatTakesBytesBack) {
   EXPECT_THAT(ring.reader.Read({&room, 1}), StatusIs(Code::kDataLoss));
 }
 
-TEST(ByteRing, BelievesNoReaderThatClaimsMoreThanWasWritten) {
+TEST(ByteRing, RejectsAReadPositionBeyondTheWritePosition) {
   for (const uint64_t claim : {uint64_t{11}, uint64_t{1} << 40}) {
     Ring ring(4096);
     Write(ring, 10);
@@ -239,7 +239,7 @@ TEST(ByteRing, BelievesNoReaderThatClaimsMoreThanWasWritten) {
   }
 }
 
-TEST(ByteRing, BelievesNoReaderThatPutsBytesBack) {
+TEST(ByteRing, RejectsAReadPositionThatMovesBack) {
   Ring ring(4096);
   Write(ring, 4096);
   Read(ring, 10);
@@ -251,7 +251,7 @@ TEST(ByteRing, BelievesNoReaderThatPutsBytesBack) {
   EXPECT_THAT(ring.writer.Write({&piece, 1}), StatusIs(Code::kDataLoss));
 }
 
-TEST(ByteRing, ForgetsWhatTheOtherEndWroteOverItsOwnPositions) {
+TEST(ByteRing, IgnoresWritesOfThePeerToItsOwnPositions) {
   Ring ring(4096);
   Write(ring, 10);
   ring.control.read = 5;  // the reader's own

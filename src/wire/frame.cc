@@ -61,12 +61,15 @@ Result<FrameHeader> DecodeHeader(std::span<const std::byte, FrameHeader::kBytes>
     return InvalidArgument("the header of a frame was damaged in transit");
   }
   if (layout.body_bytes > limits.body_bytes) {
-    return ResourceExhausted("a frame has {} bytes, and the limit is {}", layout.body_bytes,
-                             limits.body_bytes);
+    return ResourceExhausted(
+        "a frame has {} bytes, and the limit is {}; pull or push fewer rows at once",
+        layout.body_bytes, limits.body_bytes);
   }
   if (layout.meta_bytes > limits.meta_bytes) {
-    return ResourceExhausted("the meta part of a frame has {} bytes, and the limit is {}",
-                             layout.meta_bytes, limits.meta_bytes);
+    return ResourceExhausted(
+        "the meta part of a frame has {} bytes, and the limit is {}; use fewer tables and tensors "
+        "in one message",
+        layout.meta_bytes, limits.meta_bytes);
   }
   if (layout.meta_bytes > layout.body_bytes) {
     return InvalidArgument("the meta part of a frame has {} bytes, longer than its body of {}",

@@ -55,7 +55,7 @@ TEST(FrameReader, PutsFramesTogetherHoweverTheyAreCut) {
   }
 }
 
-TEST(FrameReader, KnowsThatAFrameIsCutOff) {
+TEST(FrameReader, ReportsATruncatedFrame) {
   Bytes stream;
   AppendFrame(stream, 1, 10);
   for (size_t size = 1; size < stream.size(); ++size) {
@@ -72,7 +72,7 @@ TEST(FrameReader, RefusesWhatIsNoFrame) {
   EXPECT_THAT(ReadAll(reader, Bytes(64, std::byte{'x'}), 64), StatusIs(Code::kInvalidArgument));
 }
 
-TEST(FrameReader, AsksForNoMoreThanItsLimits) {
+TEST(FrameReader, AllocatesNoMoreThanItsLimits) {
   Bytes stream;
   AppendFrame(stream, 1, 101);
   FrameReader reader({.body_bytes = 100});

@@ -21,7 +21,7 @@ TEST(FrameHeader, IsReadAsItWasWritten) {
   EXPECT_EQ(*read, Header());
 }
 
-TEST(FrameHeader, LiesOnTheWireAsThePageSays) {
+TEST(FrameHeader, HasTheDocumentedLayout) {
   const auto bytes = EncodeHeader(Header());
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), 4), "EPDL");
   EXPECT_EQ(bytes[4], std::byte{3});
@@ -33,7 +33,7 @@ TEST(FrameHeader, LiesOnTheWireAsThePageSays) {
   EXPECT_EQ(bytes[24], std::byte{40});
 }
 
-TEST(FrameHeader, IsRefusedWithAnyBitTurned) {
+TEST(FrameHeader, IsRefusedWithAnyBitFlipped) {
   const auto good = EncodeHeader(Header());
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bad = good;
@@ -63,7 +63,7 @@ TEST(FrameHeader, SaysWhatIsWrong) {
               HasSubstr("longer than its body"));
 }
 
-TEST(Buffer, BeginsWhereTensorsMay) {
+TEST(Buffer, IsAlignedForTensors) {
   for (const size_t size : {1, 63, 64, 1000, 1'000'000}) {
     const Buffer buffer(size);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kAlignment, 0U);

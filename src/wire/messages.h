@@ -167,7 +167,7 @@ struct Save {
 struct SaveAnswer {
   uint64_t bytes = 0;
   double seconds = 0;
-  double longest_pause_seconds = 0;  // for which the lane served nobody
+  double longest_pause_seconds = 0;  // in which the lane served no request
 };
 
 // Loads the buckets of this lane from the parts of a checkpoint. The lane must not be trained yet.

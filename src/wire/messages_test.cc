@@ -88,7 +88,7 @@ TEST(Messages, AreRefusedWhenTheyAreCutOrLonger) {
   EXPECT_THAT(Decode(Bytes(whole + "x"), push), StatusIs(Code::kInvalidArgument));
 }
 
-TEST(Messages, WithALyingCountAskForNoMemory) {
+TEST(Messages, WithAWrongCountAllocateNoMemory) {
   std::string put = Encode(Put{});
   put[3] = '\x7F';  // 2 billion tensors
   Put message;
@@ -96,14 +96,14 @@ TEST(Messages, WithALyingCountAskForNoMemory) {
   EXPECT_EQ(message.tensors.capacity(), 0U);
 }
 
-TEST(Messages, WithAChoiceThatThereIsNotAreRefused) {
+TEST(Messages, WithAnUnknownEnumValueAreRefused) {
   std::string pull = Encode(Pull{});
   pull[0] = 2;
   Pull message;
   EXPECT_THAT(Decode(Bytes(pull), message), StatusIs(Code::kInvalidArgument));
 }
 
-TEST(Messages, TellAFailureAsItWas) {
+TEST(Messages, KeepCodeAndTextOfAFailure) {
   const Status failure = NotFound("table {} was not declared", 7);
   EXPECT_EQ(DecodeRefusal(Bytes(Encode(failure))), failure);
   EXPECT_THAT(DecodeRefusal(Bytes(Encode(Ok()))), StatusIs(Code::kInternal));
@@ -125,7 +125,7 @@ TEST(TensorReader, TakesTensorsAtMultiplesOf64) {
   EXPECT_OK(reader.End());
 }
 
-TEST(TensorReader, RefusesMoreThanThereIs) {
+TEST(TensorReader, RefusesToReadBeyondTheEnd) {
   alignas(64) std::array<std::byte, 64> bytes{};
   EXPECT_THAT(TensorReader(bytes).Take<int64_t>(9), StatusIs(Code::kInvalidArgument));
   EXPECT_THAT(TensorReader(bytes).Take<int64_t>(SIZE_MAX / 4), StatusIs(Code::kInvalidArgument));

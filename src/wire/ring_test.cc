@@ -141,7 +141,7 @@ class RingByHand {
   std::unique_ptr<Stream> server_;
 };
 
-TEST(Ring, IsAsTheFormatSays) {
+TEST(Ring, HasTheDocumentedLayout) {
   RingByHand ring;
   std::memcpy(ring.bytes(kBytesAt), "hello", 5);
   ring.SetPosition(kToServerWrittenAt, 5);
@@ -176,7 +176,7 @@ TEST(Ring, RefusesOtherCapacitiesThanThatOfItsSize) {
   EXPECT_OK(AnswerTo({.capacity = kMost, .size = kBytesAt + 2 * kMost}));
 }
 
-TEST(Ring, RefusesMemoryThatCouldBeTakenAway) {
+TEST(Ring, RefusesMemoryThatCanBeTruncated) {
   for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL,
                           F_SEAL_SHRINK | F_SEAL_SEAL}) {
     const Status status = AnswerTo({.seals = seals});
@@ -217,13 +217,13 @@ TEST(Ring, TakesOneFileAndKeepsNoOther) {
   EXPECT_EQ(OpenFiles(), before);
 }
 
-TEST(Ring, IsNotHandedOverByOneThatIsGone) {
+TEST(Ring, ReportsAClientThatExitsBeforeItSendsTheRing) {
   std::array<FileDescriptor, 2> sockets = SocketPair();
   sockets[0].Close();
   EXPECT_THAT(AcceptRing(std::move(sockets[1])), StatusIs(Code::kUnavailable));
 }
 
-TEST(Ring, EndsWithAWriterThatLies) {
+TEST(Ring, EndsWhenTheWriterWritesInvalidCounters) {
   RingByHand ring;
   ring.SetPosition(kToServerWrittenAt, kCapacity + 1);
 
@@ -234,7 +234,7 @@ TEST(Ring, EndsWithAWriterThatLies) {
   EXPECT_THAT(WriteText(ring.server(), "more"), StatusIs(Code::kDataLoss));
 }
 
-TEST(Ring, EndsWithAReaderThatLies) {
+TEST(Ring, EndsWhenTheReaderWritesInvalidCounters) {
   RingByHand ring;
   ASSERT_EQ(*WriteText(ring.server(), "some"), 4U);
   ring.SetPosition(kToClientReadAt, 5);
@@ -246,7 +246,7 @@ TEST(Ring, EndsWithAReaderThatLies) {
   EXPECT_THAT(ReadText(ring.server()), StatusIs(Code::kDataLoss));
 }
 
-TEST(Ring, BearsOneThatRingsWithoutEnd) {
+TEST(Ring, SurvivesAPeerThatNotifiesWithoutEnd) {
   RingByHand ring;
   const std::string rings(1'000, '\0');
   while (send(ring.socket().get(), rings.data(), rings.size(), MSG_DONTWAIT) > 0) {
@@ -271,19 +271,19 @@ TEST(Ring, KeepsNoFileThatComesWithARing) {
   EXPECT_EQ(OpenFiles(), before);
 }
 
-TEST(Ring, ConnectsToNobody) {
+TEST(Ring, ReportsThatNoServerListens) {
   const Status status = ConnectRing(OurName()).status();
   EXPECT_THAT(status, StatusIs(Code::kUnavailable));
   EXPECT_THAT(status.message(), HasSubstr(OurName()));
 }
 
-TEST(Ring, IsOfACapacityThatMayBe) {
+TEST(Ring, RefusesAnInvalidCapacity) {
   const Result<FileDescriptor> listener = ListenUnix(OurName());
   ASSERT_OK(listener);
   EXPECT_THAT(ConnectRing(OurName(), 5000), StatusIs(Code::kInvalidArgument));
 }
 
-TEST(Ring, IsHandedToNoOtherUser) {
+TEST(Ring, IsNotSentToAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   ASSERT_EQ(seteuid(65534), 0);
   const Result<FileDescriptor> listener = ListenUnix(OurName());

@@ -51,7 +51,7 @@ bool HasIpv6() {
   return listener.ok();
 }
 
-TEST(Tcp, ListensOnAPortThatItTells) {
+TEST(Tcp, ReportsThePortOnWhichItListens) {
   const Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
   ASSERT_OK(listener);
   ASSERT_NE(listener->port, 0);
@@ -101,7 +101,7 @@ TEST(Tcp, ADialThatIsRefusedSaysSo) {
   EXPECT_THAT(refused.message(), HasSubstr(std::to_string(port)));
 }
 
-TEST(Tcp, SpeaksIpv6) {
+TEST(Tcp, SupportsIpv6) {
   if (!HasIpv6()) GTEST_SKIP() << "no IPv6 here";
   const Result<TcpListener> listener = ListenTcp("::1", 0);
   ASSERT_OK(listener);
@@ -127,7 +127,7 @@ TEST(Tcp, NamesThePortThatIsTaken) {
   EXPECT_THAT(other.status().message(), HasSubstr(fmt::format("127.0.0.1:{}", one->port)));
 }
 
-TEST(Tcp, NamesWhereNobodyListens) {
+TEST(Tcp, NamesTheAddressIfNoServerListens) {
   Result<TcpListener> listener = ListenTcp("127.0.0.1", 0);
   ASSERT_OK(listener);
   listener->socket.Close();
@@ -173,7 +173,7 @@ TEST(Tcp, NamesThePeerThatHasClosed) {
   EXPECT_THAT(status.message(), HasSubstr(fmt::format("127.0.0.1:{}", listener->port)));
 }
 
-TEST(Unix, HasNobodyToAcceptBeforeOneConnects) {
+TEST(Unix, AcceptsNothingBeforeAClientConnects) {
   const Result<FileDescriptor> listener = ListenUnix(OurName());
   ASSERT_OK(listener);
   const Result<std::optional<FileDescriptor>> nobody = Accept(*listener);
@@ -192,7 +192,7 @@ TEST(Unix, GivesANameToOneOnly) {
   EXPECT_THAT(ListenUnix(OurName()), StatusIs(Code::kAlreadyExists));
 }
 
-TEST(Unix, NamesWhereNobodyListens) {
+TEST(Unix, NamesTheAddressIfNoServerListens) {
   const Status status = ConnectUnix(OurName()).status();
   EXPECT_THAT(status, StatusIs(Code::kUnavailable));
   EXPECT_THAT(status.message(), HasSubstr(OurName()));

@@ -283,7 +283,7 @@ def test_a_damaged_checkpoint_is_replaced_by_the_one_before(start: Callable,
     damage(newest_checkpoint(job))
     Killing(job).kill_now("ps")
     job.assert_succeeded(120)
-    assert "taking the one before it" in job.cli("logs", job.name, "master")
+    assert "using the one before it" in job.cli("logs", job.name, "master")
     check_counts(start_ps, newest_checkpoint(job))
 
 

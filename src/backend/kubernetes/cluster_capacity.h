@@ -13,7 +13,7 @@ namespace edl::backend::kubernetes {
 // Estimates whether the scheduler can place pods on the nodes of a cluster. It considers requests,
 // selectors, taints and priorities, but not affinities or volumes.
 //
-// Confined.
+// Confined to the thread that created it. Place changes it; the other methods do not.
 class ClusterCapacity {
  public:
   // `pods`: all pods of the cluster, including terminated ones.

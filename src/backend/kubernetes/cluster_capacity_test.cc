@@ -24,7 +24,7 @@ kube::Object Pod(const std::string& cpu, const std::string& node = "", int prior
   return pod;
 }
 
-TEST(ClusterCapacity, IsWhatNodesHaveLessWhatPodsAskFor) {
+TEST(ClusterCapacity, IsAllocatableMinusRequests) {
   ClusterCapacity capacity({Node("a", "4"), Node("b", "2")}, {Pod("1500m", "a")});
   EXPECT_EQ(capacity.Place(Pod("1"), 0, 10), 4);  // 2.5 and 2 cores
   EXPECT_EQ(capacity.Place(Pod("1"), 0, 10), 0);
@@ -46,13 +46,13 @@ TEST(ClusterCapacity, IsNotTakenByPodsThatHaveEnded) {
   EXPECT_EQ(capacity.Place(Pod("4"), 0, 1), 1);
 }
 
-TEST(ClusterCapacity, IsMadeByPreemptionForPodsThatMatterMore) {
+TEST(ClusterCapacity, IncludesPodsOfLowerPriority) {
   ClusterCapacity capacity({Node("a", "4")}, {Pod("4", "a", 10)});
   EXPECT_EQ(capacity.Place(Pod("1"), 10, 1), 0);
   EXPECT_EQ(capacity.Place(Pod("1"), 11, 1), 1);
 }
 
-TEST(ClusterCapacity, LeavesOutNodesThatTakeNoSuchPod) {
+TEST(ClusterCapacity, ExcludesNodesThatRejectThePod) {
   kube::Object cordoned = Node("cordoned", "4");
   cordoned.fields()["spec"]["unschedulable"] = true;
   kube::Object lost = Node("lost", "4");

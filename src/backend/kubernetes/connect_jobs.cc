@@ -24,9 +24,9 @@ std::string ClusterContext() {
 }
 
 Result<std::unique_ptr<ClusterJobs>> ConnectClusterJobs(const Clock& clock, const std::string& ns,
-                                                        bool force_file) {
+                                                        PodCredentials pod_credentials) {
   kube::ConfigSources sources = KubeconfigSources();
-  if (!force_file) {
+  if (pod_credentials == PodCredentials::kAllowed) {
     sources.service_host = Variable("KUBERNETES_SERVICE_HOST");
     sources.service_port = Variable("KUBERNETES_SERVICE_PORT");
   }

@@ -9,10 +9,14 @@
 
 namespace edl::backend::kubernetes {
 
-// Connects to the cluster of $KUBECONFIG, of ~/.kube/config or, unless `force_file`, of the pod in
-// which this process runs. NotFound: no cluster is configured. `clock` outlives the result.
+// Whether the service account of the pod in which this process runs may be used.
+enum class PodCredentials { kAllowed, kIgnored };
+
+// Connects to the cluster of $KUBECONFIG or of ~/.kube/config or, if neither exists and pod
+// credentials are allowed, to the cluster of this pod. `ns`: the namespace; empty: that of the
+// configuration. NotFound: no cluster is configured. `clock` outlives the result.
 Result<std::unique_ptr<ClusterJobs>> ConnectClusterJobs(const Clock& clock, const std::string& ns,
-                                                        bool force_file);
+                                                        PodCredentials pod_credentials);
 
 // The current context of the kubeconfig; empty if there is none.
 std::string ClusterContext();

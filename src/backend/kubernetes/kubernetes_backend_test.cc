@@ -138,7 +138,7 @@ TEST_F(KubernetesBackendTest, KeepsWhatAQuotaRefusesPendingAndTriesAgain) {
   server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 3);
 }
 
-TEST_F(KubernetesBackendTest, SaysWhatTheClusterRefusesForGood) {
+TEST_F(KubernetesBackendTest, ReportsPermanentErrors) {
   Start();
   server_.Inject({.part = "POST /api/v1/namespaces/ml/pods",
                   .status = 403,
@@ -183,7 +183,7 @@ TEST_F(KubernetesBackendTest, LeavesPodsOfAnEarlierJobAlone) {
   server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 2);
 }
 
-TEST_F(KubernetesBackendTest, PointsTheSlotsServiceAtWhoFillsIt) {
+TEST_F(KubernetesBackendTest, PointsTheServiceOfASlotAtItsReplica) {
   Start({{"need_tf_config", "true"}});
   ASSERT_EQ(backend_->Launch(Worker(0)), Ok());
   ASSERT_EQ(backend_->Launch(Worker(4)), Ok());  // the same slot again
@@ -193,7 +193,7 @@ TEST_F(KubernetesBackendTest, PointsTheSlotsServiceAtWhoFillsIt) {
   EXPECT_EQ(service->fields()["spec"]["selector"]["elasticdl-replica-id"], "4");
 }
 
-TEST_F(KubernetesBackendTest, TellsThatANodeIsLostAndDeletesNothing) {
+TEST_F(KubernetesBackendTest, ReportsALostNodeAndDeletesNothing) {
   Start();
   ASSERT_EQ(backend_->Launch(Worker()), Ok());
   SetStatus(kRunningStatus);
@@ -333,7 +333,7 @@ TEST_F(KubernetesBackendTest, WaitsForAPermissionThatIsMissing) {
   EXPECT_TRUE(recorder_.Await(Kind::kRunning, kWorker).has_value());
 }
 
-TEST_F(KubernetesBackendTest, MakesAServiceAgainThatSomebodyDeleted) {
+TEST_F(KubernetesBackendTest, RecreatesADeletedService) {
   Start({{"need_tf_config", "true"}});
   ASSERT_EQ(backend_->Launch(Worker(7)), Ok());
   server_.AwaitRequests("GET /api/v1/namespaces/ml/services", 1);
@@ -350,7 +350,7 @@ TEST_F(KubernetesBackendTest, MakesAServiceAgainThatSomebodyDeleted) {
   EXPECT_OK(server_.Get(kube::kServices, {"ml", "elasticdl-iris-master"}));
 }
 
-TEST_F(KubernetesBackendTest, TellsAPodThatWentUnseenAsKilled) {
+TEST_F(KubernetesBackendTest, ReportsAPodThatWasDeletedUnseenAsKilled) {
   Start();
   ASSERT_EQ(backend_->Launch(Worker()), Ok());
 

@@ -158,7 +158,8 @@ Status KubernetesJobs::Submit(const Submission& given) {
   if (submitted.ok()) return Ok();
   Undo(std::move(made));
   if (submitted.code() == Code::kAlreadyExists) {
-    return AlreadyExists("job {} already exists in namespace {}", job, ns_);
+    return AlreadyExists(
+        "job {0} already exists in namespace {1}; delete it with `elasticdl delete {0}`", job, ns_);
   }
   return submitted;
 }
@@ -184,7 +185,8 @@ Status KubernetesJobs::Resume(const Submission& given) {
   const Submission submission = WithAccount(given);
   const std::string& job = submission.job.job_name;
   EDL_ASSIGN_OR_RETURN(const ClusterJob found, Find(job));
-  if (found.running) return FailedPrecondition("job {} is running", job);
+  if (found.running)
+    return FailedPrecondition("job {0} is running; see `elasticdl status {0}`", job);
   const kube::ObjectKey master = MasterKey(job);
   // Deletes only this pod: a concurrent --resume may have created its own by now.
   const Result<kube::Object> old = client_.Get(kube::kPods, master);

@@ -62,7 +62,7 @@ class KubernetesJobs final : public ClusterJobs {
   Status LaunchMaster(const PodMaker& maker);
   // Deletes the objects that this submission created, and nothing else.
   void Undo(std::vector<Made> made);
-  // Deletes the pods of the replicas of a job, whoever owns them.
+  // Deletes the pods of the replicas of a job, whichever master owns them.
   Status DeletePodsOf(const std::string& job, Which which);
   // Waits until pod and service of the previous master are deleted.
   Status AwaitDeletion(const kube::ObjectKey& master);

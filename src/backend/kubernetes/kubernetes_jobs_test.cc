@@ -95,7 +95,7 @@ TEST_F(KubernetesJobsTest, LeavesNothingOfWhatItCouldNotSubmit) {
   }
 }
 
-TEST_F(KubernetesJobsTest, FindsAJobAndSaysWhatKeepsItsMaster) {
+TEST_F(KubernetesJobsTest, FindsAJobAndTheReasonWhyItsMasterDoesNotRun) {
   EXPECT_THAT(jobs_.Find("iris"), StatusIs(Code::kNotFound));
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   EXPECT_TRUE(jobs_.Find("iris")->running);
@@ -147,7 +147,7 @@ TEST_F(KubernetesJobsTest, DoesNotDeleteTheMasterOfAnotherResume) {
   EXPECT_EQ(left->uid(), other.uid());
 }
 
-TEST_F(KubernetesJobsTest, TellsTheMasterByItsPod) {
+TEST_F(KubernetesJobsTest, SendsRequestsAsAnnotationsOfTheMastersPod) {
   ASSERT_EQ(jobs_.Submit(Iris()), Ok());
   SetPhase("Running");
   ASSERT_EQ(jobs_.Scale("iris", 7), Ok());

@@ -58,7 +58,7 @@ TEST(PodLife, SaysWhyAPodWaits) {
   EXPECT_FALSE(no_image.started);
 }
 
-TEST(PodLife, KnowsARunningOne) {
+TEST(PodLife, ReportsARunningPod) {
   EXPECT_EQ(Life(Pod("Running", kRunning, kReady)).kind, Kind::kRunning);
   EXPECT_TRUE(Life(Pod("Running", kRunning, kReady)).started);
 }
@@ -74,12 +74,12 @@ TEST(PodLife, TakesTheContainersEndForTheReplicas) {
   }
 }
 
-TEST(PodLife, LeavesToTheKubeletWhatItRestarts) {
+TEST(PodLife, IgnoresContainersThatTheKubeletRestarts) {
   EXPECT_EQ(Life(Pod("Running", Ended(3, "Error")), job::Role::kWorker, Restart::kByKubelet).kind,
             Kind::kRunning);
 }
 
-TEST(PodLife, TellsCausesApart) {
+TEST(PodLife, DistinguishesCauses) {
   struct Case {
     int code;
     const char* reason;
@@ -117,7 +117,7 @@ TEST(PodLife, NeverCallsADisruptedPodSucceeded) {
   EXPECT_EQ(preempted.cause.message, "preempted by the scheduler");
 }
 
-TEST(PodLife, EndsAWorkerWhenItIsToldToGo) {
+TEST(PodLife, ReportsAWorkerAsExitedWhenItsPodIsDeleted) {
   const PodLife worker = Life(Pod("Running", kRunning, kPreempted, true));
   EXPECT_EQ(worker.kind, Kind::kExited);
   EXPECT_EQ(worker.cause.message, "preempted by the scheduler");
@@ -167,7 +167,7 @@ TEST(PodLife, DoesNotTakeAnUnreadyPodForALostNode) {
                    .node_lost);
 }
 
-TEST(PodLife, BlamesNoProgramForWhatItsNodeDid) {
+TEST(PodLife, CountsFailuresOfTheNodeAsKilled) {
   nlohmann::json pod = {{"status",
                          {{"phase", "Failed"},
                           {"reason", "Evicted"},

@@ -51,7 +51,7 @@ TEST(PodLog, ReadsOnWithoutReadingAllAgain) {
   EXPECT_THAT(node.asked(), ElementsAre("", "2026-11-15T10:00:02.000000000Z"));
 }
 
-TEST(PodLog, TellsLinesOfTheSameTimeApart) {
+TEST(PodLog, DistinguishesLinesOfTheSameTime) {
   Node node;
   PodLog log;
   node.Print(1, "a\n");

@@ -63,7 +63,7 @@ void AddVolumes(const std::vector<job::Volume>& volumes, json& spec, json& conta
   for (const job::Volume& volume : volumes) {
     if (volume.host_path.empty()) continue;
     json source = {{"path", volume.host_path}};
-    if (!volume.type.empty()) source["type"] = volume.type;
+    if (volume.type != job::HostPathType::kAny) source["type"] = NameOf(volume.type);
     add("path/" + volume.host_path, {{"hostPath", std::move(source)}});
   }
   for (const job::Volume& volume : volumes) {

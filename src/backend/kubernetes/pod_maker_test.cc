@@ -104,7 +104,7 @@ TEST(PodMaker, GivesMoreMemoryAfterItRanOut) {
 
 TEST(PodMaker, MountsWhatTheUserWants) {
   job::ReplicaSpec spec = Worker();
-  spec.volumes = {{.host_path = "/a", .type = "Directory", .mount_path = "/data"},
+  spec.volumes = {{.host_path = "/a", .type = job::HostPathType::kDirectory, .mount_path = "/data"},
                   {.claim_name = "c", .mount_path = "/x", .sub_path = "one"},
                   {.claim_name = "c", .mount_path = "/y", .sub_path = "two"}};
   const json pod = Maker().ReplicaPod(spec, kMaster).fields();
@@ -133,7 +133,7 @@ TEST(PodMaker, AdaptsPodsToTheCluster) {
   EXPECT_EQ(pod["metadata"]["labels"]["team"], "ads");
 }
 
-TEST(PodMaker, PointsASlotsServiceAtWhoFillsIt) {
+TEST(PodMaker, PointsTheServiceOfASlotAtItsReplica) {
   const json service = Maker({{"need_tf_config", "true"}}).SlotService(Worker(), kMaster).fields();
   EXPECT_EQ(service["metadata"]["name"], "iris-edljob-worker-0");
   EXPECT_EQ(service["spec"]["selector"]["elasticdl-replica-id"], "4");

@@ -23,7 +23,7 @@ namespace edl::backend::kubernetes {
 namespace {
 
 using nlohmann::json;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 // Permissions without which a job cannot be submitted.
 constexpr std::array<Act, 4> kSubmitting = {{{"create", kube::kConfigMaps},
@@ -123,14 +123,14 @@ void Preflight::AddOk(std::string what, std::string detail) {
 }
 
 Finding& Preflight::AddMissing(std::string what, std::string detail, std::string fix) {
-  return findings_.emplace_back(Finding{.verdict = Verdict::kMissing,
+  return findings_.emplace_back(Finding{.result = CheckResult::kMissing,
                                         .what = std::move(what),
                                         .detail = std::move(detail),
                                         .fix = std::move(fix)});
 }
 
 void Preflight::AddUnknown(std::string what, std::string detail, std::string fix) {
-  findings_.push_back({.verdict = Verdict::kCannotTell,
+  findings_.push_back({.result = CheckResult::kCannotTell,
                        .what = std::move(what),
                        .detail = std::move(detail),
                        .fix = std::move(fix)});

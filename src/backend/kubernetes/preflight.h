@@ -16,7 +16,7 @@ namespace edl::backend::kubernetes {
 
 class ClusterCapacity;
 
-// An action for which somebody needs a permission in the namespace of the job.
+// An action that needs a permission in the namespace of the job.
 struct Act {
   std::string_view verb;
   kube::Resource resource;

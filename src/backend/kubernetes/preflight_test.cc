@@ -24,7 +24,7 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Verdict = Finding::Verdict;
+using CheckResult = Finding::CheckResult;
 
 constexpr const char* kMaster = "system:serviceaccount:ml:default";
 
@@ -92,7 +92,7 @@ class PreflightTest : public testing::Test {
   static std::vector<Finding> Missing(const std::vector<Finding>& findings) {
     std::vector<Finding> out;
     std::copy_if(findings.begin(), findings.end(), std::back_inserter(out),
-                 [](const Finding& one) { return one.verdict == Verdict::kMissing; });
+                 [](const Finding& one) { return one.result == CheckResult::kMissing; });
     return out;
   }
 
@@ -102,19 +102,19 @@ class PreflightTest : public testing::Test {
   kube::Client client_{connection_, kube::RealTiming(clock_), {.tries = 1}};
 };
 
-MATCHER_P2(Is, verdict, detail, "") {
-  *result_listener << NameOf(arg.verdict) << ": " << arg.detail;
-  return arg.verdict == verdict && arg.detail.find(detail) != std::string::npos;
+MATCHER_P2(Is, result, detail, "") {
+  *result_listener << NameOf(arg.result) << ": " << arg.detail;
+  return arg.result == result && arg.detail.find(detail) != std::string::npos;
 }
 
 TEST_F(PreflightTest, FindsNothingMissingWhereAllIsThere) {
   const std::vector<Finding> found = Run();
   EXPECT_THAT(Missing(found), IsEmpty());
-  EXPECT_THAT(found.front(), Is(Verdict::kOk, "version v1.30.0"));
+  EXPECT_THAT(found.front(), Is(CheckResult::kOk, "version v1.30.0"));
   EXPECT_THAT(Of("the master's permissions", found),
-              Is(Verdict::kOk, "granted to service account default"));
-  EXPECT_THAT(Of("quota", found), Is(Verdict::kOk, "has none"));
-  EXPECT_THAT(Of("capacity", found), Is(Verdict::kOk, "all replicas fit"));
+              Is(CheckResult::kOk, "granted to service account default"));
+  EXPECT_THAT(Of("quota", found), Is(CheckResult::kOk, "has none"));
+  EXPECT_THAT(Of("capacity", found), Is(CheckResult::kOk, "all replicas fit"));
 }
 
 TEST_F(PreflightTest, AsksForWhatTheManifestAllowsTheMaster) {
@@ -141,7 +141,7 @@ TEST_F(PreflightTest, EndsWithAClusterThatDoesNotAnswer) {
   server_.Inject({.part = "GET /version", .status = 503});
   const std::vector<Finding> found = Run();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_THAT(found.front(), Is(Verdict::kMissing, "check that the cluster of"));
+  EXPECT_THAT(found.front(), Is(CheckResult::kMissing, "check that the cluster of"));
   EXPECT_TRUE(found.front().blocks);
   EXPECT_THAT(found.front().fix, HasSubstr("kubectl cluster-info"));
 }
@@ -157,30 +157,30 @@ TEST_F(PreflightTest, EndsWithANamespaceThatIsNotThere) {
   server_.Remove(kube::kNamespaces, {"", "ml"});
   const std::vector<Finding> found = Run();
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_THAT(found.back(), Is(Verdict::kMissing, "does not exist"));
+  EXPECT_THAT(found.back(), Is(CheckResult::kMissing, "does not exist"));
   EXPECT_TRUE(found.back().blocks);
   EXPECT_THAT(found.back().fix, HasSubstr("kubectl create namespace ml"));
 }
 
-TEST_F(PreflightTest, NamesWhatTheCallerMayNot) {
+TEST_F(PreflightTest, NamesMissingPermissionsOfTheCaller) {
   server_.Deny("", "create pods");
   server_.Deny("", "create secrets");
   server_.Deny("", "get pods/log");
   const std::vector<Finding> found = Run();
   const Finding submit = Of("permission to submit jobs", found);
-  EXPECT_THAT(submit, Is(Verdict::kMissing, "you may not create secrets, create pods"));
+  EXPECT_THAT(submit, Is(CheckResult::kMissing, "you may not create secrets, create pods"));
   EXPECT_TRUE(submit.blocks);
   EXPECT_THAT(submit.fix, HasSubstr("kubectl -n ml create rolebinding"));
   const Finding control = Of("permission to inspect and control jobs", found);
-  EXPECT_THAT(control, Is(Verdict::kMissing, "you may not get pods/log"));
+  EXPECT_THAT(control, Is(CheckResult::kMissing, "you may not get pods/log"));
   EXPECT_FALSE(control.blocks);
 }
 
-TEST_F(PreflightTest, SendsForTheManifestWhenTheMasterMayNot) {
+TEST_F(PreflightTest, SuggestsTheManifestIfTheMasterLacksPermissions) {
   server_.Deny(kMaster, "create pods");
   server_.Deny(kMaster, "patch configmaps");
   const Finding found = Of("the master's permissions", Run());
-  EXPECT_THAT(found, Is(Verdict::kMissing,
+  EXPECT_THAT(found, Is(CheckResult::kMissing,
                         "service account default may not create pods, patch configmaps"));
   EXPECT_TRUE(found.blocks);
   EXPECT_EQ(found.fix, "kubectl -n ml apply -f elasticdl/manifests/elasticdl-rbac.yaml");
@@ -188,7 +188,7 @@ TEST_F(PreflightTest, SendsForTheManifestWhenTheMasterMayNot) {
 
 TEST_F(PreflightTest, BindsTheRoleToAnAccountOfItsOwn) {
   const Finding absent = Of("service account trainer", Run({{"service_account", "trainer"}}));
-  EXPECT_THAT(absent, Is(Verdict::kMissing, "does not exist"));
+  EXPECT_THAT(absent, Is(CheckResult::kMissing, "does not exist"));
   EXPECT_TRUE(absent.blocks);
   server_.Put(kube::kServiceAccounts, kube::Object(kube::kServiceAccounts, {"ml", "trainer"}));
   server_.Deny("system:serviceaccount:ml:trainer", "watch pods");
@@ -203,7 +203,8 @@ TEST_F(PreflightTest, ComparesThePrioritiesOfMasterAndWorkers) {
   EXPECT_THAT(Missing(Run({{"worker_pod_priority", "high"}})), IsEmpty());
   const Finding found = Of("priority of the master",
                            Run({{"worker_pod_priority", "high"}, {"master_pod_priority", "low"}}));
-  EXPECT_THAT(found, Is(Verdict::kMissing, "its value -10 is lower than 1000, that of a worker"));
+  EXPECT_THAT(found,
+              Is(CheckResult::kMissing, "its value -10 is lower than 1000, that of a worker"));
   EXPECT_THAT(found.fix, HasSubstr("--master_pod_priority"));
 }
 
@@ -218,17 +219,17 @@ TEST_F(PreflightTest, AsksTheServersAdmission) {
       "services is forbidden: exceeded quota: few, requested: services=1"})"});
   const std::vector<Finding> found = Run();
   const Finding master = Of("admission of a master", found);
-  EXPECT_THAT(master, Is(Verdict::kMissing, "runAsNonRoot != true"));
+  EXPECT_THAT(master, Is(CheckResult::kMissing, "runAsNonRoot != true"));
   EXPECT_THAT(master.fix, HasSubstr("pod-security.kubernetes.io/enforce=baseline"));
-  EXPECT_THAT(Of("admission of services", found), Is(Verdict::kMissing, "exceeded quota: few"));
+  EXPECT_THAT(Of("admission of services", found), Is(CheckResult::kMissing, "exceeded quota: few"));
 }
 
 TEST_F(PreflightTest, AsksForLeasesOnlyWhereALedgerIsShared) {
   AddClaim("Bound", "");
   server_.Deny(kMaster, "update leases");
-  EXPECT_EQ(Of("the master's permissions", Run()).verdict, Verdict::kOk);
+  EXPECT_EQ(Of("the master's permissions", Run()).result, CheckResult::kOk);
   EXPECT_THAT(Of("the master's permissions", Run({{"volume", "claim_name=data,mount_path=/d"}})),
-              Is(Verdict::kMissing, "update leases"));
+              Is(CheckResult::kMissing, "update leases"));
 }
 
 TEST_F(PreflightTest, CannotTellWhatItMayNotSee) {
@@ -242,16 +243,16 @@ TEST_F(PreflightTest, CannotTellWhatItMayNotSee) {
   EXPECT_THAT(Missing(found), IsEmpty());
   for (const char* what :
        {"the master's permissions", "priority class high", "claim data", "quota", "capacity"}) {
-    EXPECT_EQ(Of(what, found).verdict, Verdict::kCannotTell) << what;
+    EXPECT_EQ(Of(what, found).result, CheckResult::kCannotTell) << what;
   }
 }
 
 TEST_F(PreflightTest, LooksForEveryPriorityClassOfAFraction) {
   AddClass("high", 1000);
   const std::vector<Finding> found = Run({{"worker_pod_priority", "0.5"}, {"num_workers", "2"}});
-  EXPECT_THAT(Of("priority class high", found), Is(Verdict::kOk, "1000"));
+  EXPECT_THAT(Of("priority class high", found), Is(CheckResult::kOk, "1000"));
   const Finding low = Of("priority class low", found);
-  EXPECT_THAT(low, Is(Verdict::kMissing, "does not exist"));
+  EXPECT_THAT(low, Is(CheckResult::kMissing, "does not exist"));
   EXPECT_TRUE(low.blocks);
   EXPECT_EQ(low.fix, "kubectl apply -f elasticdl/manifests/priority-classes.yaml");
 }
@@ -261,18 +262,18 @@ TEST_F(PreflightTest, WantsClaimsThatAPodCanUse) {
   EXPECT_TRUE(Of("claim data", Run(flags)).blocks);
 
   AddClaim("Bound", "slow");
-  EXPECT_THAT(Of("claim data", Run(flags)), Is(Verdict::kOk, "bound"));
+  EXPECT_THAT(Of("claim data", Run(flags)), Is(CheckResult::kOk, "bound"));
 
   AddClaim("Pending", "slow");
   const Finding pending = Of("claim data", Run(flags));
-  EXPECT_THAT(pending, Is(Verdict::kMissing, "is not bound (phase Pending)"));
+  EXPECT_THAT(pending, Is(CheckResult::kMissing, "is not bound (phase Pending)"));
   EXPECT_FALSE(pending.blocks);
   EXPECT_EQ(pending.fix, "kubectl -n ml describe pvc data");
 
   kube::Object storage(kube::kStorageClasses, {"", "slow"});
   storage.fields()["volumeBindingMode"] = "WaitForFirstConsumer";
   server_.Put(kube::kStorageClasses, storage);
-  EXPECT_THAT(Of("claim data", Run(flags)), Is(Verdict::kOk, "when the first pod uses it"));
+  EXPECT_THAT(Of("claim data", Run(flags)), Is(CheckResult::kOk, "when the first pod uses it"));
 }
 
 TEST_F(PreflightTest, WantsSecretsWithTheirKeys) {
@@ -288,8 +289,8 @@ TEST_F(PreflightTest, WantsSecretsWithTheirKeys) {
   kube::Object registry(kube::kSecrets, {"ml", "registry"});
   registry.fields()["type"] = "Opaque";
   server_.Put(kube::kSecrets, registry);
-  EXPECT_THAT(Of("secret aws", Run(flags)), Is(Verdict::kMissing, "has no key key"));
-  EXPECT_THAT(Of("pull secret registry", Run(flags)), Is(Verdict::kMissing, "has type Opaque"));
+  EXPECT_THAT(Of("secret aws", Run(flags)), Is(CheckResult::kMissing, "has no key key"));
+  EXPECT_THAT(Of("pull secret registry", Run(flags)), Is(CheckResult::kMissing, "has type Opaque"));
 
   aws.fields()["data"]["key"] = "eA==";
   server_.Put(kube::kSecrets, aws);
@@ -299,23 +300,23 @@ TEST_F(PreflightTest, WantsSecretsWithTheirKeys) {
 }
 
 TEST_F(PreflightTest, KnowsAnImageThatANodeHas) {
-  EXPECT_THAT(Of("image iris:1", Run()), Is(Verdict::kCannotTell, "when a pod pulls it"));
+  EXPECT_THAT(Of("image iris:1", Run()), Is(CheckResult::kCannotTell, "when a pod pulls it"));
   kube::Object node = server_.Get(kube::kNodes, {"", "node-a"}).value();
   node.fields()["status"]["images"] = {{{"names", {"docker.io/library/iris:1"}}}};
   server_.Put(kube::kNodes, node);
   EXPECT_THAT(Of("image iris:1", Run({{"image_pull_policy", "IfNotPresent"}})),
-              Is(Verdict::kOk, "node node-a has it"));
-  EXPECT_THAT(
-      Of("image iris:1", Run({{"image_pull_policy", "Always"}})),
-      Is(Verdict::kCannotTell, "node node-a has it, but the pull policy Always pulls it again"));
-  EXPECT_EQ(Of("image team/iris:1", Run({{"worker_image", "team/iris:1"}})).verdict,
-            Verdict::kCannotTell);
+              Is(CheckResult::kOk, "node node-a has it"));
+  EXPECT_THAT(Of("image iris:1", Run({{"image_pull_policy", "Always"}})),
+              Is(CheckResult::kCannotTell,
+                 "node node-a has it, but the pull policy Always pulls it again"));
+  EXPECT_EQ(Of("image team/iris:1", Run({{"worker_image", "team/iris:1"}})).result,
+            CheckResult::kCannotTell);
 }
 
 TEST_F(PreflightTest, SaysWhatIsTooLargeForEveryNode) {
   const std::vector<Finding> found = Run({{"worker_resource_request", "cpu=65,memory=1Gi"}});
   EXPECT_THAT(Of("capacity for a worker", found),
-              Is(Verdict::kMissing,
+              Is(CheckResult::kMissing,
                  "it requests cpu=65, memory=1Gi, but the largest node has cpu=64, memory=256Gi"));
   EXPECT_THAT(Of("capacity for a worker", found).fix, HasSubstr("--worker_resource_request"));
 }
@@ -324,14 +325,14 @@ TEST_F(PreflightTest, SaysHowManyWorkersFitNow) {
   const std::map<std::string, std::string> flags = {{"num_workers", "4"},
                                                     {"worker_resource_request", "cpu=30"},
                                                     {"master_resource_request", "cpu=1"}};
-  EXPECT_THAT(Of("capacity", Run(flags)), Is(Verdict::kOk, "2 of 4 workers fit now"));
+  EXPECT_THAT(Of("capacity", Run(flags)), Is(CheckResult::kOk, "2 of 4 workers fit now"));
 
   kube::Object other(kube::kPods, {"elsewhere", "other"});
   other.fields()["spec"]["nodeName"] = "node-a";
   other.fields()["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "60";
   server_.Put(kube::kPods, other);
   EXPECT_THAT(Of("capacity", Run(flags)),
-              Is(Verdict::kMissing, "not enough free resources for one worker (cpu=30)"));
+              Is(CheckResult::kMissing, "not enough free resources for one worker (cpu=30)"));
 }
 
 TEST_F(PreflightTest, AsksLittleBeforeASubmission) {

@@ -32,11 +32,11 @@ bool TrainsWithoutWorkers(const std::vector<PodGroup>& groups) {
 }
 
 Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& groups) {
-  using Verdict = Finding::Verdict;
+  using CheckResult = Finding::CheckResult;
   Finding finding{.what = "quota " + quota.name()};
   if (!ListAt(quota.fields(), {"spec", "scopes"}).empty() ||
       !FieldAt(quota.fields(), {"spec", "scopeSelector"}).is_null()) {
-    finding.verdict = Verdict::kCannotTell;
+    finding.result = CheckResult::kCannotTell;
     finding.detail = "it applies only to pods in its scopes";
     finding.fix = fmt::format("kubectl -n {} describe quota {}", quota.ns(), quota.name());
     return finding;
@@ -62,7 +62,7 @@ Finding CheckQuota(const kube::Object& quota, const std::vector<PodGroup>& group
     const int64_t each = AmountOf(worker, name);
     if (AmountOf(others, name) + each == 0) continue;
     if (left < each * least) {
-      finding.verdict = Verdict::kMissing;
+      finding.result = CheckResult::kMissing;
       finding.detail = fmt::format("{} left, but the job {} requests {}", Show({{name, free}}),
                                    least == 0 ? "without its workers" : "with one worker",
                                    Show({{name, AmountOf(others, name) + each * least}}));

@@ -208,8 +208,12 @@ Status ShutdownAgent(const std::filesystem::path& job_dir) {
   EDL_ASSIGN_OR_RETURN(const FileDescriptor connection, ConnectToAgent(job_dir));
   EDL_RETURN_IF_ERROR(SendOp(connection.get(), Op::kShutdown));
   LineReader reader;
-  EDL_ASSIGN_OR_RETURN(const std::string line, ReadLine(connection.get(), reader, kAnswerTimeout));
-  EDL_ASSIGN_OR_RETURN(const Message reply, ParseMessage(line));
+  Result<std::string> line = ReadLine(connection.get(), reader, kAnswerTimeout);
+  if (!line.ok()) {
+    return std::move(line).status().Within(
+        fmt::format("shutting down the job in {}", job_dir.string()));
+  }
+  EDL_ASSIGN_OR_RETURN(const Message reply, ParseMessage(*line));
   return reply.status;
 }
 

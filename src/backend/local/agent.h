@@ -51,7 +51,7 @@ inline constexpr char kHostProcessIdVariable[] = "ELASTICDL_HOST_PROCESS_ID";
 // How a job ended.
 struct JobEnd {
   int exit_code = 0;   // the master's: 0 succeeded, 1 failed, 2 bad configuration, 3 stopped
-  std::string reason;  // for messages; empty if the master ended by itself
+  std::string reason;  // for messages; empty if the master exited without a request
 };
 
 // The client's handle of the agent that it started. Unless the job is detached, destroying the
@@ -87,7 +87,7 @@ class AgentHandle {
 
   pid_t process_id_ = 0;
   FileDescriptor pidfd_;
-  FileDescriptor lifeline_;  // closing it tells the agent that the client has exited
+  FileDescriptor lifeline_;  // closed when the client exits, which the agent notices
   std::string master_address_;
   Isolation isolation_ = Isolation::kNone;
 };

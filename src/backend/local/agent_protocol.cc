@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -63,7 +64,10 @@ Enum Word(JsonFields& fields, const char* name,
   const std::string word = fields.Text(name);
   const std::optional<Enum> value = FromWord(words, word);
   if (!value.has_value()) {
-    fields.Fail(InvalidArgument("field '{}' has the unknown value '{}'", name, word));
+    std::vector<std::string_view> known;
+    for (const auto& entry : words) known.emplace_back(entry.second);
+    fields.Fail(InvalidArgument("field '{}' has the unknown value '{}'; expected one of {}", name,
+                                word, fmt::join(known, ", ")));
   }
   return value.value_or(words.front().first);
 }
@@ -72,7 +76,10 @@ job::Role RoleIn(JsonFields& fields) {
   const std::string word = fields.Text("role");
   const std::optional<job::Role> role = job::RoleFromName(word);
   if (!role.has_value())
-    fields.Fail(InvalidArgument("field 'role' has the unknown value '{}'", word));
+    fields.Fail(
+        InvalidArgument("field 'role' has the unknown value '{}'; expected the name of a "
+                        "role, such as worker",
+                        word));
   return role.value_or(job::Role::kWorker);
 }
 

@@ -62,7 +62,7 @@ TEST(AgentProtocol, CarriesAnExitUnchanged) {
   EXPECT_EQ(read->event.cause.message, "out of memory");
 }
 
-TEST(AgentProtocol, AnswersGarbageWithAReason) {
+TEST(AgentProtocol, RejectsInvalidTextWithAReason) {
   for (const char* line :
        {"",
         "{",

@@ -36,7 +36,9 @@ class AgentTest : public testing::TestWithParam<Isolation> {
 
   Result<AgentHandle> Start() {
     Result<AgentHandle> agent = StartAgent(job_.options());
-    if (agent.ok()) EXPECT_EQ(agent->isolation(), GetParam());
+    if (agent.ok()) {
+      EXPECT_EQ(agent->isolation(), GetParam());
+    }
     return agent;
   }
 
@@ -52,7 +54,7 @@ class AgentTest : public testing::TestWithParam<Isolation> {
 INSTANTIATE_TEST_SUITE_P(InNamespaces, AgentTest, testing::Values(Isolation::kNamespaces));
 INSTANTIATE_TEST_SUITE_P(Plain, AgentTest, testing::Values(Isolation::kNone));
 
-TEST_P(AgentTest, EndsWithTheMastersCodeAndLeavesNothing) {
+TEST_P(AgentTest, ExitsWithTheMastersCodeAndLeavesNoProcess) {
   const std::string word = UniqueWord();
   Signpost signpost(job_.path() / "signpost");
   job_.options().master_command =
@@ -79,7 +81,7 @@ TEST_P(AgentTest, EndsWithTheMastersCodeAndLeavesNothing) {
   EXPECT_THAT(LocalBackend::Connect(job_.job_dir()), StatusIs(Code::kNotFound));
 }
 
-TEST_P(AgentTest, LeavesNothingWhenItsClientIsKilled) {
+TEST_P(AgentTest, LeavesNoProcessWhenItsClientIsKilled) {
   const std::string word = UniqueWord();
   Signpost signpost(job_.path() / "signpost");
   Client client(job_.options());
@@ -99,7 +101,7 @@ TEST_P(AgentTest, LeavesNothingWhenItsClientIsKilled) {
   EXPECT_FALSE(IsAgentRunning(job_.job_dir()).value());
 }
 
-TEST_P(AgentTest, LeavesNothingWhenItIsKilledItself) {
+TEST_P(AgentTest, LeavesNoProcessWhenItIsKilled) {
   const std::string word = UniqueWord();
   Signpost signpost(job_.path() / "signpost");
   ASSERT_OK_AND_ASSIGN(AgentHandle agent, Start());
@@ -250,7 +252,7 @@ TEST_P(AgentTest, GivesUpOnAMasterThatKeepsDying) {
   EXPECT_EQ(Processes::With(word).size(), 0);
 }
 
-TEST_P(AgentTest, LetsTheMasterEndInOrderWhenShutDown) {
+TEST_P(AgentTest, SendsSigtermToTheMasterWhenShutDown) {
   Signpost signpost(job_.path() / "signpost");
   job_.options().master_command = Shell(fmt::format(
       "trap 'exit 3' TERM; {}; while :; do sleep 1000 & wait; done", signpost.Pass("ready")));
@@ -265,7 +267,7 @@ TEST_P(AgentTest, LetsTheMasterEndInOrderWhenShutDown) {
   EXPECT_EQ(end->reason, "stopped by the user");
 }
 
-TEST_P(AgentTest, CutsAllGraceShortWhenShutDownTwice) {
+TEST_P(AgentTest, KillsWithoutGraceWhenShutDownTwice) {
   Signpost signpost(job_.path() / "signpost");
   job_.options().master_grace = std::chrono::hours(1);
   job_.options().replica_grace = std::chrono::hours(1);
@@ -402,7 +404,7 @@ TEST_P(AgentTest, SaysThatTheDiskIsFull) {
   EXPECT_EQ(failure, "");
 }
 
-TEST_P(AgentTest, SaysWhatAnUnwritableFolderIs) {
+TEST_P(AgentTest, NamesAFolderThatIsNotWritable) {
   if (geteuid() != 0) GTEST_SKIP() << "needs another user";
   ASSERT_EQ(chown(job_.path().c_str(), kSomeUser, kSomeUser), 0);
   ASSERT_EQ(chown(job_.job_dir().c_str(), kSomeUser, kSomeUser), 0);
@@ -450,7 +452,7 @@ class AgentVolumesTest : public testing::Test {
   std::optional<AgentHandle> agent_;
 };
 
-TEST_F(AgentVolumesTest, AreSeenByReplicasAndByNobodyElse) {
+TEST_F(AgentVolumesTest, AreVisibleToReplicasOnly) {
   ASSERT_EQ(Start(), Ok());
 
   EXPECT_EQ(OutputOf(fmt::format("cat {0}/file; echo trained > {0}/model", volume_.mount_path)),
@@ -470,7 +472,7 @@ TEST_F(AgentVolumesTest, ShowOnlyTheSubPath) {
 
 TEST_F(AgentVolumesTest, MayBeSingleFiles) {
   volume_.host_path += "/file";
-  volume_.type = "File";
+  volume_.type = job::HostPathType::kFile;
   ASSERT_EQ(Start(), Ok());
 
   EXPECT_EQ(OutputOf("cat " + volume_.mount_path), "from the host\n");
@@ -482,13 +484,13 @@ TEST_F(AgentVolumesTest, MustExistUnlessTheyMayBeCreated) {
   EXPECT_THAT(missing, StatusIs(Code::kNotFound));
   EXPECT_THAT(missing.message(), HasSubstr("type=DirectoryOrCreate"));
 
-  volume_.type = "DirectoryOrCreate";
+  volume_.type = job::HostPathType::kDirectoryOrCreate;
   EXPECT_EQ(Start(), Ok());
   EXPECT_TRUE(fs::is_directory(volume_.host_path));
 }
 
 TEST_F(AgentVolumesTest, MustBeOfTheirType) {
-  volume_.type = "File";
+  volume_.type = job::HostPathType::kFile;
 
   EXPECT_THAT(Start(), StatusIs(Code::kFailedPrecondition));
 }
@@ -517,7 +519,7 @@ TEST_F(AgentVolumesTest, NeedTheRightToMount) {
   EXPECT_THAT(status.message(), HasSubstr("symbolic link to " + volume_.host_path));
 }
 
-TEST_F(AgentVolumesTest, AreGivenWithoutThatRightWhereALinkLeadsToThem) {
+TEST_F(AgentVolumesTest, WorkWithoutMountsIfALinkLeadsToThem) {
   job_.options().at_most = Isolation::kNone;
   fs::create_directory(job_.path() / "mount");
   fs::create_directory_symlink(volume_.host_path, volume_.mount_path);
@@ -560,7 +562,7 @@ TEST_F(AgentOfAUserTest, IsolatesMountsAndKeepsTheUsersId) {
   EXPECT_TRUE(fs::is_empty(volume_.mount_path));
 }
 
-TEST_F(AgentOfAUserTest, LeavesNothingWhenItsClientIsKilled) {
+TEST_F(AgentOfAUserTest, LeavesNoProcessWhenItsClientIsKilled) {
   const std::string word = UniqueWord();
   Signpost signpost(job_.path() / "signpost");
   ASSERT_EQ(chown((job_.path() / "signpost").c_str(), kSomeUser, kSomeUser), 0);
@@ -588,7 +590,7 @@ TEST_F(AgentOfAUserTest, LeavesNothingWhenItsClientIsKilled) {
   EXPECT_EQ(failure, "");
 }
 
-TEST_F(AgentOfAUserTest, SaysHowToGetAMountPointThatItMayNotMake) {
+TEST_F(AgentOfAUserTest, ExplainsHowToCreateAMountPoint) {
   volume_.mount_path = "/edl-no-such-mount-point";
 
   const std::string message = InChild([this] { return Start().message(); }, kSomeUser);

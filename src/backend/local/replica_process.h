@@ -52,6 +52,8 @@ struct StopRequest {
 // Confined to the agent's loop.
 class ReplicaProcess {
  public:
+  // Returns when the shim is forked; the report kStarted or kNotStarted follows. An error: the
+  // socket or the process of the shim could not be created.
   static Result<ReplicaProcess> Start(const ProcessSpec& spec);
 
   pid_t shim() const { return shim_; }
@@ -60,7 +62,7 @@ class ReplicaProcess {
 
   // Returns the next report. Unavailable: there is none yet. NotFound: the shim has exited.
   Result<ShimReport> Receive() const;
-  // Like Receive, but waits for a report.
+  // Like Receive, but waits for a report. Unavailable: none arrived within `at_most`.
   Result<ShimReport> Await(std::chrono::milliseconds at_most) const;
 
   // Sends SIGTERM to the process group of the program, and kills all its processes after `grace`.

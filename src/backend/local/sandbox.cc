@@ -35,31 +35,34 @@ Status Create(const fs::path& path, FileKind kind, const std::string& what) {
 
 // Creates the host path if its type allows that, and checks its type.
 Status PrepareSource(const job::Volume& volume) {
+  using Type = job::HostPathType;
+  const Type type = volume.type;
   const std::string what = "host_path " + volume.host_path;
   struct stat status {};
   if (stat(volume.host_path.c_str(), &status) != 0) {
     if (errno != ENOENT) return Errno("reading the metadata of {}", what);
-    const bool may_create = volume.type == "DirectoryOrCreate" || volume.type == "FileOrCreate";
-    if (!may_create) {
+    if (type != Type::kDirectoryOrCreate && type != Type::kFileOrCreate) {
       return NotFound(
           "{} of the volume at {} does not exist; create it, or let it be created with "
           "type=DirectoryOrCreate",
           what, volume.mount_path);
     }
-    const auto kind = volume.type == "DirectoryOrCreate" ? FileKind::kDirectory : FileKind::kFile;
+    const auto kind = type == Type::kDirectoryOrCreate ? FileKind::kDirectory : FileKind::kFile;
     EDL_RETURN_IF_ERROR(Create(volume.host_path, kind, what));
     if (stat(volume.host_path.c_str(), &status) != 0)
       return Errno("reading the metadata of {}", what);
   }
-  const bool wants_directory = volume.type.starts_with("Directory") || !volume.sub_path.empty();
+  const bool wants_directory =
+      type == Type::kDirectory || type == Type::kDirectoryOrCreate || !volume.sub_path.empty();
+  const bool wants_file = type == Type::kFile || type == Type::kFileOrCreate;
   const bool wrong = (wants_directory && !S_ISDIR(status.st_mode)) ||
-                     (volume.type.starts_with("File") && !S_ISREG(status.st_mode)) ||
-                     (volume.type == "Socket" && !S_ISSOCK(status.st_mode)) ||
-                     (volume.type == "CharDevice" && !S_ISCHR(status.st_mode)) ||
-                     (volume.type == "BlockDevice" && !S_ISBLK(status.st_mode));
+                     (wants_file && !S_ISREG(status.st_mode)) ||
+                     (type == Type::kSocket && !S_ISSOCK(status.st_mode)) ||
+                     (type == Type::kCharDevice && !S_ISCHR(status.st_mode)) ||
+                     (type == Type::kBlockDevice && !S_ISBLK(status.st_mode));
   if (wrong) {
     return FailedPrecondition("{} of the volume at {} is not of type {}", what, volume.mount_path,
-                              volume.type.empty() ? "Directory" : volume.type);
+                              NameOf(type == Type::kAny ? Type::kDirectory : type));
   }
   if (!volume.sub_path.empty() && !fs::exists(SourceOf(volume))) {
     return Create(SourceOf(volume), FileKind::kDirectory, "sub_path " + SourceOf(volume).string());

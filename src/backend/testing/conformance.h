@@ -95,11 +95,9 @@ class BackendConformance : public testing::TestWithParam<MakeSubject> {
   std::vector<std::unique_ptr<EventRecorder>> spent_recorders_;  // for calls that are still running
 };
 
-TEST_P(BackendConformance, SaysThatItIsSyncedWhenThereIsNothingToTell) {
-  EXPECT_TRUE(Relist().empty());
-}
+TEST_P(BackendConformance, ReportsSyncedWhenThereAreNoReplicas) { EXPECT_TRUE(Relist().empty()); }
 
-TEST_P(BackendConformance, TellsRunningWithAProcessIdBeforeTheExit) {
+TEST_P(BackendConformance, ReportsRunningWithAProcessIdBeforeTheExit) {
   CauseOf(subject().ThatExits(0));
 
   const auto running = recorder_.Await(Kind::kRunning, Worker(0, {}).name);
@@ -110,11 +108,11 @@ TEST_P(BackendConformance, TellsRunningWithAProcessIdBeforeTheExit) {
   }
 }
 
-TEST_P(BackendConformance, CallsExitCodeZeroSucceeded) {
+TEST_P(BackendConformance, ReportsExitCodeZeroAsSucceeded) {
   EXPECT_EQ(CauseOf(subject().ThatExits(0)).kind, Cause::kSucceeded);
 }
 
-TEST_P(BackendConformance, CallsAnotherExitCodeFailed) {
+TEST_P(BackendConformance, ReportsAnotherExitCodeAsFailed) {
   const job::ExitCause cause = CauseOf(subject().ThatExits(3));
 
   EXPECT_EQ(cause.kind, Cause::kFailed);
@@ -122,14 +120,14 @@ TEST_P(BackendConformance, CallsAnotherExitCodeFailed) {
   EXPECT_EQ(cause.signal, 0);
 }
 
-TEST_P(BackendConformance, CallsASignalOfItsOwnMakingFailed) {
+TEST_P(BackendConformance, ReportsASignalThatTheProgramRaisedAsFailed) {
   const job::ExitCause cause = CauseOf(subject().ThatDiesOf(SIGSEGV));
 
   EXPECT_EQ(cause.kind, Cause::kFailed);
   EXPECT_EQ(cause.signal, SIGSEGV);
 }
 
-TEST_P(BackendConformance, CallsSigkillFromOutsideKilled) {
+TEST_P(BackendConformance, ReportsSigkillFromOutsideAsKilled) {
   const job::ReplicaSpec spec = Worker(0, subject().ThatRuns());
   backend().Watch(recorder_.Watcher());
   ASSERT_EQ(backend().Launch(spec), Ok());
@@ -144,7 +142,7 @@ TEST_P(BackendConformance, CallsSigkillFromOutsideKilled) {
   EXPECT_EQ(exited->cause.signal, SIGKILL);
 }
 
-TEST_P(BackendConformance, CallsACommandThatCannotStartNotLaunched) {
+TEST_P(BackendConformance, ReportsACommandThatCannotStartAsNotLaunched) {
   const job::ExitCause cause = CauseOf(subject().ThatCannotStart());
 
   EXPECT_EQ(cause.kind, Cause::kNotLaunched);
@@ -166,7 +164,7 @@ TEST_P(BackendConformance, LaunchesANameOnce) {
   EXPECT_EQ(listed.front().process_id, running->process_id);
 }
 
-TEST_P(BackendConformance, TellsAnExitToEachNewWatcherUntilItIsAcknowledged) {
+TEST_P(BackendConformance, ReportsAnExitToEachNewWatcherUntilItIsAcknowledged) {
   CauseOf(subject().ThatExits(3));
   const std::string name = Worker(0, {}).name;
 
@@ -192,7 +190,7 @@ TEST_P(BackendConformance, DoesNotLaunchANameAgainAfterItsExit) {
   EXPECT_TRUE(Relist().empty());
 }
 
-TEST_P(BackendConformance, IgnoresAnAcknowledgementOfWhatStillRuns) {
+TEST_P(BackendConformance, IgnoresAnAcknowledgementOfARunningReplica) {
   const job::ReplicaSpec spec = Worker(0, subject().ThatRuns());
   backend().Watch(recorder_.Watcher());
   ASSERT_EQ(backend().Launch(spec), Ok());
@@ -217,7 +215,7 @@ TEST_P(BackendConformance, StopsWithSigterm) {
   EXPECT_EQ(backend().Stop(spec.name, EventRecorder::kTimeout), Ok());
 }
 
-TEST_P(BackendConformance, KillsWhatIgnoresSigtermAfterItsGrace) {
+TEST_P(BackendConformance, KillsAReplicaThatIgnoresSigtermAfterTheGracePeriod) {
   const job::ReplicaSpec spec = Worker(0, subject().ThatIgnoresTerm());
   backend().Watch(recorder_.Watcher());
   ASSERT_EQ(backend().Launch(spec), Ok());
@@ -230,7 +228,7 @@ TEST_P(BackendConformance, KillsWhatIgnoresSigtermAfterItsGrace) {
   EXPECT_EQ(exited->cause.kind, Cause::kKilled);
 }
 
-TEST_P(BackendConformance, StopsAndAcknowledgesNobodyWithoutAnError) {
+TEST_P(BackendConformance, AcceptsStopAndAcknowledgeOfAnUnknownReplica) {
   EXPECT_EQ(backend().Stop("suite-edljob-worker-7", std::chrono::milliseconds(1)), Ok());
   EXPECT_EQ(backend().Acknowledge("suite-edljob-worker-7"), Ok());
 }
@@ -272,7 +270,7 @@ TEST_P(BackendConformance, ReadsLogsFromAnyOffset) {
   }
 }
 
-TEST_P(BackendConformance, HasNoLogsOfAReplicaThatNeverWas) {
+TEST_P(BackendConformance, HasNoLogsOfAnUnknownReplica) {
   EXPECT_THAT(backend().Logs("suite-edljob-worker-7", 0, 100), StatusIs(Code::kNotFound));
 }
 

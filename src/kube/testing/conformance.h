@@ -144,14 +144,14 @@ TEST_P(KubeConformance, HasOneObjectOfAName) {
   EXPECT_EQ(Value(client_.Get(kConfigMaps, Key("a"))), "one");
 }
 
-TEST_P(KubeConformance, SaysWhetherItWouldTakeAnObject) {
+TEST_P(KubeConformance, ValidatesAnObjectInADryRun) {
   EXPECT_OK(client_.CreateDryRun(kConfigMaps, ConfigMap("a")));
   EXPECT_THAT(client_.Get(kConfigMaps, Key("a")), StatusIs(Code::kNotFound));
   Created(kConfigMaps, ConfigMap("a"));
   EXPECT_THAT(client_.CreateDryRun(kConfigMaps, ConfigMap("a")), StatusIs(Code::kAlreadyExists));
 }
 
-TEST_P(KubeConformance, MakesNames) {
+TEST_P(KubeConformance, GeneratesNames) {
   Object nameless = ConfigMap("");
   nameless.metadata().erase("name");
   nameless.metadata()["generateName"] = prefix_ + "made-";
@@ -172,7 +172,7 @@ TEST_P(KubeConformance, UpdatesOnlyTheVersionThatWasRead) {
   EXPECT_EQ(Value(client_.Get(kConfigMaps, Key("a"))), "two");
 }
 
-TEST_P(KubeConformance, GivesEachChangeAVersionAndNoChangeNone) {
+TEST_P(KubeConformance, ChangesTheVersionOnlyWithTheObject) {
   const Object first = Created(kConfigMaps, ConfigMap("a"));
   const auto same = client_.Update(kConfigMaps, first);
   ASSERT_OK(same);
@@ -197,14 +197,14 @@ TEST_P(KubeConformance, MergesPatches) {
               StatusIs(Code::kNotFound));
 }
 
-TEST_P(KubeConformance, AppliesWhatIsWanted) {
+TEST_P(KubeConformance, AppliesAConfiguration) {
   const PatchOptions apply{.type = PatchType::kApply, .field_manager = "suite", .force = true};
   EXPECT_EQ(Value(client_.Patch(kConfigMaps, Key("a"), ConfigMap("a").fields(), apply)), "one");
   EXPECT_EQ(Value(client_.Patch(kConfigMaps, Key("a"), ConfigMap("a", "two").fields(), apply)),
             "two");
 }
 
-TEST_P(KubeConformance, KeepsStatusApart) {
+TEST_P(KubeConformance, UpdatesStatusSeparately) {
   Object pod = Created(kPods, Pod("p"));
   EXPECT_EQ(TextIn(FieldAt(pod.fields(), {"status"}), "phase"), "Pending");
 
@@ -224,7 +224,7 @@ TEST_P(KubeConformance, KeepsStatusApart) {
   EXPECT_EQ(labelled->label("color"), "red");
 }
 
-TEST_P(KubeConformance, DeletesOnlyTheOneThatIsMeant) {
+TEST_P(KubeConformance, DeletesOnlyTheObjectWithTheGivenUid) {
   const Object created = Created(kConfigMaps, ConfigMap("a"));
   EXPECT_THAT(client_.Delete(kConfigMaps, Key("a"), {.uid = "another"}), StatusIs(Code::kAborted));
   EXPECT_OK(client_.Get(kConfigMaps, Key("a")));
@@ -279,7 +279,7 @@ TEST_P(KubeConformance, ListsInPagesWhatIsSelected) {
   EXPECT_EQ(names("", "metadata.name=" + Key("c").name), "c");
 }
 
-TEST_P(KubeConformance, TellsAWatchWhatChangedSinceAList) {
+TEST_P(KubeConformance, ReportsChangesSinceAListToAWatch) {
   Created(kConfigMaps, ConfigMap("a"));
   const auto list = client_.List(kConfigMaps, server_->ns(), Mine());
   ASSERT_OK(list);
@@ -350,7 +350,7 @@ TEST_P(KubeConformance, LetsAnInformerFollow) {
       testing::ElementsAre("added a", "synced", "added b", "updated a", "deleted b", "deleted a"));
 }
 
-TEST_P(KubeConformance, LetsOneHoldALease) {
+TEST_P(KubeConformance, GrantsALeaseToOneHolder) {
   LeaseHolder one = Holder("one");
   ASSERT_OK(one.Acquire({}));
   EXPECT_TRUE(one.held());
@@ -372,7 +372,7 @@ TEST_P(KubeConformance, LetsOneHoldALease) {
   EXPECT_OK(client_.Delete(kLeases, Key("lease")));
 }
 
-TEST_P(KubeConformance, TakesADeadHoldersLease) {
+TEST_P(KubeConformance, TakesOverTheLeaseOfADeadHolder) {
   LeaseHolder dead = Holder("dead");
   ASSERT_OK(dead.Acquire({}));
   LeaseHolder next = Holder("next");
@@ -384,13 +384,13 @@ TEST_P(KubeConformance, TakesADeadHoldersLease) {
   EXPECT_OK(client_.Delete(kLeases, Key("lease")));
 }
 
-TEST_P(KubeConformance, SaysWhetherWeMay) {
+TEST_P(KubeConformance, ReviewsTheAccessOfTheCaller) {
   const auto may = client_.CanI({.verb = "create", .resource = kConfigMaps, .ns = server_->ns()});
   ASSERT_OK(may);
   EXPECT_TRUE(may->allowed);
 }
 
-TEST_P(KubeConformance, SaysWhetherAnAccountMay) {
+TEST_P(KubeConformance, ReviewsTheAccessOfAnAccount) {
   const std::string& ns = server_->ns();
   const auto may =
       client_.CanAccount({ns, std::string(kAccountWithoutRoles)},
@@ -399,7 +399,7 @@ TEST_P(KubeConformance, SaysWhetherAnAccountMay) {
   EXPECT_FALSE(may->allowed);
 }
 
-TEST_P(KubeConformance, SaysItsVersion) {
+TEST_P(KubeConformance, ReportsItsVersion) {
   const auto version = client_.ServerVersion();
   ASSERT_OK(version);
   EXPECT_TRUE(version->starts_with("v1.")) << *version;

@@ -39,7 +39,7 @@ class CompatApi {
   void AcquireLock(const std::string& name, ReplicaRef replica, int32_t seconds,
                    const Reply<bool>& reply);
 
-  // Releases a lock whoever holds it, because the published request does not name the caller.
+  // Releases a lock of any holder, because the published request does not name the caller.
   void ReleaseLock(const std::string& name) { context_.sync.Release(name, std::nullopt); }
   void Notify(const std::string& name) { context_.sync.Notify(name); }
   Rendezvous& rendezvous() { return context_.rendezvous; }

@@ -130,7 +130,7 @@ TEST(CompatApiSuspects, AreLeasedAgainOnlyWhenNothingElseWaits) {
   EXPECT_EQ(master.Data().leases, 2);
 }
 
-TEST(CompatApiSuspects, CountWhenTheyAreReportedUntilThen) {
+TEST(CompatApiSuspects, CountWhenTheyAreReportedBeforeTheNextLease) {
   CoreFixture master;
   master.Register(Shards(3));
   const LeasedShard first = master.FetchShard(Worker(0));
@@ -231,7 +231,7 @@ TEST(CompatApiLeaving, IsUnansweredWhenTheMasterDiedWithTheFetch) {
   EXPECT_EQ(master.FetchShard(Worker(1)).key, (ShardPosition{0, 0}));
 }
 
-TEST(CompatApiLeaving, IsByOwnWillWhenTheLastFetchWasAnswered) {
+TEST(CompatApiLeaving, IsVoluntaryWhenTheLastFetchWasAnswered) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   master.Register(Shards(5));
@@ -243,7 +243,7 @@ TEST(CompatApiLeaving, IsByOwnWillWhenTheLastFetchWasAnswered) {
   EXPECT_TRUE(master.TakeLaunches().empty());
 }
 
-TEST(CompatApiLeaving, IsByOwnWillWhenItFetchedFromTheNewMasterToo) {
+TEST(CompatApiLeaving, IsVoluntaryAfterAFetchFromTheNewMaster) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   master.Register(Shards(5));
@@ -256,7 +256,7 @@ TEST(CompatApiLeaving, IsByOwnWillWhenItFetchedFromTheNewMasterToo) {
   EXPECT_EQ(master.StateOf(NameOf(Worker(0))), job::ReplicaState::kSucceeded);
 }
 
-TEST(CompatApiLeaving, IsByOwnWillWhenItWasToldTheEnd) {
+TEST(CompatApiLeaving, IsVoluntaryAfterTheEndOfDataWasAnswered) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.Register(Shards(1));
@@ -283,7 +283,7 @@ TEST(CompatApiLeaving, IsUnansweredWhenItLivedOnAfterItsFetchWasCut) {
   EXPECT_EQ(master.StateOf(NameOf(Worker(1))), job::ReplicaState::kKilled);
 }
 
-TEST(CompatApiLeaving, IsByOwnWillWhenTheFetchEndedWithTheProcess) {
+TEST(CompatApiLeaving, IsVoluntaryWhenTheFetchEndedWithTheProcess) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   master.Register(Shards(1));

@@ -63,7 +63,7 @@ TEST(MasterApiCalls, RepeatFinishedAfterACrash) {
   EXPECT_EQ(worker.Repeat()->answer, LeaseAnswer::kFinished);
 }
 
-TEST(MasterApiCalls, HandAHeldCallOverToItsRepetition) {
+TEST(MasterApiCalls, PassAHeldCallToItsRepetition) {
   CoreFixture master;
   master.Register(Shards(1));
   OurClient holder(master, Worker(0));
@@ -105,7 +105,7 @@ TEST(MasterApiCalls, KeepTheReportsOfACallWhoseLeasePartWasHeld) {
   EXPECT_EQ(master.Data().records_done, 10);
 }
 
-TEST(MasterApiCalls, AnswerWaitAtTheirDeadlineAndTheNextOneAnew) {
+TEST(MasterApiCalls, AnswerWaitAtTheirDeadlineAndHoldTheNextCall) {
   CoreFixture master;
   master.Register(Shards(1));
   OurClient holder(master, Worker(0));
@@ -223,7 +223,7 @@ TEST(MasterApiMembers, KeepTheLeasesOfAnAnswerThatIsStillOnItsWay) {
   EXPECT_EQ(worker.Report(unseen), ReportVerdict::kAccepted);
 }
 
-TEST(MasterApiMembers, AreRefusedOnceTheyWereGivenUp) {
+TEST(MasterApiMembers, AreRefusedAfterTheyWereLost) {
   CoreFixture master;
   master.Register(Shards(2));
   OurClient worker(master, Worker(0));
@@ -368,7 +368,7 @@ TEST(MasterApiMembers, HaveTimeToComeBackToARestartedMaster) {
   EXPECT_EQ(worker.Rejoin({shard.lease}), (std::vector<LeaseId>{shard.lease}));
 }
 
-TEST(MasterApiMembers, AreNotBlamedForAStallOfTheMaster) {
+TEST(MasterApiMembers, AreNotLostByAStallOfTheMaster) {
   CoreFixture master;
   master.Register(Shards(1));
   OurClient worker(master, Worker(0));
@@ -403,7 +403,7 @@ TEST(MasterApiMembers, SeeEachChangeOfTheMembership) {
 
 // Barriers and locks by incarnation.
 
-TEST(MasterApiSync, LetsABarrierGoOnceAllRunningReplicasOfTheRoleArrived) {
+TEST(MasterApiSync, OpensABarrierOnceAllRunningReplicasOfTheRoleArrived) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   OurClient one(master, Worker(0));
@@ -421,7 +421,7 @@ TEST(MasterApiSync, LetsABarrierGoOnceAllRunningReplicasOfTheRoleArrived) {
   EXPECT_TRUE(*second);
 }
 
-TEST(MasterApiSync, FreesTheLockOfAMemberThatIsGivenUp) {
+TEST(MasterApiSync, FreesTheLockOfALostMember) {
   CoreFixture master;
   OurClient holder(master, Worker(0));
   OurClient next(master, Worker(1));
@@ -440,7 +440,7 @@ TEST(MasterApiSync, FreesTheLockOfAMemberThatIsGivenUp) {
   EXPECT_TRUE(*gets);
 }
 
-TEST(MasterApiSync, RefusesStrangers) {
+TEST(MasterApiSync, RefusesUnknownIncarnations) {
   CoreFixture master;
   const Incarnation stranger(99);
   const Later<bool> arrive;

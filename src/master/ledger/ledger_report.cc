@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
@@ -129,14 +130,12 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
   }
   if (const auto found = meta.find("counters"); found != meta.end()) {
     const json counters = ReadJson(found->second);
-    if (!counters.is_object()) return DataLoss("cannot parse the entry 'counters' of the ledger");
+    if (!counters.is_object()) return DamagedEntry("counters", "expected a JSON object");
     view.version = counters.value("version", int64_t{0});
   }
   if (const auto found = meta.find("state"); found != meta.end()) {
     const auto state = job::JobStateFromName(found->second);
-    if (!state)
-      return DataLoss("the entry 'state' of the ledger is '{}', which is not a job state",
-                      found->second);
+    if (!state) return DamagedEntry("state", fmt::format("'{}' is not a job state", found->second));
     view.state = *state;
   }
   if (const auto found = meta.find("outcome"); found != meta.end() && job::IsFinal(view.state)) {

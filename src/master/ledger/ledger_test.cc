@@ -169,7 +169,7 @@ TEST_F(LedgerFile, CanBeOpenedByOneMasterOnly) {
   EXPECT_THAT(ReadLedgerJson(path_), StatusIs(Code::kUnavailable));
 }
 
-TEST_F(LedgerFile, IsReadByPeopleOnceItsMasterIsGone) {
+TEST_F(LedgerFile, CanBeReadWhenItsMasterHasExited) {
   WriteOne();
 
   const auto text = ReadLedgerJson(path_);

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
@@ -52,7 +53,7 @@ Result<int64_t> VersionOf(const std::map<std::string, std::string>& meta) {
   const std::string counters = ValueOf(meta, "counters");
   if (counters.empty()) return 0;
   const auto in = ReadJson(counters);
-  if (!in.is_object()) return DataLoss("cannot parse the entry 'counters' of the ledger");
+  if (!in.is_object()) return DamagedEntry("counters", "expected a JSON object");
   return in.value("version", int64_t{0});
 }
 

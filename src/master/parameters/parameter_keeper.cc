@@ -10,19 +10,20 @@
 #include "base/log.h"
 #include "base/retry.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
 
 using nlohmann::json;
 
-// What a checkpoint says that cannot be used, whoever reads it. Everything else (a mount in
-// trouble, permissions, no memory) says nothing about the checkpoint.
+// Whether a restore failed because of the checkpoint itself, so that no server can use it. After
+// any other failure (a mount, permissions, memory) the checkpoint may be good.
 bool IsDamage(const Status& status) {
   return status.code() == Code::kDataLoss || status.code() == Code::kNotFound;
 }
 
-// Damaged checkpoints that are kept for people to look at.
+// The number of damaged checkpoints that are kept for inspection.
 constexpr size_t kMostBad = 2;
 
 Duration RestoreBackoff(int failures) {
@@ -45,7 +46,7 @@ Status ParameterKeeper::Load(const std::string& saved, LedgerId new_ledger, Time
   dirty_ = saved.empty();
   lanes_ = spec_.ps_lanes > 0 ? spec_.ps_lanes : spec_.default_ps_lanes;
   if (!saved.empty()) EDL_RETURN_IF_ERROR(LoadSaved(saved));
-  // With another number of servers every bucket may have another home.
+  // With another number of servers, any bucket may belong to another lane.
   if (served_.size() != slots_.size()) served_.assign(slots_.size(), {});
   UpdateRule();
   return Ok();
@@ -53,7 +54,7 @@ Status ParameterKeeper::Load(const std::string& saved, LedgerId new_ledger, Time
 
 Status ParameterKeeper::LoadSaved(const std::string& saved) {
   const json in = ReadJson(saved);
-  if (!in.is_object()) return DataLoss("what the ledger says of parameters cannot be read");
+  if (!in.is_object()) return DamagedEntry("parameters", "expected a JSON object");
   ledger_id_ = LedgerId(in.value("ledger", uint64_t{0}));
   ps_epoch_ = PsEpoch(in.value("ps_epoch", uint64_t{0}));
   next_save_ = in.value("next_save", int64_t{1});
@@ -78,7 +79,7 @@ Status ParameterKeeper::LoadSaved(const std::string& saved) {
   if (lanes <= 0 || lanes == lanes_) {
     dirty_ = lanes != lanes_;
   } else if (spec_.ps_lanes > 0) {
-    // Said anew by --resume: every bucket may have another home.
+    // --resume has changed --ps_lanes, so any bucket may belong to another lane.
     served_.clear();
     dirty_ = true;
   } else {
@@ -157,11 +158,11 @@ void ParameterKeeper::Observe(const std::vector<int64_t>& running, Time now) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].replica == running[i]) continue;
     if (slots_[i].replica >= 0 && phase_ == Phase::kServing) {
-      LOG_WARNING("parameter server {} is gone: workers wait until it is restored", i);
+      LOG_WARNING("parameter server {} was lost; workers wait until it is restored", i);
     }
     slots_[i] = {.replica = running[i], .heard_at = now};
     phase_ = Phase::kGathering;
-    // Without this server it can only fail, and it may take long to.
+    // Without this server the save would fail, but perhaps only after a long time.
     if (saving_.has_value()) commands_.emplace_back(CancelSave{saving_->number});
   }
 }
@@ -177,15 +178,15 @@ Duration ParameterKeeper::SilenceAllowed(const Slot& slot) const {
   return slot.has_answered ? allowed : std::max(allowed, kFirstAnswer);
 }
 
-// A process that was stopped, a machine that is gone without a word, a network that is cut: nobody
-// but the missing answers tells.
+// Detects servers that the backend does not report as exited: stopped processes, crashed machines,
+// partitioned networks.
 void ParameterKeeper::CheckSilence(Time now) {
   if (spec_.ps_silence_secs <= 0) return;
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.replica < 0 || now < slot.replace_at) continue;
     if (now - slot.heard_at <= SilenceAllowed(slot)) continue;
-    // It is asked again as long as it is there: the request may be lost too.
+    // The request to replace it is repeated while it runs, because a request may be lost.
     slot.replace_at = now + std::chrono::seconds(spec_.ps_silence_secs);
     silent_.push_back({slot.replica, ReasonOf(i, now)});
   }
@@ -232,10 +233,10 @@ void ParameterKeeper::OnProbed(PsCommandId number, const Result<ProbeReply>& rep
           fmt::format("it has {} lanes, and this job's servers have {}", reply->lanes, lanes_);
       continue;
     }
-    // A dead one that still answers, while its successor does not yet.
-    const bool is_dead =
+    // The previous process of this slot still answers, and its successor does not yet.
+    const bool is_predecessor =
         served_[i].replica != slot.replica && served_[i].incarnation == reply->incarnation;
-    if (is_dead) continue;
+    if (is_predecessor) continue;
     slot.incarnation = reply->incarnation;
     Heard(slot, now);
   }
@@ -255,12 +256,12 @@ void ParameterKeeper::Decide(Time now) {
   }
   if (ps_epoch_ != PsEpoch() && !can_save() && !read_only()) {
     failure_ = fmt::format(
-        "parameter server {} was lost, and with --recovery_checkpoint_secs=0 nothing of it was "
-        "saved",
+        "parameter server {} was lost, and with --recovery_checkpoint_secs=0 its parameters were "
+        "not saved",
         restore.servers.front().index);
     return;
   }
-  // Nobody may count on what a server had once its parameters change behind the workers' backs.
+  // A new epoch invalidates reports and pushes that rely on parameters from before the restore.
   ps_epoch_ = ps_epoch_.Next();
   dirty_ = true;
   checkpoint::ShardSet covered;
@@ -278,7 +279,7 @@ void ParameterKeeper::Decide(Time now) {
         ps_epoch_, restore.servers.size(), slots_.size(),
         restore.checkpoint.empty() ? "nothing" : restore.checkpoint, reopened);
   }
-  // It belongs to an epoch that is over.
+  // A save in progress belongs to the previous epoch.
   if (saving_.has_value()) commands_.emplace_back(CancelSave{saving_->number});
   restoring_ = restore.checkpoint.empty() ? "nothing" : restore.checkpoint;
   restore.number = restore_number_ = last_number_ = last_number_.Next();
@@ -309,7 +310,7 @@ void ParameterKeeper::OnRestored(PsCommandId number, const Status& status, Time 
 void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
   if (IsDamage(status)) {
     if (usable_ <= 1) {
-      failure_ = fmt::format("parameter servers cannot be restored: {}", status.message());
+      failure_ = fmt::format("cannot restore the parameter servers: {}", status.message());
       return;
     }
     MarkNewestBad(status.message());
@@ -321,12 +322,12 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
     restore_failing_since_ = now;
   if (!IsUnreachableOrReplaced(status) && now - *restore_failing_since_ >= kRestoreTimeout) {
     failure_ = fmt::format(
-        "parameter servers cannot be restored: {}. The checkpoint {} is kept: go on with "
-        "`elasticdl train --resume` once it can be read",
+        "cannot restore the parameter servers: {}. The checkpoint {} is kept: when it can be read, "
+        "continue with `elasticdl train --resume`",
         status.message(), restoring_);
     return;
   }
-  LOG_WARNING("restoring parameter servers: {}; trying again", status.message());
+  LOG_WARNING("cannot restore the parameter servers: {}; retrying", status.message());
   for (Slot& slot : slots_) {
     slot.incarnation = {};
     slot.probe_at = now + RestoreBackoff(failed_restores_);
@@ -334,7 +335,7 @@ void ParameterKeeper::OnRestoreFailed(const Status& status, Time now) {
 }
 
 void ParameterKeeper::MarkNewestBad(const std::string& why) {
-  LOG_ERROR("checkpoint {} cannot be used: {}; taking the one before it", checkpoints_.back().name,
+  LOG_ERROR("checkpoint {} cannot be used: {}; using the one before it", checkpoints_.back().name,
             why);
   bad_.push_back({checkpoints_.back().name, why});
   checkpoints_.pop_back();
@@ -389,11 +390,11 @@ bool ParameterKeeper::SaveIsDue(Time now) const {
     return failed_saves_ == 0 || now >= next_save_at_;
   }
   if (checkpoints_.empty()) {
-    // Before the first push: whoever opens a shard has declared its parameters and given them their
-    // values.
-    const bool somebody_waits =
+    // The first checkpoint is taken before the first push. A worker that opens a shard has declared
+    // the parameters and put their values.
+    const bool any_open_waits =
         std::ranges::any_of(slots_, [](const Slot& slot) { return slot.state.opens_waiting > 0; });
-    return somebody_waits && (failed_saves_ == 0 || now >= next_save_at_);
+    return any_open_waits && (failed_saves_ == 0 || now >= next_save_at_);
   }
   const bool changed = dispatcher_.counters().version != version_at_save_ ||
                        dispatcher_.counters().next_lease != lease_at_save_;
@@ -408,7 +409,7 @@ void ParameterKeeper::BeginSave(Time now) {
       .checkpoint = {.name = checkpoint::CheckpointName{version, ledger_id_, next_save_++}.ToText(),
                      .users = IsStepDue(),
                      .version = version,
-                     // Taken before the first lane cuts: each of these is in all parts.
+                     // Read before any lane takes its snapshot, so all parts have these shards.
                      .covered = DoneShards()}};
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].state.leaving) saving_->leaving.push_back(i);
@@ -439,20 +440,20 @@ void ParameterKeeper::OnSaved(PsCommandId number, const Status& status, Time now
     dirty_ = true;
     Prune();
     CollectRest();
-    // A server that is away is told when it is back.
+    // Otherwise servers learn of it when they are served again.
     if (phase_ == Phase::kServing) Serve();
     return;
   }
   commands_.emplace_back(DropCheckpoint{saved.checkpoint.name});
-  if (saved.ps_epoch != ps_epoch_) return;  // void: a server was lost meanwhile
+  if (saved.ps_epoch != ps_epoch_) return;  // not a failure: a server was lost meanwhile
   ++failed_saves_;
   next_save_at_ = now + kSaveAgain;
-  LOG_WARNING("checkpoint {} failed: {}; trying again", saved.checkpoint.name, status.message());
-  // A server that is away is waited for: it comes back, or its successor is restored.
+  LOG_WARNING("cannot save checkpoint {}: {}; retrying", saved.checkpoint.name, status.message());
+  // An unreachable server does not count: it answers again, or its successor is restored.
   if (!IsUnreachableOrReplaced(status) && dispatcher_.TrainingComplete() &&
       failed_saves_ >= kMostFailedSaves) {
-    failure_ =
-        fmt::format("all is trained, and the parameters cannot be saved: {}", status.message());
+    failure_ = fmt::format("all data is trained, but the parameters cannot be saved: {}",
+                           status.message());
   }
 }
 
@@ -478,12 +479,12 @@ void ParameterKeeper::OnState(const job::ServerView& state, Time now) {
   if (slot.incarnation == state.incarnation) {
     Heard(slot, now);
     if (state.leaving && !slot.state.leaving) {
-      LOG_INFO("parameter server {} is about to leave: saving what it has", index);
+      LOG_INFO("parameter server {} is about to exit; saving its parameters", index);
       WantSave();
     }
     slot.state = state;
   } else if (phase_ == Phase::kServing) {
-    // It was a dead one that answered before: at its address there is its successor now.
+    // The process that answered the probe has exited, and its successor answers now.
     slot.incarnation = {};
     phase_ = Phase::kGathering;
   }
@@ -492,7 +493,8 @@ void ParameterKeeper::OnState(const job::ServerView& state, Time now) {
 void ParameterKeeper::OnAlive(int index, PsIncarnation incarnation, Time now) {
   const auto place = static_cast<size_t>(index);
   if (place >= slots_.size() || slots_[place].incarnation != incarnation) return;
-  // A server that serves has to say how it is; one that is restored is too busy to.
+  // A serving server has to report its state to count as alive. A server that is restored may be
+  // too busy for that.
   if (phase_ != Phase::kServing) Heard(slots_[place], now);
 }
 

@@ -91,7 +91,7 @@ struct SilentServer {
 };
 
 // Keeps the parameters consistent with the ledger: every shard that the ledger counts as done is in
-// the parameters once, whichever processes die. Takes checkpoints, restores a new server from the
+// the parameters once, even if processes die. Takes checkpoints, restores a new server from the
 // last one, and reopens the shards that this checkpoint lacks. docs/states/parameters.md.
 //
 // Confined: call it on the master's loop.
@@ -108,11 +108,12 @@ class ParameterKeeper {
   // `status` shows a missing answer only after this time.
   static constexpr Duration kShowSilence = std::chrono::seconds(3);
   static constexpr Duration kRestoreBackoff = std::chrono::seconds(5);  // at most
-  // For so long a restore is tried again that fails for a reason which neither a new server nor
-  // another checkpoint would cure.
+  // How long a restore is retried that fails for a reason which neither a new server nor another
+  // checkpoint would remove.
   static constexpr Duration kRestoreTimeout = std::chrono::seconds(120);
 
-  // All outlive it. It does nothing for a job without parameter servers of ours.
+  // All references outlive this object. It does nothing for a job without parameter servers of
+  // ours.
   ParameterKeeper(Ledger& ledger, Dispatcher& dispatcher, const job::JobSpec& spec)
       : ledger_(ledger), dispatcher_(dispatcher), spec_(spec) {}
 
@@ -144,7 +145,7 @@ class ParameterKeeper {
   // Takes a checkpoint as soon as possible.
   void WantSave() { save_wanted_ = save_wanted_ || can_save(); }
   bool IsSaving() const { return saving_.has_value() || save_wanted_; }
-  // Why the job cannot go on; nullopt while it can.
+  // Why the job cannot continue; nullopt while it can.
   const std::optional<std::string>& failure() const { return failure_; }
 
   LedgerId ledger_id() const { return ledger_id_; }

@@ -130,7 +130,7 @@ TEST_F(Servers, BeginEmptyAndServeOnceAllAreThere) {
   EXPECT_FALSE(serves[0].may_push) << "there is no checkpoint yet";
 }
 
-TEST_F(Servers, LetNobodyPushBeforeTheFirstCheckpoint) {
+TEST_F(Servers, AcceptNoPushesBeforeTheFirstCheckpoint) {
   Bring();
   EXPECT_THAT(Take<SaveAll>(), IsEmpty()) << "nobody has declared anything yet";
   Take<ServeAll>();
@@ -220,7 +220,7 @@ TEST_F(Servers, TellTheirEpochWithEveryAnswer) {
   EXPECT_EQ(worker.Repeat()->ps_epoch, PsEpoch(2));
 }
 
-TEST_F(Servers, TakeTheWordOfAProgramThatPushesNothingUnderItsLeases) {
+TEST_F(Servers, AcceptReportsOfAProgramThatPushesNothing) {
   BringAndSave();
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
@@ -228,7 +228,7 @@ TEST_F(Servers, TakeTheWordOfAProgramThatPushesNothingUnderItsLeases) {
   EXPECT_EQ(Report(worker, worker.Lease(), PsEpoch()), ReportVerdict::kAccepted);
 }
 
-TEST_F(Servers, DoNotHoldUpWhoHasToOpenAgain) {
+TEST_F(Servers, DoNotDelayWorkersThatMustReopen) {
   BringAndSave();
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
@@ -337,7 +337,7 @@ TEST_F(Servers, AreRestoredAgainWhenTheMasterDiedMeanwhile) {
   EXPECT_EQ(second.servers[0].index, 0);
 }
 
-TEST_F(Servers, AreNotTakenForTheirDeadPredecessors) {
+TEST_F(Servers, AreDistinguishedFromTheirPredecessors) {
   BringAndSave();
   master_.Exit(NameOf(Server(0)), Killed());
   master_.LetPass(milliseconds(100));

@@ -143,7 +143,7 @@ TEST_F(ParameterLiveness, AServerThatAnswersStays) {
   EXPECT_EQ(Reason(), "");
 }
 
-// Its process answers and its lanes do not: whoever waits for them waits in vain.
+// Its process answers and its lanes do not, so workers would wait forever.
 TEST_F(ParameterLiveness, AServerWhoseLanesHangIsReplaced) {
   Bring();
   for (int i = 0; i < 17; ++i) {
@@ -175,7 +175,7 @@ TEST_F(ParameterLiveness, AServerThatNeverAnsweredGetsAMinute) {
 }
 
 // The answers of the dead are not those of the successor that never came up.
-TEST_F(ParameterLiveness, AnAnswerOfThePredecessorIsNoSignOfLife) {
+TEST_F(ParameterLiveness, AnAnswerOfThePredecessorDoesNotCount) {
   Bring();
   Lose(0);
   for (int i = 0; i < 62; ++i) {

@@ -140,7 +140,7 @@ TEST_F(ParameterLosses, AreDeclaredWhenTheDiskStaysFullAtTheEnd) {
   EXPECT_THAT(master_.core().View().reason, HasSubstr("the disk is full"));
 }
 
-TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
+TEST_F(ParameterLosses, MakeAnEndingJobTrainAgain) {
   Bring(PsIncarnation(100));
   master_.Register(Shards(1));
   OurClient worker(master_, Worker(0));
@@ -166,7 +166,7 @@ TEST_F(ParameterLosses, BringAJobBackFromItsEnd) {
   EXPECT_EQ(master_.state(), JobState::kSucceeded);
 }
 
-TEST_F(ParameterLosses, OfAServerThatLeavesAreNone) {
+TEST_F(ParameterLosses, AreAvoidedByASaveBeforeAServerLeaves) {
   Bring(PsIncarnation(100));
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 
@@ -190,13 +190,13 @@ TEST_F(ParameterLosses, AreNotAvoidedByASaveThatBeganBeforeTheServerLeft) {
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(false));
 }
 
-TEST_F(ParameterLosses, AreOfNoConcernOnceTheJobEnds) {
+TEST_F(ParameterLosses, AreIgnoredOnceTheJobEnds) {
   Bring(PsIncarnation(100));
   master_.core().Stop("its user had enough");
   EXPECT_THAT(Take<ServeAll>().released, ElementsAre(true));
 }
 
-TEST_F(ParameterLosses, DoNotCostACheckpointThatIsNotAtFault) {
+TEST_F(ParameterLosses, KeepACheckpointThatIsNotDamaged) {
   Bring(PsIncarnation(100));
   master_.core().RequestSave();
   Saved();

@@ -12,8 +12,8 @@
 namespace edl::master {
 namespace {
 
-// Lanes of a parameter server where --ps_lanes does not say. In a cluster its machine is not known
-// yet, and what it asks for is.
+// The lanes of a parameter server if --ps_lanes is not given: the CPUs of this machine. On a
+// cluster the node is not known yet, so the requested CPUs count.
 int64_t DefaultPsLanes(const job::JobSpec& job) {
   constexpr int64_t kMost = 16;
   if (job.backend != job::BackendKind::kKubernetes) {
@@ -35,7 +35,7 @@ Result<MasterConfig> ReadMasterConfig(const std::vector<std::string>& arguments)
   if (config.job.backend == job::BackendKind::kKubernetes) {
     EDL_ASSIGN_OR_RETURN(config.cluster, backend::MakeClusterOptions(flags));
     config.job.checkpoint_dir = config.job.ClusterCheckpointDir();
-    // `elasticdl train` has said what that means.
+    // Without a folder for checkpoints none are taken. `elasticdl train` has printed a warning.
     if (config.job.checkpoint_dir.empty()) config.job.recovery_checkpoint_secs = 0;
   }
   config.job.default_ps_lanes = DefaultPsLanes(config.job);
@@ -44,7 +44,8 @@ Result<MasterConfig> ReadMasterConfig(const std::vector<std::string>& arguments)
   }
   config.folder = flags.Text("job_dir");
   if (config.folder.empty()) {
-    return InvalidArgument("the master needs --job_dir: it is started by `elasticdl train`");
+    return InvalidArgument(
+        "--job_dir is missing; do not run this verb yourself: `elasticdl train` starts the master");
   }
   const std::filesystem::path secrets = flags.Text("secret_dir");
   config.token_file = (secrets.empty() ? config.folder : secrets) / "token";

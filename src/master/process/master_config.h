@@ -11,10 +11,10 @@
 
 namespace edl::master {
 
-// What a master process was started with.
+// The configuration of a master process.
 struct MasterConfig {
   job::JobSpec job;
-  std::optional<backend::ClusterOptions> cluster;  // none: this machine
+  std::optional<backend::ClusterOptions> cluster;  // nullopt: this machine
   std::filesystem::path folder;
   std::filesystem::path token_file;
   std::string token;

@@ -66,10 +66,10 @@ Status CheckPort(const std::string& port) {
   return Ok();
 }
 
-// A death by a signal is what the agent answers with a new master, which reads the ledger and hears
-// which replicas run.
+// Ends the master by a signal. The agent then starts a new one, which reads the ledger and learns
+// from the agent which replicas run.
 void EndToReconnect() {
-  LOG_ERROR("the connection to the agent is lost: this master ends, and the next one connects");
+  LOG_ERROR("lost the connection to the agent; this master ends, and the agent starts a new one");
   kill(getpid(), SIGKILL);
 }
 
@@ -78,17 +78,18 @@ int ExitCodeOf(job::JobState state) {
   return state == job::JobState::kStopped ? job::kMasterStopped : job::kMasterFailed;
 }
 
-// A master at work: the core, its loop and server, and the launcher of replicas.
+// A running master: the core, its loop and server, and the launcher of replicas.
 class Master {
  public:
   Master(const MasterConfig& config, const Clock& clock) : config_(config), clock_(clock) {}
 
-  // Returns only what keeps it from starting: the process ends with the job.
+  // Returns only if the master cannot start, with the reason. Otherwise the process exits when the
+  // job has ended.
   Status Run() {
     const std::map<std::string, std::string> environment = Environment();
     if (!config_.cluster.has_value()) {
-      // Before the ledger counts a start of the master: the agent tries again, many times if
-      // needed.
+      // Checked before the ledger counts a start of the master, because the agent may have to start
+      // the master many times until the port is free.
       if (const Status free = CheckPort(config_.port); !free.ok()) {
         LOG_ERROR("{}", free.message());
         _exit(backend::local::kPortTakenCode);
@@ -100,7 +101,7 @@ class Master {
     }
     Result<Ledger> opened = OpenLedger();
     if (!opened.ok()) {
-      TellCluster(opened.status().message());
+      PublishFailure(opened.status().message());
       return opened.status();
     }
     Ledger ledger = *std::move(opened);
@@ -119,10 +120,10 @@ class Master {
     EDL_RETURN_IF_ERROR(core.Load(clock_.Now(), clock_.WallNow()));
     if (job::IsFinal(core.state())) {
       LOG_INFO(
-          "the ledger says that this submission of job {} {}: there is nothing to do; "
-          "`elasticdl train --resume` goes on with it",
+          "according to the ledger, this submission of job {} {}: there is nothing to do; "
+          "`elasticdl train --resume` continues it",
           config_.job.job_name, job::NameOf(core.state()));
-      Show(core.View(), true);
+      WriteStatus(core.View(), Durability::kDurable);
       EndWith(core);
     }
     EDL_RETURN_IF_ERROR(core.Commit());
@@ -138,7 +139,8 @@ class Master {
          .checkpoint_roots = CheckpointRoots(),
          .checkpoint_folder = std::filesystem::absolute(CheckpointFolder()).string(),
          .master_env = environment});
-    StatusWriter status([this](const job::JobView& view, bool durable) { Show(view, durable); });
+    StatusWriter status(
+        [this](const job::JobView& view, Durability durability) { WriteStatus(view, durability); });
     Loop loop(
         core, clock_,
         {.commands = [&](std::vector<Command> commands) { launcher.Do(std::move(commands)); },
@@ -146,12 +148,12 @@ class Master {
              [&](std::vector<ServerCommand> commands) {
                if (servers_ != nullptr) servers_->Do(std::move(commands));
              },
-         .view = [&](const job::JobView& view) { status.Show(view, /*durable=*/true); },
-         // Here the client asks by itself, and the file need not follow every record.
+         .view = [&](const job::JobView& view) { status.Update(view, Durability::kDurable); },
+         // On this machine the client queries the master, so the file may lag behind.
          .progress = cluster_ == nullptr
                          ? nullptr
                          : std::function<void(const job::JobView&)>([&](const job::JobView& view) {
-                             status.Show(view, /*durable=*/false);
+                             status.Update(view, Durability::kBestEffort);
                            }),
          .fence = cluster_ == nullptr ? nullptr
                                       : std::function<void()>([&] { cluster_->AwaitLedger(); }),
@@ -161,8 +163,8 @@ class Master {
     if (config_.job.own_ps) {
       if (config_.job.grads_to_wait == 0) {
         LOG_INFO(
-            "gradients are applied one by one, and none is refused as stale: synchronous rounds "
-            "need --use_async=false and --grads_to_wait of 2 or more");
+            "gradients are applied one by one, and none is rejected as stale; for synchronous "
+            "rounds give --use_async=false and --grads_to_wait of 2 or more");
       }
       EDL_ASSIGN_OR_RETURN(servers_, StartPsController(loop, backend));
     }
@@ -176,46 +178,50 @@ class Master {
         [&](const std::string& replica, std::string text) {
           loop.Post([replica, text = std::move(text)](Core& core) { core.OnLog(replica, text); });
         });
-    if (cluster_ != nullptr) Obey(loop);
+    if (cluster_ != nullptr) {
+      WatchRequests(loop);
+      AwaitSync();
+    }
     const Status ran = loop.Run(server->queue());
     status.Flush();
     if (!ran.ok()) {
       LOG_ERROR(
-          "the ledger cannot be written: {}; the job stops here, nothing is lost: make room "
-          "and go on with `elasticdl train --resume`",
+          "cannot write the ledger: {}; the job stops, and no completed batch is lost: free disk "
+          "space and continue with `elasticdl train --resume`",
           ran.message());
       _exit(job::kMasterBadConfiguration);
     }
-    // So that the file by itself is the whole ledger.
+    // Makes the database file alone the whole ledger.
     const Status checkpointed = ledger.Checkpoint();
-    if (!checkpointed.ok()) LOG_WARNING("the ledger's log stays: {}", checkpointed.message());
+    if (!checkpointed.ok()) {
+      LOG_WARNING("cannot move the ledger's write-ahead log into the database file: {}",
+                  checkpointed.message());
+    }
     EndWith(core);
   }
 
  private:
+  using Durability = StatusWriter::Durability;
+
   [[noreturn]] void EndWith(const Core& core) {
     if (cluster_ != nullptr) {
       using Outcome = backend::kubernetes::ClusterMaster::Outcome;
       const bool succeeded = core.state() == job::JobState::kSucceeded;
       cluster_->End(core.View().reason, succeeded ? Outcome::kSucceeded : Outcome::kFailed);
     }
-    // Calls that are still held end with the process: nobody is left to take their answers, and
-    // waiting for them would only delay the end.
+    // Calls that are still held end with the process. Their callers have exited, so to wait for
+    // these calls would only delay the end.
     _exit(ExitCodeOf(core.state()));
   }
 
-  // Why the master cannot begin: nobody sees its log once its pod is gone.
-  void TellCluster(const std::string& reason) {
+  // Publishes why the master cannot start, because its log is lost when its pod is deleted.
+  void PublishFailure(const std::string& reason) {
     if (cluster_ == nullptr) return;
     const job::JobView view{
         .name = config_.job.job_name, .reason = reason, .version = config_.job.resume_version};
     cluster_->Publish(view);
     cluster_->End(reason, backend::kubernetes::ClusterMaster::Outcome::kFailed);
   }
-
-  // Published clients are known by their hosts, which the backend has to tell first; a call that
-  // comes sooner waits in the server's queue.
-  static constexpr std::chrono::seconds kSyncTimeout{10};
 
   // Folders that parameter servers may save to and restore from.
   std::vector<std::string> CheckpointRoots() const {
@@ -260,7 +266,8 @@ class Master {
         clock_);
   }
 
-  // The locks of a master that is gone may live on at a file server for a minute or two.
+  // Retries while the ledger is locked: a file server may keep the locks of a dead master for a
+  // minute or two.
   Result<Ledger> OpenLedger() {
     constexpr std::chrono::seconds kPause{2};
     const Duration timeout = cluster_ != nullptr ? Duration(std::chrono::minutes(5))
@@ -269,15 +276,15 @@ class Master {
     while (true) {
       Result<Ledger> ledger = master::OpenLedger(config_.folder, config_.job);
       if (ledger.status().code() != Code::kUnavailable || clock_.Now() >= deadline) return ledger;
-      LOG_WARNING("{}; it is tried again", ledger.status().message());
+      LOG_WARNING("{}; retrying", ledger.status().message());
       std::this_thread::sleep_for(kPause);
     }
   }
 
-  // On the status writer's thread.
-  void Show(const job::JobView& view, bool durable) {
+  // Runs on the thread of the status writer.
+  void WriteStatus(const job::JobView& view, Durability durability) {
     const std::string json = view.ToJson();
-    if (durable) {
+    if (durability == Durability::kDurable) {
       const Status written = WriteFileAtomically(config_.folder / "status.json", json);
       if (!written.ok()) LOG_WARNING("{}", written.message());
     }
@@ -293,27 +300,39 @@ class Master {
     changed_.NotifyAll();
   }
 
-  void Obey(Loop& loop) {
+  // Carries out what users request at the master's pod: `elasticdl stop` and `scale`.
+  void WatchRequests(Loop& loop) {
     cluster_->WatchRequests(
         [&](const std::string& reason) { loop.Post([reason](Core& core) { core.Stop(reason); }); },
         [&](int workers) {
           loop.Post([workers](Core& core) {
             const Status scaled = core.Scale(workers);
-            if (!scaled.ok()) LOG_WARNING("{} workers: {}", workers, scaled.message());
+            if (!scaled.ok()) {
+              LOG_WARNING("cannot scale the job to {} workers: {}", workers, scaled.message());
+            }
           });
         });
+  }
+
+  // Waits until the backend has reported all replicas. Published clients are recognised by the
+  // addresses of their replicas; a call that arrives earlier waits in the server's queue.
+  void AwaitSync() {
+    constexpr std::chrono::seconds kSyncTimeout{10};
     const auto deadline = std::chrono::steady_clock::now() + kSyncTimeout;
     const MutexLock lock(mutex_);
     while (!synced_) {
       if (!changed_.WaitUntil(mutex_, deadline)) break;
     }
-    if (!synced_) LOG_WARNING("the API server does not say which pods there are; going on anyway");
+    if (!synced_) {
+      LOG_WARNING("the API server has not listed the pods of the job within {} s; continuing",
+                  kSyncTimeout.count());
+    }
   }
 
   const MasterConfig& config_;
   const Clock& clock_;
   std::unique_ptr<backend::kubernetes::ClusterMaster> cluster_;  // null: this machine
-  std::unique_ptr<ps_control::PsController> servers_;  // null: parameters are not our business
+  std::unique_ptr<ps_control::PsController> servers_;  // null: no parameter servers of ours
   Mutex mutex_;
   CondVar changed_;
   bool synced_ GUARDED_BY(mutex_) = false;
@@ -328,7 +347,7 @@ int RunMaster(int argc, char** argv) {
     return job::kMasterBadConfiguration;
   }
   SetLogLevel(config->job.log_level);
-  // A connection a process of the job.
+  // Each process of the job has a connection.
   if (const auto raised = RaiseDescriptorLimit(); !raised.ok()) {
     LOG_WARNING("{}", raised.status().message());
   }

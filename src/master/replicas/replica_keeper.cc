@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "job/names.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
@@ -20,17 +21,17 @@ bool IsActive(ReplicaState state) {
   return state == ReplicaState::kPending || state == ReplicaState::kRunning;
 }
 
-// After the first relaunch, which is immediate: 1 s, 2 s, 4 s, ... 30 s. Counts failures, or lives
-// in a row without progress.
+// The delay before a relaunch after a failure: the first relaunch is immediate, the next ones come
+// after 1 s, 2 s, 4 s, ... 30 s.
 Duration RelaunchBackoff(int failures) {
   constexpr BackoffLimits kLimits{.first = std::chrono::seconds(1),
                                   .longest = std::chrono::seconds(30)};
   return kLimits.After(failures - 1);
 }
 
-// After a life without progress, whatever ended it: three times at once, then 2 s, 4 s, ... 60 s.
-// What keeps replicas from starting (a node without its GPUs, a full disk) often passes within
-// minutes.
+// The delay before a relaunch after a replica that made no progress, for any cause of its exit: the
+// first three relaunches are immediate, the next ones come after 2 s, 4 s, ... 60 s. What prevents
+// replicas from starting (a node without its GPUs, a full disk) often ends within minutes.
 Duration IdleBackoff(int idle_lives) {
   constexpr BackoffLimits kLimits{.first = std::chrono::seconds(2),
                                   .longest = std::chrono::seconds(60)};
@@ -39,7 +40,7 @@ Duration IdleBackoff(int idle_lives) {
 
 constexpr const char* kCountsKey = "replica_counts";  // in the ledger's meta
 constexpr double kMemoryGrowth = 1.5;
-constexpr int64_t kMemoryGrowthLimit = 4;  // times what the user asked for
+constexpr int64_t kMemoryGrowthLimit = 4;  // times the memory of the flags
 
 }  // namespace
 
@@ -50,7 +51,7 @@ Status ReplicaKeeper::Load(Time now) {
     Slot& slot = slots_[{row.role, row.index}];
     slot.row = row;
     slot.given_up = row.failures > FailuresAllowed(slot);
-    // A job that goes on may have fewer of them.
+    // A resumed job may have fewer parameter servers than before.
     if (row.role == Role::kPs && row.index >= spec_.num_ps) slot.row.wanted = false;
   }
   EDL_ASSIGN_OR_RETURN(const std::vector<ReplicaRow> replicas, ledger_.Replicas());
@@ -71,7 +72,7 @@ Status ReplicaKeeper::Load(Time now) {
   EDL_ASSIGN_OR_RETURN(const auto meta, ledger_.Meta());
   if (const auto saved = meta.find(kCountsKey); saved != meta.end()) {
     const nlohmann::json in = ReadJson(saved->second);
-    if (!in.is_object()) return DataLoss("the counts of replicas in the ledger cannot be read");
+    if (!in.is_object()) return DamagedEntry(kCountsKey, "expected a JSON object");
     forgotten_ = in.value("forgotten", int64_t{0});
     relaunches_ = std::max(relaunches_, in.value("relaunches", int64_t{0}));
   }
@@ -87,18 +88,18 @@ void ReplicaKeeper::Prune() {
   const auto is_current = [this](const Replica& replica) {
     return SlotOf(replica).current == replica.row.name;
   };
-  // A bound for each call: of a job whose workers are all through, all are the newest of their
-  // slots.
-  constexpr size_t kMostLooks = 200;
-  size_t looks = std::min(ended_.size(), kMostLooks);
+  // Bounds the work of one call: when all workers have ended, each is the newest of its slot and is
+  // kept.
+  constexpr size_t kMostChecks = 200;
+  size_t checks = std::min(ended_.size(), kMostChecks);
   bool pruned = false;
-  for (; ended_.size() > kKeptEnded && looks > 0; --looks) {
+  for (; ended_.size() > kKeptEnded && checks > 0; --checks) {
     const std::string name = std::move(ended_.front());
     ended_.pop_front();
     const auto found = replicas_.find(name);
     if (found == replicas_.end()) continue;
     if (is_current(found->second)) {
-      ended_.push_back(name);  // the slot's next launch frees it
+      ended_.push_back(name);  // may be removed after the slot's next launch
       continue;
     }
     ledger_.DeleteReplica(name);
@@ -162,7 +163,7 @@ void ReplicaKeeper::SetState(Replica& replica, ReplicaState state, const std::st
 
 void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
   if (next_id_[slot.row.role] >= kMostLaunches) {
-    failure_ = Failure{fmt::format("{} {}s were launched, and their ids have room for no more",
+    failure_ = Failure{fmt::format("{} {}s were launched, which is the limit: no more ids are left",
                                    kMostLaunches, job::NameOf(slot.row.role)),
                        {}};
     return;
@@ -171,7 +172,7 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
   Replica replica{.row = {.name = spec_.ReplicaName(ref.role, ref.id),
                           .replica = ref,
                           .index = slot.row.index}};
-  replica.told = true;  // by us, to be
+  replica.reported = true;  // this process of the master creates it
   ledger_.Put(replica.row);
   ledger_.Put(slot.row);
   const Replica* before = Find(slot.current);
@@ -194,15 +195,16 @@ void ReplicaKeeper::OnSynced(Time now) {
   for (auto& [name, replica] : replicas_) {
     if (!IsActive(replica.row.state)) continue;
     Slot& slot = SlotOf(replica);
-    if (replica.told) {
-      // The last master life may have died between its decision and the stop.
+    if (replica.reported) {
+      // The previous process of the master may have died between its decision and the stop.
       if (!slot.row.wanted && !stopping_) Stop(replica, now);
       continue;
     }
     if (stopping_ || !slot.row.wanted) {
-      SetState(replica, ReplicaState::kStopped, "gone when the master came back");
+      SetState(replica, ReplicaState::kStopped, "had exited when the master was restarted");
     } else if (replica.row.state == ReplicaState::kPending) {
-      // Written down but perhaps never handed over: launching is idempotent by name.
+      // The launch is in the ledger, but the backend may not have received it. Launching a name
+      // twice has the effect of launching it once.
       commands_.emplace_back(LaunchCommand{.name = name,
                                            .replica = replica.row.replica,
                                            .index = replica.row.index,
@@ -211,7 +213,7 @@ void ReplicaKeeper::OnSynced(Time now) {
                                            .relaunched = replica.row.replica.id > replica.row.index,
                                            .ps_lanes = ps_lanes_});
     } else {
-      SetState(replica, ReplicaState::kKilled, "gone when the master came back");
+      SetState(replica, ReplicaState::kKilled, "had exited when the master was restarted");
       if (slot.current == name) Refill(slot, now);
     }
   }
@@ -224,7 +226,7 @@ void ReplicaKeeper::OnPending(const std::string& name, const std::string& reason
     StopName(name, now);
     return;
   }
-  found->second.told = true;
+  found->second.reported = true;
   if (found->second.row.state == ReplicaState::kPending) found->second.row.reason = reason;
 }
 
@@ -232,13 +234,13 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const
                               int64_t version, Time now) {
   auto found = replicas_.find(name);
   if (found == replicas_.end() || !IsActive(found->second.row.state)) {
-    // Nobody wants it, however it came to run.
+    // The replica is not in the ledger, or has exited according to it.
     StopName(name, now);
     return;
   }
   Replica& replica = found->second;
-  // Told again: something about its node has changed.
-  if (std::exchange(replica.told, true) && replica.row.state == ReplicaState::kRunning) return;
+  // The backend repeats the event when the state of the node changes.
+  if (std::exchange(replica.reported, true) && replica.row.state == ReplicaState::kRunning) return;
   replica.running_since = now;
   replica.first_version = version;
   replica.row.process_id = process_id;
@@ -260,7 +262,7 @@ void ReplicaKeeper::NotePsAskedForData(ReplicaRef replica) {
   if (ps_asked_for_data_) return;
   ps_asked_for_data_ = true;
   LOG_WARNING(
-      "{} {} asks for data and gets none: it runs the workers' program, which does not read "
+      "{} {} requests data and is refused: it runs the program of the workers, which does not read "
       "TF_CONFIG",
       job::NameOf(replica.role), replica.id);
 }
@@ -270,14 +272,14 @@ void ReplicaKeeper::Replace(ReplicaRef ref, const std::string& why) {
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
   if (replica.stop_asked) return;
-  LOG_WARNING("{} is replaced: {}", replica.row.name, why);
+  LOG_WARNING("replacing {}: {}", replica.row.name, why);
   replica.replaced_for = why;
   replica.row.reason = why;
   ledger_.Put(replica.row);
   commands_.emplace_back(StopCommand{replica.row.name, kStopGrace});
 }
 
-void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOfLife end,
+void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& reported, EndOfLife end,
                            Time now) {
   commands_.emplace_back(AcknowledgeCommand{name});
   stops_.erase(name);
@@ -285,7 +287,7 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOf
   auto found = replicas_.find(name);
   if (found == replicas_.end() || !IsActive(found->second.row.state)) return;
   Replica& replica = found->second;
-  const ExitCause cause = replica.replaced_for.empty() ? told
+  const ExitCause cause = replica.replaced_for.empty() ? reported
                                                        : ExitCause{.kind = ExitCause::Kind::kKilled,
                                                                    .message = replica.replaced_for};
   Slot& slot = SlotOf(replica);
@@ -295,11 +297,11 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOf
       replica.row.state == ReplicaState::kRunning && now - replica.running_since >= kReadyAfter;
   const bool progressed = end.progressed || (served && lasted);
   if (stopping_ || !slot.row.wanted || replica.stop_asked) {
-    // A slot that is wanted again is refilled at the next Tick.
+    // If the slot is wanted again, the next Tick refills it.
     SetState(replica, ReplicaState::kStopped, cause.message);
     return;
   }
-  LOG_INFO("{} ended: {}", name, cause.message);
+  LOG_INFO("{} exited: {}", name, cause.message);
   CountLife(slot, progressed, end.version, now);
   if (cause.kind == ExitCause::Kind::kSucceeded && !end.fetch_unanswered) {
     SetState(replica, ReplicaState::kSucceeded, "");
@@ -336,13 +338,13 @@ void ReplicaKeeper::OnExit(const std::string& name, const ExitCause& told, EndOf
       return;
   }
   if (IsStuck(slot, now)) {
-    const std::string why = fmt::format("{} lives in a row without progress, the last one: {}",
+    const std::string why = fmt::format("{} replicas in a row without progress; the last one: {}",
                                         slot.row.idle_lives, cause.message);
     if (CanDoWithout(slot, end.version)) {
       slot.given_up = true;
       slot.row.failures = std::max(slot.row.failures, FailuresAllowed(slot) + 1);
       ledger_.Put(slot.row);
-      LOG_WARNING("{}: {}; the job goes on without it", replica.row.name, why);
+      LOG_WARNING("{}: {}; the job continues without it", replica.row.name, why);
       return;
     }
     CountFailure(slot, replica, why, std::move(end), now);
@@ -388,7 +390,7 @@ int ReplicaKeeper::FailuresAllowed(const Slot& slot) const {
 }
 
 bool ReplicaKeeper::WaitsForPs(const Slot& slot) const {
-  // Worker 0 is not held back in the original either.
+  // Like the original, worker 0 is launched at once.
   if (!spec_.launch_worker_after_ps_running) return false;
   if (slot.row.role != Role::kWorker || slot.row.index == 0) return false;
   return std::any_of(slots_.begin(), slots_.end(), [this](const auto& entry) {
@@ -423,24 +425,24 @@ void ReplicaKeeper::CountFailure(Slot& slot, const Replica& replica, const std::
     return;
   }
   const std::string reason =
-      fmt::format("{} failed ({}); it was failure {} of {} {}, and {} relaunch(es) are allowed",
+      fmt::format("{} failed ({}); this was failure {} of {} {}, and {} relaunch(es) are allowed",
                   replica.row.name, why, slot.row.failures, job::NameOf(slot.row.role),
                   slot.row.index, allowed);
   slot.given_up = true;
-  const bool last_hope = slot.row.role == Role::kWorker &&
-                         std::none_of(slots_.begin(), slots_.end(), [](const auto& entry) {
-                           return entry.first.first == Role::kWorker && entry.second.row.wanted &&
-                                  !entry.second.given_up;
-                         });
-  if (FailsTheJob(slot) || last_hope) {
+  const bool no_worker_left = slot.row.role == Role::kWorker &&
+                              std::none_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+                                return entry.first.first == Role::kWorker &&
+                                       entry.second.row.wanted && !entry.second.given_up;
+                              });
+  if (FailsTheJob(slot) || no_worker_left) {
     failure_ = Failure{reason, std::move(end.last_lines)};
   } else {
-    LOG_WARNING("{}; the job goes on without it", reason);
+    LOG_WARNING("{}; the job continues without it", reason);
   }
 }
 
 void ReplicaKeeper::BringBackChief(Time now) {
-  // A TensorFlow ps that comes back is empty, and only a chief fills it again.
+  // A relaunched TensorFlow ps is empty, and only a chief restores its variables.
   auto chief = slots_.find({Role::kChief, 0});
   if (!spec_.need_tf_config || chief == slots_.end() || !chief->second.row.succeeded) return;
   if (TrainingEnded()) return;
@@ -465,9 +467,9 @@ void ReplicaKeeper::Tick(Time now) {
     for (auto& [key, slot] : slots_) {
       if (key.first != role || !slot.row.wanted || slot.row.succeeded || slot.given_up) continue;
       if (slot.current.empty()) {
-        if (WaitsForPs(slot)) {  // the next change of a replica's state ends the quiet time
-          if (!std::exchange(told_of_wait_for_ps_, true)) {
-            LOG_INFO("workers other than worker 0 are launched when every ps runs");
+        if (WaitsForPs(slot)) {  // a change of a replica's state resets quiet_until_
+          if (!std::exchange(logged_wait_for_ps_, true)) {
+            LOG_INFO("all workers except worker 0 are launched when every ps runs");
           }
         } else {
           Launch(slot, false);
@@ -475,7 +477,7 @@ void ReplicaKeeper::Tick(Time now) {
         continue;
       }
       const bool due = slot.relaunch_at && *slot.relaunch_at <= now;
-      // The last master life wrote the exit down and died before the relaunch.
+      // The previous process of the master recorded the exit and died before the relaunch.
       const bool forgotten = !slot.relaunch_at && !IsActive(Find(slot.current)->row.state);
       if (due || forgotten) {
         Launch(slot, true);
@@ -494,9 +496,10 @@ Status ReplicaKeeper::Scale(int num_workers, Time now) {
   }
   if (spec_.need_tf_config && num_workers > slots_at_start) {
     return InvalidArgument(
-        "TF_CONFIG fixed this job at {} worker(s) when it started; it can shrink below that and "
-        "grow back, not to {}",
-        slots_at_start, num_workers);
+        "cannot scale to {} workers: the job started with {}, and TF_CONFIG lists only these; "
+        "scale "
+        "to at most {}",
+        num_workers, slots_at_start, slots_at_start);
   }
   quiet_until_.reset();
   for (int index = 0; index < num_workers; ++index) {
@@ -534,12 +537,12 @@ void ReplicaKeeper::WithdrawPending(Time now) {
   for (auto& [key, slot] : slots_) {
     if (key.first != Role::kWorker || !slot.row.wanted) continue;
     auto current = replicas_.find(slot.current);
-    // One that is only being launched has no reason to wait.
+    // A replica that is being launched has no reason yet, and is not withdrawn.
     if (current == replicas_.end() || current->second.row.state != ReplicaState::kPending ||
         current->second.row.reason.empty()) {
       continue;
     }
-    LOG_INFO("{} is still waiting ({}) and is not needed any more", slot.current,
+    LOG_INFO("withdrawing {}, which still waits ({}): it is not needed any more", slot.current,
              current->second.row.reason);
     slot.row.wanted = false;
     slot.relaunch_at.reset();
@@ -561,22 +564,22 @@ void ReplicaKeeper::Resume(int num_workers, bool data_left) {
   }
 }
 
-bool ReplicaKeeper::EndTroubled(ReplicaRef ref, bool replace) {
+bool ReplicaKeeper::EndTroubled(ReplicaRef ref, AfterEnd after) {
   const auto found = replicas_.find(spec_.ReplicaName(ref.role, ref.id));
   if (found == replicas_.end()) {
-    troubled_.Clear(ref);  // a process that somebody started by hand
+    troubled_.Clear(ref);  // the process was not started by this job
     return false;
   }
   Replica& replica = found->second;
   if (!IsActive(replica.row.state) || replica.stop_asked) return false;
-  LOG_WARNING("{} {}; it is ended{}", replica.row.name, troubled_.ReasonOf(ref),
-              replace ? " and replaced" : "");
-  if (!replace) {
+  LOG_WARNING("{} {}; {} it", replica.row.name, troubled_.ReasonOf(ref),
+              after == AfterEnd::kRefillSlot ? "replacing" : "stopping");
+  if (after == AfterEnd::kSlotSucceeded) {
     Slot& slot = SlotOf(replica);
     slot.row.succeeded = true;
     ledger_.Put(slot.row);
   }
-  // A slot that is wanted and not through is refilled when the exit is told.
+  // A slot that is wanted and has not succeeded is refilled when the exit is reported.
   Stop(replica, last_tick_);
   return true;
 }
@@ -588,7 +591,7 @@ void ReplicaKeeper::Stop(Replica& replica, Time now) {
 
 void ReplicaKeeper::StopName(const std::string& name, Time now) {
   const PendingStop first{now + kStopRetry.first, kStopRetry.first};
-  // One that was told before is told again when its time has come.
+  // A stop that was sent is repeated by RetryStops only.
   if (!stops_.try_emplace(name, first).second) return;
   commands_.emplace_back(StopCommand{name, kStopGrace});
 }
@@ -596,7 +599,7 @@ void ReplicaKeeper::StopName(const std::string& name, Time now) {
 void ReplicaKeeper::RetryStops(Time now) {
   for (auto& [name, stop] : stops_) {
     if (now < stop.again_at) continue;
-    LOG_WARNING("{} was told to end and has not; it is told again", name);
+    LOG_WARNING("{} has not exited after it was stopped; stopping it again", name);
     stop.wait = kStopRetry.Following(stop.wait);
     stop.again_at = now + stop.wait;
     commands_.emplace_back(StopCommand{name, kStopGrace});
@@ -606,7 +609,7 @@ void ReplicaKeeper::RetryStops(Time now) {
 void ReplicaKeeper::StopAll(Time now) {
   stopping_ = true;
   for (auto& [name, replica] : replicas_) {
-    // A stop that is under way is repeated until it is true.
+    // RetryStops repeats stops that were sent.
     if (IsActive(replica.row.state) && !stops_.contains(name)) Stop(replica, now);
   }
 }
@@ -647,8 +650,8 @@ std::vector<std::string> ReplicaKeeper::LostWithTheirNodes(
     if (has_session(replica.row.replica)) continue;
     const bool answers = now - replica.heard_at < kServerSilence;
     if (replica.row.replica.role == Role::kPs && spec_.own_ps && answers) continue;
-    // A joined replica without a session either fell silent or left in peace; one that left, and
-    // one that never joins, has nothing to say.
+    // A replica without a session is silent, has left, or never joins (a TensorFlow ps). The last
+    // two cannot be heard, so only the time since the loss of the node counts for them.
     if (replica.silent || now - *replica.node_lost_at >= kNodeLostFor) lost.push_back(name);
   }
   return lost;

@@ -125,9 +125,11 @@ class ReplicaKeeper {
   // Continues a job that had ended. Earlier failures do not count any more. With `data_left`, slots
   // of workers that had succeeded are filled again. `num_workers` of 0: as many as before.
   void Resume(int num_workers, bool data_left);
-  // Stops a running replica that does not work. With `replace` its slot is refilled, otherwise the
-  // slot counts as succeeded. Returns false if it does not run or is being stopped already.
-  bool EndTroubled(ReplicaRef replica, bool replace);
+  // What happens to the slot of a replica that is ended.
+  enum class AfterEnd { kRefillSlot, kSlotSucceeded };
+  // Stops a running replica that does not do its work. Returns false if it does not run or is being
+  // stopped already.
+  bool EndTroubled(ReplicaRef replica, AfterEnd after);
   TroubledReplicas& troubled() { return troubled_; }
   const TroubledReplicas& troubled() const { return troubled_; }
   // Stops what runs under this name, and repeats that until it has exited.
@@ -150,7 +152,7 @@ class ReplicaKeeper {
     std::string reason;
     std::vector<std::string> last_lines;
   };
-  // Why the job cannot go on; nullopt while it can.
+  // Why the job cannot continue; nullopt while it can.
   const std::optional<Failure>& failure() const { return failure_; }
 
   struct Replica {
@@ -158,7 +160,7 @@ class ReplicaKeeper {
     Time running_since;
     int64_t first_version = INT64_MAX;  // of the job, when it began to run
     std::string host;                   // while it runs, and after
-    bool told = false;                  // the backend reported it since this master started
+    bool reported = false;              // the backend reported it since this master started
     bool from_ledger = false;           // launched by an earlier process of the master
     bool stop_asked = false;            // by this process of the master
     std::string replaced_for;           // why it is being stopped and its slot refilled; empty: no
@@ -252,7 +254,7 @@ class ReplicaKeeper {
   std::deque<std::string> ended_;  // names, oldest first
   uint64_t membership_ = 1;
   bool ps_asked_for_data_ = false;
-  bool told_of_wait_for_ps_ = false;  // in the log
+  bool logged_wait_for_ps_ = false;
   bool synced_ = false;
   bool stopping_ = false;
 };

@@ -31,7 +31,7 @@ void MakeProgress(CoreFixture& master, int64_t id) {
   worker.Report(worker.Lease());
 }
 
-TEST(ReplicaKeeper, LaunchesNothingBeforeTheBackendToldAll) {
+TEST(ReplicaKeeper, LaunchesNothingBeforeTheBackendReportedAllReplicas) {
   CoreFixture master(WorkersOnly(2));
   master.LetPass(seconds(5));
   EXPECT_TRUE(master.TakeLaunches().empty());
@@ -84,7 +84,7 @@ TEST(ReplicaKeeper, RefillsAKilledSlotAtOnceWithItsIndexAndANewId) {
   EXPECT_EQ(master.TakeAcknowledged(), (std::vector<std::string>{WorkerName(0)}));
 }
 
-TEST(ReplicaKeeper, NeverCountsKillsOfLivesWithProgress) {
+TEST(ReplicaKeeper, NeverCountsKillsOfReplicasWithProgress) {
   job::JobSpec spec = WorkersOnly(1);
   spec.relaunch_on_worker_failure = 0;
   CoreFixture master(spec);
@@ -186,7 +186,7 @@ void DieFor(CoreFixture& master, Duration time, int64_t id) {
   }
 }
 
-TEST(ReplicaKeeper, CountsAnyCauseAfterLivesWithoutProgressForAWhile) {
+TEST(ReplicaKeeper, CountsAnyCauseAfterRepeatedReplicasWithoutProgress) {
   job::JobSpec spec = WorkersOnly(1);
   spec.relaunch_on_worker_failure = 0;
   CoreFixture master(spec);
@@ -204,7 +204,7 @@ TEST(ReplicaKeeper, CountsAnyCauseAfterLivesWithoutProgressForAWhile) {
   EXPECT_NE(master.core().View().reason.find("without progress"), std::string::npos);
 }
 
-TEST(ReplicaKeeper, LaunchesASlotThatDiesAtOnceLessAndLessOften) {
+TEST(ReplicaKeeper, DelaysRelaunchesOfASlotThatExitsImmediately) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
 
@@ -224,7 +224,7 @@ TEST(ReplicaKeeper, LaunchesASlotThatDiesAtOnceLessAndLessOften) {
   EXPECT_EQ(master.state(), job::JobState::kRunning);
 }
 
-TEST(ReplicaKeeper, GoesOnWithoutASlotThatNeverWorksWhileOthersTrain) {
+TEST(ReplicaKeeper, ContinuesWithoutASlotThatMakesNoProgress) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   master.Register(Shards(1000));
@@ -335,7 +335,7 @@ TEST(ReplicaKeeper, CountsAReplicaThatCouldNotBeLaunched) {
   EXPECT_NE(master.core().View().reason.find("no such file"), std::string::npos);
 }
 
-TEST(ReplicaKeeper, GoesOnWithoutAWorkerThatIsNotCriticalUnlessItIsTheLast) {
+TEST(ReplicaKeeper, ContinuesWithoutANonCriticalWorkerUnlessItIsTheLast) {
   job::JobSpec spec = WorkersOnly(2);
   spec.relaunch_on_worker_failure = 0;
   spec.critical_workers.kind = job::CriticalWorkers::Kind::kNone;
@@ -391,7 +391,7 @@ TEST(ReplicaKeeperRestart, LaunchesAgainByNameWhatWasPending) {
   EXPECT_FALSE(launch.relaunched);
 }
 
-TEST(ReplicaKeeperRestart, TakesTheMissingForKilled) {
+TEST(ReplicaKeeperRestart, CountsMissingReplicasAsKilled) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   master.Register(Shards(2));
@@ -421,7 +421,7 @@ TEST(ReplicaKeeperRestart, TakesExitsThatWereNotAcknowledged) {
   EXPECT_EQ(master.TakeAcknowledged(), (std::vector<std::string>{WorkerName(0)}));
 }
 
-TEST(ReplicaKeeperRestart, AcknowledgesAnExitThatItHadWrittenDownAndCountsItOnce) {
+TEST(ReplicaKeeperRestart, AcknowledgesARecordedExitAndCountsItOnce) {
   job::JobSpec spec = WorkersOnly(2);
   spec.relaunch_on_worker_failure = 1;
   CoreFixture master(spec);
@@ -438,7 +438,7 @@ TEST(ReplicaKeeperRestart, AcknowledgesAnExitThatItHadWrittenDownAndCountsItOnce
   EXPECT_EQ(OnlyLaunch(master).name, WorkerName(2));
 }
 
-TEST(ReplicaKeeperRestart, StopsAReplicaThatNobodyWroteDown) {
+TEST(ReplicaKeeperRestart, StopsAReplicaThatIsNotInTheLedger) {
   CoreFixture master(WorkersOnly(1));
 
   master.Running("iris-edljob-worker-77");

@@ -20,11 +20,12 @@
 namespace edl::master {
 namespace {
 
-constexpr int64_t kPiece = int64_t{256} << 10;
+constexpr int64_t kLogPieceBytes = int64_t{256} << 10;
 constexpr int64_t kLastBytes = 8192;
 constexpr size_t kLastLines = 20;
-// A thousand pods one after the other are a thousand round trips.
-constexpr size_t kCallsAtOnce = 8;
+// Calls to a cluster at the same time. One after the other, a thousand pods would take a thousand
+// round trips.
+constexpr size_t kConcurrentCalls = 8;
 
 const std::string& NameOf(const Command& command) {
   return std::visit([](const auto& any) -> const std::string& { return any.name; }, command);
@@ -43,7 +44,7 @@ std::vector<std::string> LastLines(const std::string& text) {
   return lines;
 }
 
-// Where output is not kept in files anyway, the user may want it in one.
+// Whether replicas copy their output to --log_file_path. On this machine it is in files anyway.
 bool WritesLogFile(const job::JobSpec& job) {
   return job.backend == job::BackendKind::kKubernetes && !job.log_file_path.empty();
 }
@@ -81,7 +82,7 @@ std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaC
   return command;
 }
 
-// As elasticdl.ParameterClient.declare takes it.
+// The JSON of the argument `consistency` of elasticdl.ParameterClient.declare.
 std::string ConsistencyOf(const job::JobSpec& job) {
   return Dump(nlohmann::json{{"gradients", job.grads_to_wait},
                              {"tolerance", job.sync_version_tolerance},
@@ -152,7 +153,8 @@ ReplicaLauncher::ReplicaLauncher(backend::Backend& backend, const job::JobSpec& 
     : backend_(backend),
       job_(job),
       context_(std::move(context)),
-      lanes_(context_.on_this_machine ? 1 : kCallsAtOnce) {}
+      queue_count_(context_.on_this_machine ? 1 : kConcurrentCalls),
+      queues_(queue_count_) {}
 
 ReplicaLauncher::~ReplicaLauncher() {
   {
@@ -160,18 +162,17 @@ ReplicaLauncher::~ReplicaLauncher() {
     ending_ = true;
   }
   changed_.NotifyAll();
-  for (std::thread& carrier : carriers_) carrier.join();
+  for (std::thread& thread : command_threads_) thread.join();
   if (reader_.joinable()) reader_.join();
 }
 
 void ReplicaLauncher::Start(PostEvent post_event, PostLog post_log) {
   post_event_ = std::move(post_event);
   post_log_ = std::move(post_log);
-  const size_t lanes = context_.on_this_machine ? 1 : kCallsAtOnce;
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    carriers_.emplace_back([this, lane] { CarryAll(lane); });
+  for (size_t queue = 0; queue < queue_count_; ++queue) {
+    command_threads_.emplace_back([this, queue] { RunCommands(queue); });
   }
-  reader_ = std::thread([this] { ReadAll(); });
+  reader_ = std::thread([this] { ReadLogs(); });
   backend_.Watch([this](const job::ReplicaEvent& event) { OnEvent(event); });
 }
 
@@ -179,8 +180,8 @@ void ReplicaLauncher::Do(std::vector<Command> commands) {
   {
     const MutexLock lock(mutex_);
     for (Command& command : commands) {
-      const size_t lane = std::hash<std::string>()(NameOf(command)) % lanes_.size();
-      lanes_[lane].push_back(std::move(command));
+      const size_t queue = std::hash<std::string>()(NameOf(command)) % queues_.size();
+      queues_[queue].push_back(std::move(command));
     }
   }
   changed_.NotifyAll();
@@ -191,20 +192,20 @@ void ReplicaLauncher::Scan(std::vector<std::string> replicas) {
   scan_ = std::move(replicas);
 }
 
-void ReplicaLauncher::CarryAll(size_t lane) {
+void ReplicaLauncher::RunCommands(size_t queue) {
   while (true) {
     std::deque<Command> commands;
     {
       const MutexLock lock(mutex_);
-      while (lanes_[lane].empty() && !ending_) changed_.Wait(mutex_);
+      while (queues_[queue].empty() && !ending_) changed_.Wait(mutex_);
       if (ending_) return;
-      std::swap(commands, lanes_[lane]);
+      std::swap(commands, queues_[queue]);
     }
-    for (const Command& command : commands) Carry(command);
+    for (const Command& command : commands) Run(command);
   }
 }
 
-void ReplicaLauncher::ReadAll() {
+void ReplicaLauncher::ReadLogs() {
   constexpr std::chrono::milliseconds kScanEvery{500};
   while (true) {
     const auto next_scan = std::chrono::steady_clock::now() + kScanEvery;
@@ -216,11 +217,11 @@ void ReplicaLauncher::ReadAll() {
       if (ending_) return;
       scan = scan_;
     }
-    for (const std::string& replica : scan) ReadOn(replica);
+    for (const std::string& replica : scan) ReadNewOutput(replica);
   }
 }
 
-void ReplicaLauncher::Carry(const Command& command) {
+void ReplicaLauncher::Run(const Command& command) {
   if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
     if (const Status status = Launch(*launch); !status.ok()) {
       post_event_(
@@ -246,8 +247,8 @@ Status CheckEnvironment(const job::ReplicaSpec& spec) {
     const size_t size = name.size() + 1 + value.size() + 1;
     if (size <= kLongestVariable) continue;
     return InvalidArgument(
-        "the variable {} has {} bytes, and Linux starts no program with more than {}: it has an "
-        "address for each replica, so use fewer of them",
+        "the environment variable {} has {} bytes, and Linux limits a variable to {}: shorten it; "
+        "TF_CONFIG and ELASTICDL_PS_ADDRS have an address for each replica, so use fewer replicas",
         name, size, kLongestVariable);
   }
   return Ok();
@@ -272,15 +273,15 @@ void ReplicaLauncher::OnEvent(const job::ReplicaEvent& event) {
   std::vector<std::string> last_lines;
   if (event.kind == job::ReplicaEvent::Kind::kExited &&
       event.cause.kind != job::ExitCause::Kind::kKilled) {
-    // What it said at its end (its last checkpoint) must be known before its end is.
-    // In a cluster that is a download, which only who tells progress is worth.
-    if (context_.on_this_machine || TellsProgress(event.name)) ReadOn(event.name);
+    // The last lines (about the last checkpoint) must be posted before the exit. On a cluster they
+    // are downloaded, so only for replicas whose output has progress.
+    if (context_.on_this_machine || LogsProgress(event.name)) ReadNewOutput(event.name);
     if (event.cause.kind != job::ExitCause::Kind::kSucceeded) last_lines = LastLinesOf(event.name);
   }
   post_event_(event, std::move(last_lines));
 }
 
-bool ReplicaLauncher::TellsProgress(const std::string& replica) const {
+bool ReplicaLauncher::LogsProgress(const std::string& replica) const {
   return std::ranges::any_of(
       std::array{job::Role::kChief, job::Role::kEvaluator}, [&](job::Role role) {
         const std::optional<std::string> label = job::ReplicaLabel(job_.job_name, replica);
@@ -289,8 +290,8 @@ bool ReplicaLauncher::TellsProgress(const std::string& replica) const {
 }
 
 std::vector<std::string> ReplicaLauncher::LastLinesOf(const std::string& replica) {
-  // Events wait behind this one. The lines are for the message of a job that fails, and one replica
-  // is enough for that.
+  // The next events wait for this call, so it is limited. The lines are for the message of a job
+  // that fails, and one replica is enough for that.
   constexpr size_t kMostTails = 20;
   constexpr std::chrono::seconds kWithin{10};
   const auto now = std::chrono::steady_clock::now();
@@ -301,11 +302,11 @@ std::vector<std::string> ReplicaLauncher::LastLinesOf(const std::string& replica
   return tail.ok() ? LastLines(*tail) : std::vector<std::string>();
 }
 
-void ReplicaLauncher::ReadOn(const std::string& replica) {
+void ReplicaLauncher::ReadNewOutput(const std::string& replica) {
   const MutexLock lock(log_mutex_);
   int64_t& offset = offsets_[replica];
   while (true) {
-    auto piece = backend_.Logs(replica, offset, kPiece);
+    auto piece = backend_.Logs(replica, offset, kLogPieceBytes);
     if (!piece.ok() || piece->text.empty()) return;
     offset = piece->next_offset;
     post_log_(replica, std::move(piece->text));

@@ -50,34 +50,39 @@ class ReplicaLauncher {
   using PostEvent = std::function<void(const job::ReplicaEvent&, std::vector<std::string>)>;
   using PostLog = std::function<void(const std::string& replica, std::string text)>;
 
-  // All outlive the launcher.
+  // `backend` and `job` outlive the launcher.
   ReplicaLauncher(backend::Backend& backend, const job::JobSpec& job, ReplicaContext context);
   ~ReplicaLauncher();
 
   // Starts to watch the backend and to carry out commands.
   void Start(PostEvent post_event, PostLog post_log);
+  // Queues the commands and returns. A failed launch is posted as an exit (kNotLaunched); other
+  // failures are logged, and the master repeats the command.
   void Do(std::vector<Command> commands);
   // Reads the new output of these replicas, at most twice a second.
   void Scan(std::vector<std::string> replicas);
 
  private:
-  void CarryAll(size_t lane);
-  void ReadAll();
-  void Carry(const Command& command);
+  // Run on threads of their own: the commands of one queue; the output of replicas.
+  void RunCommands(size_t queue);
+  void ReadLogs();
+  void Run(const Command& command);
   Status Launch(const LaunchCommand& command);
   void OnEvent(const job::ReplicaEvent& event);
-  void ReadOn(const std::string& replica);
+  // Posts the output since the last call.
+  void ReadNewOutput(const std::string& replica);
   // True: the replica's output shows the progress of training (chief and evaluator).
-  bool TellsProgress(const std::string& replica) const;
+  bool LogsProgress(const std::string& replica) const;
   // Returns the end of the output of a replica that failed; empty if too many fail at once.
   std::vector<std::string> LastLinesOf(const std::string& replica);
 
   backend::Backend& backend_;
   const job::JobSpec& job_;
   const ReplicaContext context_;
+  const size_t queue_count_;
   PostEvent post_event_;
   PostLog post_log_;
-  std::vector<std::thread> carriers_;  // one for each queue of lanes_
+  std::vector<std::thread> command_threads_;  // one for each queue of queues_
   std::thread reader_;
 
   Mutex log_mutex_;  // one reader of a replica's output at a time
@@ -88,7 +93,7 @@ class ReplicaLauncher {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<std::deque<Command>> lanes_ GUARDED_BY(mutex_);
+  std::vector<std::deque<Command>> queues_ GUARDED_BY(mutex_);
   std::vector<std::string> scan_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
 };

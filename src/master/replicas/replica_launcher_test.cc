@@ -205,7 +205,7 @@ TEST_F(ReplicaLauncherTest, PutTheAddressesOfAllSlotsIntoTfConfig) {
   }
 }
 
-TEST_F(ReplicaLauncherTest, TellAnExitOfWhatCouldNotBeLaunched) {
+TEST_F(ReplicaLauncherTest, PostsAnExitOfAReplicaThatCouldNotBeLaunched) {
   backend_.RefuseLaunches(NotFound("no such program"));
   Start(WorkersOnly(1));
 
@@ -216,7 +216,7 @@ TEST_F(ReplicaLauncherTest, TellAnExitOfWhatCouldNotBeLaunched) {
   EXPECT_NE(told.event.cause.message.find("no such program"), std::string::npos);
 }
 
-TEST_F(ReplicaLauncherTest, TellAnExitOfWhatHasTooLongAVariable) {
+TEST_F(ReplicaLauncherTest, PostsAnExitOfAReplicaWithAVariableThatIsTooLong) {
   job::JobSpec job = WorkersOnly(1);
   job.envs = {{"LONG", std::string(200'000, 'x')}};
   Start(job);
@@ -228,7 +228,7 @@ TEST_F(ReplicaLauncherTest, TellAnExitOfWhatHasTooLongAVariable) {
   EXPECT_NE(told.event.cause.message.find("LONG"), std::string::npos);
 }
 
-TEST_F(ReplicaLauncherTest, TellAnExitAfterAllOutputAndWithItsLastLines) {
+TEST_F(ReplicaLauncherTest, PostsAnExitAfterAllOutputAndWithItsLastLines) {
   Start(WorkersOnly(1));
   launcher_.Do({LaunchOf(Worker(0), 0)});
   told_.Await(ReplicaEvent::Kind::kRunning, Worker(0));
@@ -245,7 +245,7 @@ TEST_F(ReplicaLauncherTest, TellAnExitAfterAllOutputAndWithItsLastLines) {
   EXPECT_EQ(told.last_lines.back(), "line 30");
 }
 
-TEST_F(ReplicaLauncherTest, TellThatAReplicaWasKilledThoughItsNodeDoesNotAnswer) {
+TEST_F(ReplicaLauncherTest, PostsAKilledReplicaThoughItsNodeDoesNotAnswer) {
   Start(WorkersOnly(1));
   launcher_.Do({LaunchOf(Worker(0), 0)});
   told_.Await(ReplicaEvent::Kind::kRunning, Worker(0));
@@ -257,7 +257,7 @@ TEST_F(ReplicaLauncherTest, TellThatAReplicaWasKilledThoughItsNodeDoesNotAnswer)
   backend_.ReleaseLogs();
 }
 
-TEST_F(ReplicaLauncherTest, CarryCommandsWhileOutputCannotBeRead) {
+TEST_F(ReplicaLauncherTest, RunsCommandsWhileOutputCannotBeRead) {
   Start(TensorFlowJob(1, 1, 0));
   launcher_.Do({LaunchOf(Chief(0), 0)});
   told_.Await(ReplicaEvent::Kind::kRunning, Chief(0));

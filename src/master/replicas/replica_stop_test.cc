@@ -53,7 +53,7 @@ TEST(ReplicaStops, OfAJobsEndIncludeWhatWasAskedToStopBefore) {
   EXPECT_EQ(master.state(), JobState::kStopped);
 }
 
-TEST(ReplicaStops, EndWhatRunsThoughItHasEndedByOurRecord) {
+TEST(ReplicaStops, StopAReplicaThatRunsAlthoughItsExitWasRecorded) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.Exit(WorkerName(0), Killed());
@@ -64,7 +64,7 @@ TEST(ReplicaStops, EndWhatRunsThoughItHasEndedByOurRecord) {
   EXPECT_EQ(master.StateOf(WorkerName(0)), ReplicaState::kKilled);
 }
 
-TEST(ReplicaStops, EndWhatWaitsThoughNobodyKnowsIt) {
+TEST(ReplicaStops, StopAPendingReplicaThatIsNotInTheLedger) {
   CoreFixture master(WorkersOnly(1));
 
   master.Pending("iris-edljob-worker-77", "no room");
@@ -86,7 +86,7 @@ TEST(ReplicaStops, KeepTheJobFromEndingWhileAnUnknownReplicaRuns) {
   EXPECT_EQ(master.state(), JobState::kStopped);
 }
 
-TEST(ReplicaStops, KeepTheJobFromEndingBeforeTheBackendToldAll) {
+TEST(ReplicaStops, DelayTheEndOfTheJobUntilTheBackendReportedAllReplicas) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.core().Stop("elasticdl stop");
@@ -146,7 +146,7 @@ TEST(ReplicaKeeperScale, RefusesMoreWorkersThanAJobMayHave) {
   EXPECT_EQ(master.core().Scale(0).code(), Code::kInvalidArgument);
 }
 
-TEST(LostNodes, DoNotCostAReplicaThatIsHeardOf) {
+TEST(LostNodes, KeepAReplicaThatHasASession) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   const OurClient worker(master, Worker(0));
@@ -158,7 +158,7 @@ TEST(LostNodes, DoNotCostAReplicaThatIsHeardOf) {
   EXPECT_TRUE(master.TakeStops().empty());
 }
 
-TEST(LostNodes, DoNotCostAReplicaThatIsOnlySilent) {
+TEST(LostNodes, KeepASilentReplicaWhoseNodeIsNotLost) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   const OurClient worker(master, Worker(0));
@@ -170,7 +170,7 @@ TEST(LostNodes, DoNotCostAReplicaThatIsOnlySilent) {
   EXPECT_TRUE(master.TakeStops().empty());
 }
 
-TEST(LostNodes, CostAReplicaThatIsSilentToo) {
+TEST(LostNodes, LoseAReplicaThatIsSilentToo) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
   master.TakeLaunches();
@@ -188,7 +188,7 @@ TEST(LostNodes, CostAReplicaThatIsSilentToo) {
   EXPECT_EQ(launches.front().index, 0);
 }
 
-TEST(LostNodes, CostAReplicaThatNeverJoinsOnlyAfterAWhile) {
+TEST(LostNodes, LoseAReplicaThatNeverJoinsAfterATimeout) {
   CoreFixture master(TensorFlowJob(1, 1, 0));
   master.StartReplicas();
   const std::string ps = NameOf({Role::kPs, 0});
@@ -205,7 +205,7 @@ TEST(LostNodes, CostAReplicaThatNeverJoinsOnlyAfterAWhile) {
   EXPECT_EQ(master.StateOf(ps), ReplicaState::kKilled);
 }
 
-TEST(LostNodes, DoNotCostAParameterServerThatAnswers) {
+TEST(LostNodes, KeepAParameterServerThatAnswers) {
   job::JobSpec spec = WorkersOnly(1);
   spec.num_ps = 1;
   spec.own_ps = true;

@@ -45,7 +45,7 @@ TEST(RunTime, DoesNotCountTheTimeBetweenAnEndAndAResume) {
   EXPECT_EQ(second.Seconds(kStart + hours(1) + seconds(1)), 11);
 }
 
-TEST(RunTime, StartsAnewFromWhatCannotBeRead) {
+TEST(RunTime, StartsAtZeroIfTheRecordCannotBeParsed) {
   for (const char* saved : {"", "{", "[]", "{}", R"({"ran": "long", "ended": true})"}) {
     RunTime time;
     time.Load(saved, "boot", kStart, kWallStart);

@@ -15,7 +15,8 @@ std::string FailureOf(const std::string& name, const Dataset& dataset) {
         "report_batch_done()?",
         name, left, total);
   }
-  // Told the end, it was given its rest once more, and left it again: a batch that is not full.
+  // The rest was leased once more after the end of data was answered, and was returned again: it is
+  // a batch that is not full.
   if (dataset.row().told_finished) return "";
   return fmt::format(
       "dataset '{}': all workers exited with 0 while {} of {} records were left; a program that "
@@ -49,7 +50,7 @@ SuccessRule RuleOfSuccess(const std::map<std::string, std::unique_ptr<Dataset>>&
     left += not_trained;
     rule.remarks.push_back(fmt::format("dataset '{}': {} of {} records were not trained", name,
                                        not_trained, dataset->spec().size * dataset->spec().epochs));
-    // Nobody has to evaluate on all of the data.
+    // Evaluation need not use all data.
     if (dataset->spec().task_type == TaskType::kEvaluation || !rule.failure.empty()) continue;
     if (declared_end.empty()) rule.failure = FailureOf(name, *dataset);
   }

@@ -10,28 +10,29 @@
 
 namespace edl::master {
 
-// Replicas that run and do not work: silent, or with a shard that is never reported.
+// Replicas that run but do no work: they are silent, or hold a shard and never report it. Core
+// shows the reasons in `status` and decides when to end such a replica.
 //
 // Confined: call it on the master's loop.
 class TroubledReplicas {
  public:
   struct Trouble {
     Time since;
-    std::string reason;  // for people
+    std::string reason;  // shown to users
   };
 
-  // The first trouble counts from its beginning; the newest reason is shown.
+  // A replica that is troubled already keeps its `since` and gets the new reason.
   void Add(ReplicaRef replica, std::string reason, Time now) {
     auto& trouble = troubles_.try_emplace(replica, Trouble{.since = now}).first->second;
     if (trouble.reason == reason) return;
     trouble.reason = std::move(reason);
     ++number_;
   }
-  // It works again, or is gone.
+  // The replica works again, or has exited.
   void Clear(ReplicaRef replica) {
     if (!troubles_.empty() && troubles_.erase(replica) > 0) ++number_;
   }
-  // Empty: it is well.
+  // Empty: the replica is not troubled.
   std::string ReasonOf(ReplicaRef replica) const {
     const auto found = troubles_.find(replica);
     return found == troubles_.end() ? "" : found->second.reason;

@@ -146,7 +146,7 @@ TEST(FrozenWorker, DoesNotKeepAFinishedJob) {
   EXPECT_NE(master.core().View().remarks.front().find("worker 0 was ended"), std::string::npos);
 }
 
-TEST(FrozenWorker, IsWellAgainOnceItIsBack) {
+TEST(FrozenWorker, IsNoLongerTroubledAfterItRejoins) {
   CoreFixture master(WorkersOnly(2));
   master.StartReplicas();
   master.Register(Shards(2));
@@ -161,7 +161,7 @@ TEST(FrozenWorker, IsWellAgainOnceItIsBack) {
   EXPECT_EQ(ReasonOf(master, Worker(0)), "");
 }
 
-TEST(LateHeartbeats, OfNearlyAllMakeSilenceMeanLess) {
+TEST(LateHeartbeats, OfNearlyAllSessionsExtendTheAllowedSilence) {
   CoreFixture master(WorkersOnly(3));
   master.Register(Shards(10));
   OurClient starved(master, Worker(0));

@@ -125,7 +125,7 @@ TEST(CompatAdmission, TakesCallsOfTheJobsUserOnly) {
   EXPECT_THAT(admission.Check(master.core(), foreign.peer()), StatusIs(Code::kPermissionDenied));
 }
 
-TEST(CompatAdmission, KnowsNoLoopbackOnACluster) {
+TEST(CompatAdmission, RejectsLoopbackPeersOnACluster) {
   CoreFixture master;
   CompatAdmission admission(master.spec(), /*on_this_machine=*/false);
   const Connected proxy;

@@ -9,13 +9,15 @@
 
 namespace edl::master {
 
-// The usual time between two calls of a live session: the 90th percentile over the last 30 to 60
-// seconds, in whole seconds. On machines that are starved of CPU the heartbeats of nearly all
-// sessions are late, so a late heartbeat proves less.
+// Measures the usual time between two calls of a live session: the 90th percentile of the gaps that
+// were added in the last 30 to 60 seconds. MasterApi derives from it the silence after which a
+// session is lost: where the CPU is overloaded, nearly all heartbeats are late, and a late
+// heartbeat does not mean that its process is dead.
 //
 // Confined: call it on the master's loop.
 class HeartbeatGaps {
  public:
+  // A session has called, `gap` after its call before.
   void Add(Duration gap, Time now) {
     if (now - began_ >= kWindow) {
       last_ = now - began_ >= 2 * kWindow ? Counts{} : current_;
@@ -26,6 +28,7 @@ class HeartbeatGaps {
     ++current_.at(static_cast<size_t>(std::clamp<int64_t>(seconds, 0, kMost - 1)));
   }
 
+  // In whole seconds, at most 127. 0 if no gap was added.
   Duration Usual() const {
     int64_t all = 0;
     for (size_t i = 0; i < kMost; ++i) all += current_.at(i) + last_.at(i);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 
@@ -11,13 +12,12 @@ using nlohmann::json;
 Status RecentCalls::Load(const std::string& saved) {
   if (saved.empty()) return Ok();
   const json in = ReadJson(saved);
-  if (!in.is_array())
-    return DataLoss("cannot parse the entry 'recent_calls' of the ledger: expected a list");
+  if (!in.is_array()) return DamagedEntry("recent_calls", "expected a JSON list");
   for (const json& call : in) {
     if (!call.is_array() || call.size() != 2 || !call[0].is_number_unsigned() ||
         !call[1].is_number_unsigned()) {
-      return DataLoss(
-          "cannot parse the entry 'recent_calls' of the ledger: expected pairs of numbers");
+      return DamagedEntry("recent_calls",
+                          fmt::format("expected two numbers, found {}", Excerpt(call)));
     }
     answers_[call[0].get<uint64_t>()] = call[1].get<uint32_t>();
     order_.push_back(call[0].get<uint64_t>());

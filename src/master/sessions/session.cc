@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "master/ledger/damaged_entry.h"
+
 namespace edl::master {
 namespace {
 
@@ -40,8 +42,8 @@ Status DecodeAnswers(const std::string& text, Session& session) {
   std::string_view rest = text;
   char separator = 0;
   const auto bad = [&] {
-    return DataLoss("cannot parse the stored answers of incarnation {} in the ledger",
-                    session.incarnation);
+    return DamagedEntry(fmt::format("answers of incarnation {}", session.incarnation),
+                        "it cannot be parsed");
   };
   uint64_t ended = 0;
   if (!TakeNumber(rest, session.received, separator) || !TakeNumber(rest, ended, separator)) {

@@ -34,7 +34,7 @@ struct Session {
   uint64_t received = 0;
   bool ended = false;  // was answered Finished for some dataset
 
-  // Not durable: each process of the master starts anew.
+  // Not durable: each process of the master starts with the defaults.
   Time heard_at;                 // the last call
   Time reported_at;              // the last completed shard
   bool connected = false;        // its Watch stream is open

@@ -65,7 +65,7 @@ TEST(Sessions, ForgetAnswersThatArrived) {
   EXPECT_EQ(session.received, 2u);
 }
 
-TEST(Sessions, AreReadBackWithTheirDoorAndReplica) {
+TEST(Sessions, AreReadBackWithTheirApiAndReplica) {
   Ledger ledger = *Ledger::Open(":memory:");
   Sessions sessions(ledger);
   const Incarnation ours = sessions.Open(Worker(3), "host:1", Time()).incarnation;

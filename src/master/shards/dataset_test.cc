@@ -188,7 +188,7 @@ TEST_F(DatasetTest, ShuffledRecordsComeOnceAnEpochInAnotherOrderEach) {
   EXPECT_NE(first.indices, first_of_next_epoch.indices);
 }
 
-TEST_F(DatasetTest, ShufflesTheSameAfterAReloadAndAnewAfterAReset) {
+TEST_F(DatasetTest, KeepsTheOrderOverAReloadAndChangesItWithAReset) {
   DatasetSpec spec = Shards(40);
   spec.order = Order::kShuffleShards;
   Dataset dataset = Make(spec);
@@ -226,7 +226,7 @@ TEST_F(DatasetTest, TriesAFailedShardOnADifferentReplicaEachTime) {
   EXPECT_TRUE(dataset.Take(Worker(2)).has_value());
 }
 
-TEST_F(DatasetTest, ForgivesARoundForLeftoversThatWasLostByForceButNotForEver) {
+TEST_F(DatasetTest, RepeatsALeftoverRoundThatWasLostALimitedNumberOfTimes) {
   Dataset dataset = Make(Shards(1));
   dataset.BeginLeftoverRound();
   for (int round = 0; round < Dataset::kForgivenRounds; ++round) {
@@ -241,7 +241,7 @@ TEST_F(DatasetTest, ForgivesARoundForLeftoversThatWasLostByForceButNotForEver) {
   EXPECT_EQ(dataset.row().leftover_at, 0);
 }
 
-TEST_F(DatasetTest, SetsAShardAsideAtItsThirdFailure) {
+TEST_F(DatasetTest, QuarantinesAShardAtItsThirdFailure) {
   Dataset dataset = Make(Shards(2));
   const ShardPosition bad = TakeKey(dataset);
   const ShardPosition good = TakeKey(dataset);
@@ -403,7 +403,7 @@ TEST_F(DatasetTest, KeepsItsOrderOverARestoreAndDrawsANewOneForAReset) {
   EXPECT_EQ(StartsOf(dataset), before) << "the checkpoint is from before the reset";
 }
 
-TEST_F(DatasetTest, TakesARestoresWordWhenParametersAreLost) {
+TEST_F(DatasetTest, KeepsShardsDoneThatARestoreDeclaredDone) {
   Dataset dataset = Make(Shards(4, /*epochs=*/3));
   dataset.Restore(2, {{1, 3}}, std::nullopt);
   dataset.Done({.key = TakeKey(dataset)});
@@ -445,7 +445,7 @@ TEST_F(DatasetTest, TriesAgainWhatWasQuarantinedWhenItsJobIsResumed) {
   EXPECT_EQ(again.row().records_done, 30);
 }
 
-TEST_F(DatasetTest, KeepsNoMoreOfAnErrorThanPeopleRead) {
+TEST_F(DatasetTest, TruncatesALongErrorMessage) {
   Dataset dataset = Make(Shards(1));
   TakeKey(dataset);
 

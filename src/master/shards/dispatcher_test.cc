@@ -413,7 +413,7 @@ TEST(DispatcherEnd, TellsACallerAgainThatWasToldBefore) {
   EXPECT_FALSE(held.answered());
 }
 
-TEST(DispatcherEnd, GivesALateLossToWhoeverStillWaits) {
+TEST(DispatcherEnd, LeasesALateLossToACallThatStillWaits) {
   CoreFixture master;
   master.Register(Shards(2));
   OurClient oldest(master, Worker(0));

@@ -39,7 +39,7 @@ TEST(Permutation, DependsOnItsKeyAlone) {
   EXPECT_GT(differ, 950);
 }
 
-TEST(Permutation, CarriesNeighboursFarApart) {
+TEST(Permutation, SeparatesNeighbours) {
   const uint64_t n = 10000;
   const Permutation order(n, 3);
   int64_t distance = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 
@@ -20,7 +21,7 @@ Status Rendezvous::Load(const std::string& saved) {
     next_ = current_;
     return Ok();
   } catch (const json::exception& error) {
-    return DataLoss("cannot parse the entry 'rendezvous' of the ledger: {}", error.what());
+    return DamagedEntry("rendezvous", error.what());
   }
 }
 

@@ -30,7 +30,9 @@ class RendezvousTest : public ::testing::Test {
   Rendezvous rendezvous_{ledger_};
 };
 
-TEST_F(RendezvousTest, KnowsNobodyWhoDidNotStart) { EXPECT_EQ(rendezvous_.RankOf(kA).rank, -1); }
+TEST_F(RendezvousTest, IgnoresProcessesThatDidNotStart) {
+  EXPECT_EQ(rendezvous_.RankOf(kA).rank, -1);
+}
 
 TEST_F(RendezvousTest, NumbersMembersInTheOrderOfTheirStart) {
   rendezvous_.Start(kA, 1000);
@@ -48,7 +50,7 @@ TEST_F(RendezvousTest, NumbersMembersInTheOrderOfTheirStart) {
   EXPECT_GE(second.number, 1);
 }
 
-TEST_F(RendezvousTest, PutsSurvivorsBeforeNewcomers) {
+TEST_F(RendezvousTest, RanksRemainingMembersBeforeNewOnes) {
   rendezvous_.Start(kA, 1000);
   rendezvous_.Start(kB, 2000);
   AllAsk({kA, kB});
@@ -78,7 +80,7 @@ TEST_F(RendezvousTest, WaitsForAllMembersToAskBeforeItChanges) {
   EXPECT_EQ(rendezvous_.RankOf(kC).rank, 2);
 }
 
-TEST_F(RendezvousTest, TakesARestartedProcessForANewcomer) {
+TEST_F(RendezvousTest, RanksARestartedProcessAsANewMember) {
   rendezvous_.Start(kA, 1000);
   rendezvous_.Start(kB, 2000);
   AllAsk({kA, kB});
@@ -90,7 +92,7 @@ TEST_F(RendezvousTest, TakesARestartedProcessForANewcomer) {
   EXPECT_EQ(rendezvous_.RankOf(kA).rank, 1);
 }
 
-TEST_F(RendezvousTest, LeavesOutWhoEnded) {
+TEST_F(RendezvousTest, ExcludesProcessesThatHaveExited) {
   rendezvous_.Start(kA, 1000);
   rendezvous_.Start(kB, 2000);
   AllAsk({kA, kB});

@@ -34,7 +34,7 @@ TEST_F(StalenessTrackerTest, LetsAWorkerAloneGoOn) {
   EXPECT_EQ(*Await(kFast, 1000), true);
 }
 
-TEST_F(StalenessTrackerTest, HoldsWhoIsTooFarAhead) {
+TEST_F(StalenessTrackerTest, HoldsAWorkerThatIsTooFarAhead) {
   Await(kFast, 0);
   Await(kSlow, 0);
   EXPECT_EQ(*Await(kFast, kAhead), true);
@@ -46,7 +46,7 @@ TEST_F(StalenessTrackerTest, HoldsWhoIsTooFarAhead) {
   EXPECT_EQ(*held, true);
 }
 
-TEST_F(StalenessTrackerTest, DoesNotWaitForWhoRestsOrIsGone) {
+TEST_F(StalenessTrackerTest, DoesNotWaitForSessionsThatLeft) {
   Await(kFast, 0);
   Await(kSlow, 0);
   const Awaited held = Await(kFast, 10);
@@ -56,7 +56,7 @@ TEST_F(StalenessTrackerTest, DoesNotWaitForWhoRestsOrIsGone) {
   EXPECT_EQ(*held, true);
 }
 
-TEST_F(StalenessTrackerTest, BeginsALaterWorkerBesideTheSlowest) {
+TEST_F(StalenessTrackerTest, StartsALaterWorkerAtTheSlowest) {
   Await(kFast, 0);
   Await(kFast, 100);
 
@@ -67,7 +67,7 @@ TEST_F(StalenessTrackerTest, BeginsALaterWorkerBesideTheSlowest) {
   EXPECT_EQ(*Await(kLate, 1), true);
 }
 
-TEST_F(StalenessTrackerTest, BeginsWhoComesBackBesideTheSlowest) {
+TEST_F(StalenessTrackerTest, StartsAReturningWorkerAtTheSlowest) {
   Await(kFast, 0);
   Await(kSlow, 0);
   tracker_.Leave(kSlow);
@@ -78,7 +78,7 @@ TEST_F(StalenessTrackerTest, BeginsWhoComesBackBesideTheSlowest) {
   EXPECT_EQ(*Await(kFast, 100 + kAhead), true);
 }
 
-TEST_F(StalenessTrackerTest, BeginsAllAnewAfterARestart) {
+TEST_F(StalenessTrackerTest, StartsWhereTheWorkersAreAfterARestart) {
   EXPECT_EQ(*Await(kLate, 0), true);
   EXPECT_EQ(*Await(kFast, 1000), true);
   EXPECT_EQ(*Await(kSlow, 990), true);

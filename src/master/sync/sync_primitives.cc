@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "master/ledger/damaged_entry.h"
 
 namespace edl::master {
 namespace {
@@ -47,7 +48,7 @@ Status SyncPrimitives::Load(const std::string& saved) {
     }
     return Ok();
   } catch (const json::exception& error) {
-    return DataLoss("cannot parse the entry 'sync' of the ledger: {}", error.what());
+    return DamagedEntry("sync", error.what());
   }
 }
 

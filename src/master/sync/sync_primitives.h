@@ -47,7 +47,8 @@ class SyncPrimitives {
 
   // Replies true when `holder` has the lock, also if it held it before; false at `until`.
   void Acquire(const std::string& name, Incarnation holder, std::optional<Time> until, Reply reply);
-  // Releases a lock that `holder` holds; nullopt: whoever holds it. False: nothing was released.
+  // Releases a lock that `holder` holds; nullopt: a lock of any holder. Returns false if nothing
+  // was released.
   bool Release(const std::string& name, std::optional<Incarnation> holder);
 
   // Barriers no longer wait for the replica.

@@ -58,7 +58,7 @@ TEST_F(SyncPrimitivesTest, HoldsABarrierUntilAllArrived) {
   EXPECT_TRUE(second.IsTrue());
 }
 
-TEST_F(SyncPrimitivesTest, DoesNotWaitForThoseWhoCameLater) {
+TEST_F(SyncPrimitivesTest, DoesNotWaitForLaterReplicas) {
   const Awaited first;
   const Awaited second;
   sync_.Arrive("init", Worker(0), two_workers_, std::nullopt, first.reply());
@@ -68,7 +68,7 @@ TEST_F(SyncPrimitivesTest, DoesNotWaitForThoseWhoCameLater) {
   EXPECT_TRUE(first.IsTrue());
 }
 
-TEST_F(SyncPrimitivesTest, DoesNotWaitForTheGone) {
+TEST_F(SyncPrimitivesTest, DoesNotWaitForExitedReplicas) {
   const Awaited first;
   sync_.Arrive("init", Worker(0), two_workers_, std::nullopt, first.reply());
 
@@ -96,7 +96,7 @@ TEST_F(SyncPrimitivesTest, AnswersFalseAtTheDeadline) {
   EXPECT_TRUE(lock.IsFalse());
 }
 
-TEST_F(SyncPrimitivesTest, RemembersWhoArrivedOverARestart) {
+TEST_F(SyncPrimitivesTest, KeepsArrivalsOverARestart) {
   sync_.Arrive("init", Worker(0), two_workers_, std::nullopt, Awaited().reply());
 
   SyncPrimitives loaded = Reload();
@@ -106,7 +106,7 @@ TEST_F(SyncPrimitivesTest, RemembersWhoArrivedOverARestart) {
   EXPECT_TRUE(second.IsTrue());
 }
 
-TEST_F(SyncPrimitivesTest, TellsAnEventToThoseWhoWaitAndThoseWhoComeLater) {
+TEST_F(SyncPrimitivesTest, ReportsAnEventToWaitingAndToLaterCalls) {
   const Awaited before;
   const Awaited after;
   const Awaited after_restart;
@@ -123,7 +123,7 @@ TEST_F(SyncPrimitivesTest, TellsAnEventToThoseWhoWaitAndThoseWhoComeLater) {
   EXPECT_TRUE(after_restart.IsTrue());
 }
 
-TEST_F(SyncPrimitivesTest, LetsTheWaitingGoWhenABarrierIsDeleted) {
+TEST_F(SyncPrimitivesTest, AnswersWaitingCallsWhenABarrierIsDeleted) {
   const Awaited waiting;
   const Awaited next;
   sync_.Arrive("init", Worker(0), two_workers_, std::nullopt, waiting.reply());
@@ -156,7 +156,7 @@ TEST_F(SyncPrimitivesTest, GivesALockToOneAtATimeInOrder) {
   EXPECT_FALSE(sync_.Release("save", std::nullopt));
 }
 
-TEST_F(SyncPrimitivesTest, FreesTheLocksOfTheGoneAndForgetsTheirCalls) {
+TEST_F(SyncPrimitivesTest, FreesLocksAndCallsOfClosedSessions) {
   const Awaited waits_and_goes;
   const Awaited next;
   sync_.Acquire("save", kOne, std::nullopt, Awaited().reply());

@@ -122,13 +122,13 @@ TEST_P(StreamConformance, BringsBytesBothWaysAtOnce) {
   EXPECT_OK(client_end);
 }
 
-TEST_P(StreamConformance, TakesWhatIsLargerThanItHolds) { SendThrough(2 * Pattern::kMost, &Most); }
+TEST_P(StreamConformance, TransfersMoreThanItsCapacity) { SendThrough(2 * Pattern::kMost, &Most); }
 
-TEST_P(StreamConformance, WakesWhoeverWaitsInALongTransfer) {
+TEST_P(StreamConformance, WakesAnEndThatWaitsDuringALongTransfer) {
   SendThrough(uint64_t{64} << 20, &Mixed);
 }
 
-TEST_P(StreamConformance, WakesWhoeverWaitsForLittle) { SendThrough(1'000'000, &Few); }
+TEST_P(StreamConformance, WakesAnEndThatWaitsForFewBytes) { SendThrough(1'000'000, &Few); }
 
 TEST_P(StreamConformance, WakesEachEndInTurn) {
   constexpr int kRounds = 2'000;
@@ -151,7 +151,7 @@ TEST_P(StreamConformance, WakesEachEndInTurn) {
   EXPECT_OK(client_end);
 }
 
-TEST_P(StreamConformance, ReadsNothingWhereNothingIs) {
+TEST_P(StreamConformance, ReadsZeroBytesFromAnEmptyStream) {
   EXPECT_EQ(*ReadSome(*server_), 0U);
   EXPECT_FALSE(IsReady(*server_, Interest::kRead));
 
@@ -163,7 +163,7 @@ TEST_P(StreamConformance, ReadsNothingWhereNothingIs) {
   EXPECT_FALSE(IsReady(*server_, Interest::kRead));
 }
 
-TEST_P(StreamConformance, WritesNothingWhereThereIsNoRoom) {
+TEST_P(StreamConformance, WritesZeroBytesToAFullStream) {
   const uint64_t filled = Fill(*client_);
 
   Receiver receiver(*server_, filled, &Mixed, 1);
@@ -173,7 +173,7 @@ TEST_P(StreamConformance, WritesNothingWhereThereIsNoRoom) {
   EXPECT_GT(*WriteSome(*client_), 0U);
 }
 
-TEST_P(StreamConformance, DoesNothingWithEmptyRooms) {
+TEST_P(StreamConformance, IgnoresEmptyBuffers) {
   const std::array<iovec, 2> empty{};
   ASSERT_GT(*WriteSome(*client_), 0U);
 
@@ -185,7 +185,7 @@ TEST_P(StreamConformance, DoesNothingWithEmptyRooms) {
   EXPECT_GT(*ReadSome(*server_), 0U);
 }
 
-TEST_P(StreamConformance, TakesMoreRoomsThanTheSystemDoes) {
+TEST_P(StreamConformance, AcceptsMoreBuffersThanASystemCall) {
   std::vector<std::byte> memory(5'000);
   std::vector<iovec> buffers;
   buffers.reserve(memory.size());
@@ -195,7 +195,7 @@ TEST_P(StreamConformance, TakesMoreRoomsThanTheSystemDoes) {
   EXPECT_GT(*server_->Read(buffers), 0U);
 }
 
-TEST_P(StreamConformance, ReadsTheRestOfOneThatHasClosed) {
+TEST_P(StreamConformance, ReadsTheRestAfterThePeerHasClosed) {
   constexpr uint64_t kRest = 4'000;
   Sender sender(*client_, kRest, &Few, 1);
   ASSERT_OK(Carry(*client_, &sender, nullptr));
@@ -207,7 +207,7 @@ TEST_P(StreamConformance, ReadsTheRestOfOneThatHasClosed) {
   EXPECT_THAT(EndOf(*server_, Interest::kRead), StatusIs(Code::kUnavailable));
 }
 
-TEST_P(StreamConformance, ReadsTheRestOfOneThatIsKnownToBeGone) {
+TEST_P(StreamConformance, ReadsTheRestAfterOnReadyNoticedTheClose) {
   constexpr uint64_t kRest = 4'000;
   Sender sender(*client_, kRest, &Few, 1);
   ASSERT_OK(Carry(*client_, &sender, nullptr));
@@ -239,7 +239,7 @@ TEST_P(StreamConformance, WakesAWriterWhoseOtherEndCloses) {
   EXPECT_THAT(EndOf(*client_, Interest::kWrite), StatusIs(Code::kUnavailable));
 }
 
-TEST_P(StreamConformance, WritesToNobodyOnceTheOtherEndHasClosed) {
+TEST_P(StreamConformance, FailsToWriteAfterThePeerHasClosed) {
   server_.reset();
 
   EXPECT_THAT(EndOf(*client_, Interest::kWrite), StatusIs(Code::kUnavailable));
