@@ -50,9 +50,9 @@ std::optional<fs::path> IndexStore::Save(const std::string& data_path, const Ind
                                          const RecordIndex& index) const {
   const std::string bytes = EncodeIndex(index, key);
   constexpr unsigned kMode = 0644;
-  std::error_code ignored;
-  if (!folder_.empty()) fs::create_directories(folder_, ignored);
   for (const fs::path& place : PlacesOf(data_path, folder_)) {
+    std::error_code ignored;
+    if (place.parent_path() == folder_) fs::create_directories(folder_, ignored);
     if (WriteFileAtomically(place, bytes, kMode).ok()) return place;
   }
   return std::nullopt;

@@ -21,10 +21,11 @@ RecordIndex SmallIndex() { return {.count = 3, .entries = {{.record = 0, .offset
 
 TEST(IndexStore, KeepsAnIndexBesideTheData) {
   const RecordFolder folder;
-  const IndexStore store{fs::path()};
+  const IndexStore store(folder.path() / "unused");
 
   EXPECT_EQ(store.Load(folder / "a.csv", kKey), std::nullopt);
   EXPECT_EQ(store.Save(folder / "a.csv", kKey, SmallIndex()), folder.path() / ".a.csv.edlindex");
+  EXPECT_FALSE(fs::exists(folder.path() / "unused"));
   EXPECT_EQ(store.Load(folder / "a.csv", kKey), SmallIndex());
 }
 
