@@ -47,7 +47,7 @@ std::string FindingsText(const std::vector<Finding>& findings, UseColor use_colo
            std::string(kVerdictWidth - verdict.size(), ' ') +
            EscapeControlChars(fmt::format("{}: {}", one.what, one.detail)) + "\n";
     if (one.fix.empty()) continue;
-    out += std::string(kVerdictWidth, ' ') + "fix: " + EscapeControlChars(one.fix) + "\n";
+    out += fmt::format("{:{}}fix: {}\n", "", kVerdictWidth, EscapeControlChars(one.fix));
   }
   const int64_t missing = CountOf(findings, Verdict::kMissing);
   const int64_t unknown = CountOf(findings, Verdict::kCannotTell);
