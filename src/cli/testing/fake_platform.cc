@@ -41,7 +41,9 @@ class FakePlatform::Job final : public RunningJob {
   Result<JobEnd> Wait() override { return job_.end; }
 
   void End() {
-    if (!job_.end_view.name.empty()) EXPECT_OK(folder_.WriteView(job_.end_view));
+    if (!job_.end_view.name.empty()) {
+      EXPECT_OK(folder_.WriteView(job_.end_view));
+    }
     platform_.AddLog(folder_.name(), "master", job_.master_log);
     platform_.running_[folder_.path().string()] = false;
     EXPECT_EQ(eventfd_write(end_.get(), 1), 0) << "signalling the end of the job";
