@@ -31,7 +31,7 @@ class Shard:
     generation: int = 0
     ledger: int = 0
     dataset_id: int = 0
-    # Of an evaluation or an export: the version of the job that is evaluated or exported.
+    # The version of the job that is evaluated or exported; 0 in training.
     version: int = 0
 
     @property

@@ -29,8 +29,8 @@ class ModelVerbs : public testing::Test {
     fake_.next.end_view = {.name = "tiny", .state = job::JobState::kSucceeded, .started_at = 1};
   }
   int Run(const std::string& verb, std::vector<std::string> more) {
-    more.insert(more.begin(), {verb, "--job_name=tiny", "--backend=local",
-                               "--model_zoo=" + zoo_.string()});
+    more.insert(more.begin(),
+                {verb, "--job_name=tiny", "--backend=local", "--model_zoo=" + zoo_.string()});
     return fake_.Run(more);
   }
   json Spec() { return json::parse(*fake_.store().Find("tiny")->ReadSpec()); }
@@ -99,9 +99,9 @@ TEST_F(ModelVerbs, HelpShowsExamples) {
 }
 
 TEST_F(ModelVerbs, DryRunShowsTheCommandOfWorkers) {
-  EXPECT_EQ(Run("train", {"--model_def=tiny.model.custom_model", "--training_data=train",
-                          "--dry_run"}),
-            kExitOk);
+  EXPECT_EQ(
+      Run("train", {"--model_def=tiny.model.custom_model", "--training_data=train", "--dry_run"}),
+      kExitOk);
   EXPECT_THAT(json::parse(fake_.out())["command"], Contains("elasticdl.worker"));
 }
 

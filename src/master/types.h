@@ -67,7 +67,7 @@ struct LeasedShard {
   int64_t start = 0;
   int64_t end = 0;
   std::vector<int64_t> indices;  // record shuffle only
-  int64_t version = 0;  // of an evaluation or an export: the version that it is about
+  int64_t version = 0;           // of an evaluation or an export: the version that it is about
 };
 
 // How the work on a leased shard ended.
@@ -84,7 +84,7 @@ struct ShardReport {
   // The lowest ps epoch that a parameter server answered when the shard was opened; 0: the shard
   // was not opened at any server.
   PsEpoch ps_epoch;
-  // Of a shard that is done: kept in the ledger until its dataset is reset. Empty: none.
+  // With kDone: kept in the ledger until the dataset is reset. Empty: none.
   std::string result;
 };
 
