@@ -1,4 +1,3 @@
-#include "cli/submission.h"
 #include "cli/train.h"
 
 #include <string>
@@ -16,6 +15,7 @@
 #include "cli/machine_capacity.h"
 #include "cli/model_check.h"
 #include "cli/no_effect.h"
+#include "cli/submission.h"
 #include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
 #include "job/job_file.h"
