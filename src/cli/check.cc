@@ -42,8 +42,8 @@ Result<std::unique_ptr<backend::ClusterJobs>> ChoosePlace(Platform& platform,
                                                           const FlagValues& flags) {
   std::string why;
   const bool any_job = given.given("job_command") || given.given("model_def") ||
-                       given.given("file") ||
-                       flags.String("backend") != "auto" || !flags.String("image_name").empty();
+                       given.given("file") || flags.String("backend") != "auto" ||
+                       !flags.String("image_name").empty();
   if (any_job) return ChooseCluster(platform, flags, why);
   Result<std::unique_ptr<backend::ClusterJobs>> cluster = FindCluster(platform, flags);
   if (cluster.status().code() == Code::kNotFound) return std::unique_ptr<backend::ClusterJobs>();

@@ -22,24 +22,16 @@ constexpr std::array<std::string_view, 4> kNotYet = {"enable_automate_memory", "
                                                      "extra_pypi_index", "aux_params"};
 
 // Flags that only a job that trains uses.
-constexpr std::array<std::string_view, 18> kTraining = {"num_epochs",
-                                                        "training_data",
-                                                        "max_step",
-                                                        "loss",
-                                                        "optimizer",
-                                                        "callbacks",
-                                                        "grads_to_wait",
-                                                        "sync_version_tolerance",
-                                                        "use_async",
-                                                        "lr_staleness_modulation",
-                                                        "log_loss_steps",
-                                                        "evaluation_steps",
-                                                        "checkpoint_steps",
-                                                        "keep_checkpoint_max",
-                                                        "checkpoint_dir",
-                                                        "recovery_checkpoint_secs",
-                                                        "max_staleness",
-                                                        "seed"};
+constexpr std::array<std::string_view, 18> kTraining = {
+    "num_epochs",       "training_data",
+    "max_step",         "loss",
+    "optimizer",        "callbacks",
+    "grads_to_wait",    "sync_version_tolerance",
+    "use_async",        "lr_staleness_modulation",
+    "log_loss_steps",   "evaluation_steps",
+    "checkpoint_steps", "keep_checkpoint_max",
+    "checkpoint_dir",   "recovery_checkpoint_secs",
+    "max_staleness",    "seed"};
 
 template <size_t n>
 bool Contains(const std::array<std::string_view, n>& names, std::string_view name) {

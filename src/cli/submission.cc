@@ -12,10 +12,6 @@
 namespace edl::cli {
 namespace {
 
-double WallSeconds(const Platform& platform) {
-  return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
-}
-
 // The flags for the master. Those that only `train` uses are reset: where to run, how to submit,
 // and the Python file, which has been evaluated.
 Status Settle(FlagValues& flags) {
@@ -29,6 +25,10 @@ Status Settle(FlagValues& flags) {
 }
 
 }  // namespace
+
+double WallSeconds(const Platform& platform) {
+  return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
+}
 
 Result<backend::Submission> MakeSubmission(const Platform& platform,
                                            const backend::ClusterJobs& cluster,

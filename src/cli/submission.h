@@ -13,4 +13,7 @@ Result<backend::Submission> MakeSubmission(const Platform& platform,
                                            const backend::ClusterJobs& cluster,
                                            const FlagValues& given);
 
+// The current time in seconds since 1970.
+double WallSeconds(const Platform& platform);
+
 }  // namespace edl::cli

@@ -1,3 +1,5 @@
+#include "cli/train.h"
+
 #include <string>
 #include <vector>
 
@@ -13,7 +15,7 @@
 #include "cli/machine_capacity.h"
 #include "cli/model_check.h"
 #include "cli/no_effect.h"
-#include "cli/train.h"
+#include "cli/submission.h"
 #include "cli/train_on_cluster.h"
 #include "cli/verbs.h"
 #include "job/job_file.h"
@@ -63,10 +65,6 @@ Status Taken(Platform& platform, const JobFolder& folder) {
       "job {0} already exists: it {1}; delete it with `elasticdl delete {0}`{2}", name,
       snapshot.view.state == job::JobState::kStopped ? "was stopped" : NameOf(snapshot.view.state),
       again ? ", or resume it by adding --resume" : "");
-}
-
-double WallSeconds(const Platform& platform) {
-  return std::chrono::duration<double>(platform.clock.WallNow().time_since_epoch()).count();
 }
 
 Result<JobFolder> MakeFolder(Platform& platform, const FlagValues& flags,
@@ -169,8 +167,7 @@ int RunJob(Platform& platform, const FlagValues& given, job::ModelJobType type) 
   if (!flags.ok()) return Fail(platform, flags.status());
   // `train --resume` continues a job of any type.
   if (type != job::ModelJobType::kTraining) {
-    const Status set =
-        flags->Set("job_type", std::string(NameOf(type)), FlagSource::kCommandLine);
+    const Status set = flags->Set("job_type", std::string(NameOf(type)), FlagSource::kCommandLine);
     if (!set.ok()) return Fail(platform, set);
   }
   std::string why;

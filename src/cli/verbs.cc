@@ -195,7 +195,8 @@ const std::vector<Verb>& Verbs() {
        {},
        "  elasticdl evaluate --job_name=mnist-eval --model_zoo=model_zoo \\\n"
        "    --model_def=mnist.mnist_functional_api.custom_model \\\n"
-       "    --validation_data=data/mnist/test --checkpoint_dir_for_init=checkpoints/version-100...\n"},
+       "    --validation_data=data/mnist/test "
+       "--checkpoint_dir_for_init=checkpoints/version-100...\n"},
       {"predict",
        "--job_name=NAME --model_def=MODEL --prediction_data=PATH --checkpoint_dir_for_init=PATH "
        "[flags]",
@@ -208,7 +209,8 @@ const std::vector<Verb>& Verbs() {
        {},
        "  elasticdl predict --job_name=mnist-predict --model_zoo=model_zoo \\\n"
        "    --model_def=mnist.mnist_functional_api.custom_model \\\n"
-       "    --prediction_data=data/mnist/test --checkpoint_dir_for_init=checkpoints/version-100...\n"},
+       "    --prediction_data=data/mnist/test "
+       "--checkpoint_dir_for_init=checkpoints/version-100...\n"},
       {"check", "[flags of train]",
        "Check whether everything that a job needs is there, without starting it.", &CheckFlags(), 0,
        0, Check},

@@ -144,6 +144,16 @@ Status CheckCommand(const FlagValues& flags, const JobSpec& spec) {
 
 Status ReadModel(const FlagValues& flags, JobSpec& spec) {
   EDL_ASSIGN_OR_RETURN(spec.model, ReadModelSpec(flags));
+  if (spec.num_evaluators > 0) {
+    return InvalidArgument(
+        "--num_evaluators={}: the workers evaluate a model of --model_def; remove the flag",
+        spec.num_evaluators);
+  }
+  if (!spec.need_task_manager) {
+    return InvalidArgument(
+        "--need_task_manager=false with --model_def: the workers read shards that the master "
+        "leases; remove the flag");
+  }
   if (spec.num_ps > 0) return Ok();
   if (flags.given("num_ps_pods")) {
     return InvalidArgument(

@@ -112,8 +112,8 @@ struct JobView {
   std::map<std::string, double> metrics;  // the last "loss", "step"; may be NaN or infinite
   std::string evaluation;                 // the last one: "accuracy = 0.96, ... (global step 470)"
   std::vector<EvaluationView> evaluations;  // with --model_def: the last ones, oldest first
-  int64_t checkpoint_step = -1;           // step of the last checkpoint; -1: none
-  int64_t evaluated_step = -1;            // step of the last evaluated checkpoint; -1: none
+  int64_t checkpoint_step = -1;             // step of the last checkpoint; -1: none
+  int64_t evaluated_step = -1;              // step of the last evaluated checkpoint; -1: none
 
   std::string ToJson(int indent = 2) const;  // -1: on one line
   // FailedPrecondition: a newer version wrote it. InvalidArgument: it cannot be parsed.

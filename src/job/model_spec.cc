@@ -63,26 +63,6 @@ Status CheckData(const ModelSpec& model, const std::string& checkpoint_dir_for_i
   return Ok();
 }
 
-// Flags that are for programs of --job_command.
-Status CheckForeignFlags(const FlagValues& flags) {
-  if (!Trim(flags.String("job_command")).empty()) {
-    return InvalidArgument(
-        "--need_elasticdl_job_service=true with --job_command: the workers run either the model or "
-        "the command; remove one of the two flags");
-  }
-  if (flags.Int("num_evaluators") > 0) {
-    return InvalidArgument(
-        "--num_evaluators={}: the workers evaluate a model of --model_def; remove the flag",
-        flags.Int("num_evaluators"));
-  }
-  if (!flags.Bool("need_task_manager")) {
-    return InvalidArgument(
-        "--need_task_manager=false with --model_def: the workers read shards that the master "
-        "leases; remove the flag");
-  }
-  return Ok();
-}
-
 }  // namespace
 
 std::string_view NameOf(ModelJobType type) { return kTypes.at(static_cast<size_t>(type)); }
@@ -93,7 +73,11 @@ bool IsModelJob(const FlagValues& flags) {
 }
 
 Result<ModelSpec> ReadModelSpec(const FlagValues& flags) {
-  EDL_RETURN_IF_ERROR(CheckForeignFlags(flags));
+  if (!Trim(flags.String("job_command")).empty()) {
+    return InvalidArgument(
+        "--need_elasticdl_job_service=true with --job_command: the workers run either the model or "
+        "the command; remove one of the two flags");
+  }
   const auto type = std::ranges::find(kTypes, flags.String("job_type"));
   CHECK(type != kTypes.end(), "'{}' is not among the choices of its flag",
         flags.String("job_type"));

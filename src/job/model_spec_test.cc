@@ -46,19 +46,13 @@ TEST(ModelJob, IsNotAJobWithACommand) {
 }
 
 TEST(ModelJob, AcceptsTheCommandOfTheLocalTutorial) {
-  const Result<JobSpec> spec = Make({"--image_name=elasticdl:mnist",
-                                     "--model_zoo=model_zoo",
-                                     "--model_def=mnist.mnist_functional_api.custom_model",
-                                     "--training_data=/data/mnist/train",
-                                     "--validation_data=/data/mnist/test",
-                                     "--num_epochs=2",
-                                     "--num_ps_pods=1",
-                                     "--num_workers=1",
-                                     "--evaluation_steps=50",
-                                     "--dataset_fn=my_feed",
-                                     "--distribution_strategy=ParameterServerStrategy",
-                                     "--need_elasticdl_job_service=true",
-                                     "--volume=host_path=/data,mount_path=/data"});
+  const Result<JobSpec> spec =
+      Make({"--image_name=elasticdl:mnist", "--model_zoo=model_zoo",
+            "--model_def=mnist.mnist_functional_api.custom_model",
+            "--training_data=/data/mnist/train", "--validation_data=/data/mnist/test",
+            "--num_epochs=2", "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50",
+            "--dataset_fn=my_feed", "--distribution_strategy=ParameterServerStrategy",
+            "--need_elasticdl_job_service=true", "--volume=host_path=/data,mount_path=/data"});
 
   ASSERT_OK(spec);
   EXPECT_EQ(spec->model->feed, "my_feed");
@@ -70,14 +64,12 @@ TEST(ModelJob, NamesTheFlagThatIsMissing) {
   EXPECT_THAT(ErrorOf({"--model_def=m.f"}), HasSubstr("--training_data is missing"));
   EXPECT_THAT(ErrorOf({"--model_def=m.f", "--job_type=evaluation"}),
               HasSubstr("--validation_data is missing"));
-  EXPECT_THAT(
-      ErrorOf({"--model_def=m.f", "--job_type=evaluation", "--validation_data=test"}),
-      HasSubstr("--checkpoint_dir_for_init is missing: `elasticdl evaluate`"));
+  EXPECT_THAT(ErrorOf({"--model_def=m.f", "--job_type=evaluation", "--validation_data=test"}),
+              HasSubstr("--checkpoint_dir_for_init is missing: `elasticdl evaluate`"));
   EXPECT_THAT(ErrorOf({"--model_def=m.f", "--job_type=prediction"}),
               HasSubstr("--prediction_data is missing"));
-  EXPECT_THAT(
-      ErrorOf({"--model_def=m.f", "--job_type=prediction", "--prediction_data=new"}),
-      HasSubstr("--checkpoint_dir_for_init is missing: `elasticdl predict`"));
+  EXPECT_THAT(ErrorOf({"--model_def=m.f", "--job_type=prediction", "--prediction_data=new"}),
+              HasSubstr("--checkpoint_dir_for_init is missing: `elasticdl predict`"));
   EXPECT_THAT(ErrorOf({"--need_elasticdl_job_service=true"}), HasSubstr("needs --model_def"));
   EXPECT_THAT(ErrorOf({"--job_command=true", "--job_type=evaluation"}),
               HasSubstr("give --model_def"));

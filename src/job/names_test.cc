@@ -21,9 +21,9 @@ TEST(Names, AreThoseOfTheTutorials) {
 
 TEST(Names, OfAModelHaveTheOriginalsPrefix) {
   EXPECT_EQ(ReplicaName("mnist", Role::kWorker, 3, Naming::kModel), "elasticdl-mnist-worker-3");
-  EXPECT_LE(ReplicaName(std::string(kLongestJobName, 'a'), Role::kWorker, 999'999, Naming::kModel)
-                .size(),
-            kDnsLabel);
+  EXPECT_LE(
+      ReplicaName(std::string(kLongestJobName, 'a'), Role::kWorker, 999'999, Naming::kModel).size(),
+      kDnsLabel);
 }
 
 TEST(ReplicaLabel, IsRoleAndIdInBothNamings) {

@@ -438,8 +438,7 @@ void AddModel(std::vector<FlagSpec>& out) {
                    .scope = kModelScope});
   };
   add("model_zoo", "", "The folder of model modules.");
-  add("model_def", "",
-      "The Keras model to train: FOLDER.FILE.SYMBOL within the model zoo.");
+  add("model_def", "", "The Keras model to train: FOLDER.FILE.SYMBOL within the model zoo.");
   out.back().common = true;
   add("feed", "feed", "The function that turns records into features and labels.", {"dataset_fn"});
   add("loss", "loss", "The loss function.");
@@ -617,8 +616,9 @@ void AddCluster(std::vector<FlagSpec>& out) {
 // Flags that the original's documents still mention.
 void AddOlder(std::vector<FlagSpec>& out) {
   for (const std::string name :
-       {"image_base", "docker_image_repository", "model_params", "evaluation_start_delay_secs", "evaluation_throttle_secs", "restart_delay_secs",
-        "custom_data_reader_params", "get_model_frequency", "use_go_ps"}) {
+       {"image_base", "docker_image_repository", "model_params", "evaluation_start_delay_secs",
+        "evaluation_throttle_secs", "restart_delay_secs", "custom_data_reader_params",
+        "get_model_frequency", "use_go_ps"}) {
     out.push_back({.name = name,
                    .group = kOlder,
                    .help = "Accepted for old scripts, without an effect.",

@@ -156,9 +156,7 @@ class Core {
   void CheckBadShards();
   void DriveEnd();
   // Work is left that no dataset counts as not trained.
-  bool IsWorkLeft() const {
-    return model_.enabled() ? !model_.done() : dispatcher_.AnythingLeft();
-  }
+  bool IsWorkLeft() const { return model_.enabled() ? !model_.done() : dispatcher_.AnythingLeft(); }
   // All data is done; in a job with a model, all work.
   bool AllDone() const { return model_.enabled() ? model_.done() : dispatcher_.AllFinished(); }
   bool EvaluatorIsThrough() const;

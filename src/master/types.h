@@ -85,7 +85,7 @@ struct ShardReport {
   // The lowest ps epoch that a parameter server answered when the shard was opened; 0: the shard
   // was not opened at any server.
   PsEpoch ps_epoch;
-  // Of a shard that is done: kept in the ledger until its dataset is reset. Empty: none.
+  // With kDone: kept in the ledger until the dataset is reset. Empty: none.
   std::string result;
 };
 

@@ -167,7 +167,6 @@ class CheckFlags(unittest.TestCase):
         ('launch_worker_after_ps_running', 'src/master/replicas/replica_keeper.cc',
          'spec_.launch_worker_after_ps_running', 'false'),
         ('need_task_manager', 'src/master/context.cc', 'spec.need_task_manager', 'true'),
-        ('minibatch_size', 'src/master/core.cc', 'spec_.minibatch_size', '64'),
         ('num_epochs', 'src/master/core.cc', 'spec_.num_epochs', '1'),
         ('relaunch_timeout_worker', 'src/master/core.cc', 'spec_.relaunch_timeout_worker', 'true'),
         ('detach', 'src/job/job_spec.cc', 'spec.detach = flags.Bool("detach");', ''),

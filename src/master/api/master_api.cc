@@ -52,9 +52,10 @@ void MasterApi::Join(const JoinRequest& request, const Reply<JoinReply>& reply) 
     const ReplicaKeeper::Replica* replica = context_.keeper.Find(request.replica);
     if (context_.keeper.HasEnded(request.replica)) {
       context_.outbox.Send<JoinReply>(
-          reply, FailedPrecondition("{} cannot join, because the master has recorded its end: {}",
-                                    context_.spec.ReplicaName(request.replica.role, request.replica.id),
-                                    replica == nullptr ? "long ago" : replica->row.reason));
+          reply,
+          FailedPrecondition("{} cannot join, because the master has recorded its end: {}",
+                             context_.spec.ReplicaName(request.replica.role, request.replica.id),
+                             replica == nullptr ? "long ago" : replica->row.reason));
       return;
     }
     session = &context_.sessions.Open(request.replica, request.process, context_.now);

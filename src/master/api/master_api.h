@@ -40,7 +40,7 @@ struct ReportAndLeaseReply {
   LeaseAnswer answer = LeaseAnswer::kNothing;
   std::vector<LeasedShard> shards;
   std::vector<ReportVerdict> verdicts;
-  PsEpoch ps_epoch;  // current ps epoch; 0: the job has no parameter servers of ours
+  PsEpoch ps_epoch;          // current ps epoch; 0: the job has no parameter servers of ours
   std::string next_dataset;  // a job with a model: the dataset to request next
 };
 

@@ -167,14 +167,13 @@ Status Ledger::PrepareStatements() {
   clear_done_ = database_.Prepare("DELETE FROM done WHERE dataset=?");
   put_result_ = database_.Prepare("INSERT OR REPLACE INTO results VALUES (?,?,?,?)");
   clear_results_ = database_.Prepare("DELETE FROM results WHERE dataset=?");
-  for (const Statement* statement : {&put_dataset_,    &put_lease_,         &delete_lease_,
-                                     &put_returned_,   &delete_returned_,   &put_quarantined_,
-                                     &put_done_,       &delete_done_,       &delete_done_of_epoch_,
-                                     &put_session_,    &delete_session_,    &put_replica_,
-                                     &delete_replica_, &put_slot_,          &put_meta_,
-                                     &put_restored_,   &delete_restored_,   &clear_leases_,
-                                     &clear_returned_, &clear_quarantined_, &clear_done_,
-                                     &put_result_,     &clear_results_}) {
+  for (const Statement* statement :
+       {&put_dataset_,          &put_lease_,       &delete_lease_,   &put_returned_,
+        &delete_returned_,      &put_quarantined_, &put_done_,       &delete_done_,
+        &delete_done_of_epoch_, &put_session_,     &delete_session_, &put_replica_,
+        &delete_replica_,       &put_slot_,        &put_meta_,       &put_restored_,
+        &delete_restored_,      &clear_leases_,    &clear_returned_, &clear_quarantined_,
+        &clear_done_,           &put_result_,      &clear_results_}) {
     EDL_RETURN_IF_ERROR(statement->prepared());
   }
   return Ok();
@@ -410,13 +409,12 @@ Result<ResultPage> Ledger::Results(DatasetId dataset, uint32_t generation, uint6
 }
 
 Result<std::vector<Ledger::ResultSize>> Ledger::ResultSizes() {
-  return ReadAll(database_,
-                 "SELECT dataset, ordinal, length(result) FROM results ORDER BY dataset, ordinal",
-                 [](const Statement& query) {
-                   return ResultSize{.dataset = DatasetId(query.Int(0)),
-                                     .ordinal = query.Number(1),
-                                     .bytes = query.Int(2)};
-                 });
+  return ReadAll(
+      database_, "SELECT dataset, ordinal, length(result) FROM results ORDER BY dataset, ordinal",
+      [](const Statement& query) {
+        return ResultSize{
+            .dataset = DatasetId(query.Int(0)), .ordinal = query.Number(1), .bytes = query.Int(2)};
+      });
 }
 
 Result<std::map<std::string, std::string>> Ledger::Meta() {

@@ -26,7 +26,8 @@ Status NotAnEvaluation(const std::string& why) {
 
 Status AddMetric(const std::string& name, const json& value, job::EvaluationView& out) {
   if (!value.is_number() && !value.is_null()) {
-    return NotAnEvaluation(fmt::format("metric '{}' is not a number", name.substr(0, kLongestName)));
+    return NotAnEvaluation(
+        fmt::format("metric '{}' is not a number", name.substr(0, kLongestName)));
   }
   if (name.size() > kLongestName) {
     return NotAnEvaluation(fmt::format("the name of a metric has {} bytes, at most {} are allowed",

@@ -28,13 +28,12 @@ TEST(ParseEvaluation, ReadsMetricsAndNestedMetrics) {
 }
 
 TEST(ParseEvaluation, MakesTheTextFitForOneLine) {
-  const auto evaluation =
-      ParseEvaluation(1, R"({"text": "a\n\u001b[2J\tb", "metrics": {}})");
+  const auto evaluation = ParseEvaluation(1, R"({"text": "a\n\u001b[2J\tb", "metrics": {}})");
 
   ASSERT_OK(evaluation);
   EXPECT_EQ(evaluation->text, "a\\n\\x1b[2J\\tb");
-  const auto longer = ParseEvaluation(
-      1, R"({"metrics": {}, "text": ")" + std::string(10000, 'x') + "\"}");
+  const auto longer =
+      ParseEvaluation(1, R"({"metrics": {}, "text": ")" + std::string(10000, 'x') + "\"}");
   ASSERT_OK(longer);
   EXPECT_EQ(longer->text.size(), 4096U);
 }
@@ -52,8 +51,9 @@ TEST(ParseEvaluation, RejectsEverythingElse) {
 TEST(ParseEvaluation, BoundsTheMetrics) {
   std::string metrics;
   for (int i = 0; i < 101; ++i) metrics += (i > 0 ? ",\"m" : "\"m") + std::to_string(i) + "\":1";
-  EXPECT_THAT(ParseEvaluation(1, R"({"text": "", "metrics": {)" + metrics + "}}").status().message(),
-              HasSubstr("more than 100 metrics"));
+  EXPECT_THAT(
+      ParseEvaluation(1, R"({"text": "", "metrics": {)" + metrics + "}}").status().message(),
+      HasSubstr("more than 100 metrics"));
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ Status ParameterKeeper::Load(const std::string& saved, LedgerId new_ledger, Time
   if (!saved.empty()) EDL_RETURN_IF_ERROR(LoadSaved(saved));
   // With another number of servers, any bucket may belong to another lane.
   if (served_.size() != slots_.size()) served_.assign(slots_.size(), {});
+  // IsDurable needs the rule, so the rule is set before its value is known.
+  dispatcher_.set_parameter_rule({.ledger = ledger_id_, .ps_epoch = ps_epoch_});
   UpdateRule();
   return Ok();
 }

@@ -309,8 +309,7 @@ void Fail(Core& core, Call& call, const pb::FailRequest& in, pb::FailResponse*) 
 
 void GetResults(Core& core, Call& call, const pb::GetResultsRequest& in,
                 pb::GetResultsResponse* out) {
-  Result<ResultPage> page =
-      core.dispatcher().GetResults(in.dataset(), in.generation(), in.first());
+  Result<ResultPage> page = core.dispatcher().GetResults(in.dataset(), in.generation(), in.first());
   if (page.ok()) {
     for (ResultRow& row : page->rows) {
       pb::ShardResult* result = out->add_results();

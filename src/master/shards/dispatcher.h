@@ -101,9 +101,9 @@ class Dispatcher {
   // A chief runs or will run again, and can take over the shards that others lose.
   void set_chief_expected(bool expected) { chief_expected_ = expected; }
 
-  // A job with a model (ModelJob): the master leads all callers from dataset to dataset. Only shards
-  // of `next_dataset` are leased. A call for another dataset is answered Wait at once, and all
-  // calls are answered Finished at the end of the whole job.
+  // A job with a model (ModelJob): the master leads all callers from dataset to dataset. Only
+  // shards of `next_dataset` are leased. A call for another dataset is answered Wait at once, and
+  // all calls are answered Finished at the end of the whole job.
   struct Lead {
     std::string next_dataset;
     bool finished = false;

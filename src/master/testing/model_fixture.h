@@ -10,8 +10,7 @@
 namespace edl::master {
 
 // A job of a model with one parameter server. Without `type` it trains.
-job::JobSpec ModelSpecOf(int num_workers,
-                         job::ModelJobType type = job::ModelJobType::kTraining);
+job::JobSpec ModelSpecOf(int num_workers, job::ModelJobType type = job::ModelJobType::kTraining);
 
 // Parameter servers that do everything that they are asked, immediately.
 //
