@@ -47,7 +47,7 @@ std::string FindingsText(const std::vector<Finding>& findings, UseColor use_colo
            std::string(kResultWidth - result.size(), ' ') +
            EscapeControlChars(fmt::format("{}: {}", one.what, one.detail)) + "\n";
     if (one.fix.empty()) continue;
-    out += std::string(kResultWidth, ' ') + "fix: " + EscapeControlChars(one.fix) + "\n";
+    out += fmt::format("{:{}}fix: {}\n", "", kResultWidth, EscapeControlChars(one.fix));
   }
   const int64_t missing = CountOf(findings, CheckResult::kMissing);
   const int64_t unknown = CountOf(findings, CheckResult::kCannotTell);
