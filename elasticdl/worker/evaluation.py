@@ -106,10 +106,10 @@ def _rounded(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN."""
+    """A number that is not finite becomes null, because JSON has no NaN."""
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_finite(inner) for inner in value]
-    return value if math.isfinite(value) else str(value)
+    return value if math.isfinite(value) else None
 

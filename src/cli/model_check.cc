@@ -14,7 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using backend::Finding;
-using Verdict = Finding::Verdict;
 
 // A path that the workers use, as it is named on this machine.
 Finding CheckPath(const Platform& platform, const std::string& what, const std::string& path,
@@ -22,7 +21,7 @@ Finding CheckPath(const Platform& platform, const std::string& what, const std::
   const fs::path full = platform.folder / path;
   std::error_code ignored;
   if (fs::exists(full, ignored)) return {.what = what, .detail = full.string()};
-  return {.verdict = Verdict::kMissing,
+  return {.result = Finding::CheckResult::kMissing,
           .what = what,
           .detail = full.string() + " does not exist",
           .fix = fix,
@@ -38,7 +37,7 @@ std::vector<Finding> CheckModelFiles(const Platform& platform, const job::JobSpe
   if (!model.model_zoo.empty()) {
     const Finding zoo =
         CheckPath(platform, "--model_zoo", model.model_zoo, "give the folder of the model zoo");
-    if (zoo.verdict != Verdict::kOk) return {zoo};
+    if (zoo.result != Finding::CheckResult::kOk) return {zoo};
   }
   return {CheckPath(platform, "--model_def", file,
                     "correct --model_def (FOLDER.FILE.SYMBOL) or --model_zoo")};
@@ -48,7 +47,7 @@ std::vector<Finding> CheckModel(const Platform& platform, const job::JobSpec& jo
   std::vector<Finding> findings = CheckModelFiles(platform, job);
   const std::string& python = job.model->python;
   if (!Succeeds(platform, job, {"/bin/bash", "-c", "type -t -- \"$1\"", "bash", python})) {
-    findings.push_back({.verdict = Verdict::kMissing,
+    findings.push_back({.result = Finding::CheckResult::kMissing,
                         .what = python,
                         .detail = "the workers run it, but PATH has no such command",
                         .fix = "give the Python of the workers with --python or ELASTICDL_PYTHON"});
@@ -64,7 +63,7 @@ std::vector<Finding> CheckModel(const Platform& platform, const job::JobSpec& jo
       findings.push_back({.what = module, .detail = python + " can import it"});
     } else {
       findings.push_back(
-          {.verdict = Verdict::kMissing,
+          {.result = Finding::CheckResult::kMissing,
            .what = module,
            .detail = fmt::format("{} cannot import it, and the workers need it", python),
            .fix = fmt::format("{} -m pip install {}, or name another Python with --python", python,
