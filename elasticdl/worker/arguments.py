@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 
+from elasticai_api.util.log_utils import default_logger as logger
 from elasticdl.model.model_spec import SymbolNames
 
 
@@ -22,6 +23,7 @@ class Arguments:
     prediction_data: str = ""
     minibatch_size: int = 64
     num_minibatches_per_task: int = 8
+    evaluation_steps: int = 0
     get_model_steps: int = 1
     use_async: bool = False
     grads_to_wait: int = 1
@@ -49,7 +51,10 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         parser.add_argument(f"--{field.name}", type=kind, default=field.default)
     for field in dataclasses.fields(SymbolNames):
         parser.add_argument(f"--{field.name}", default=field.default)
-    parsed = vars(parser.parse_args(arguments))
+    known, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        logger.warning("ignoring arguments that this version does not know: %s", " ".join(unknown))
+    parsed = vars(known)
     names = SymbolNames(**{field.name: parsed.pop(field.name)
                            for field in dataclasses.fields(SymbolNames)})
     return Arguments(names=names, **parsed)

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from elasticai_api.common.errors import MasterError
 from elasticdl.model.ps_model import PsModel
 from elasticdl.parameter_client import ParameterClient
 from elasticdl.worker.clocks import Stopwatch
@@ -78,9 +79,11 @@ class ShardEvaluation:
 def merge_evaluation(master: Any, metrics: MetricStates) -> bytes:
     """Merges the results of the open evaluation. Returns the result of the merge: JSON with the
     metrics, and their text for the master's log. MasterError: the evaluation was started again."""
-    generation = master.get_dataset("evaluation").generation
+    state = master.get_dataset("evaluation")
+    if not state.finished:
+        raise MasterError("the evaluation is not complete: it was started again")
     metrics.reset()
-    for _, saved in master.get_results("evaluation", generation):
+    for _, saved in master.get_results("evaluation", state.generation):
         metrics.add(saved)
     results = metrics.results()
     return json.dumps({"text": str(_rounded(results)), "metrics": _finite(results)}).encode()

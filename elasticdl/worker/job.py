@@ -117,7 +117,9 @@ class WorkerJob:
             if shard.name == EVALUATION:
                 result = self._tasks.evaluate(shard, held.batches)
             elif shard.name == MERGE:
-                result = self._tasks.merge(shard)
+                result = self._merge(shard)
+                if not result:
+                    return Report(lease, ShardOutcome.GIVEN_BACK)
             elif shard.name == PREDICTION:
                 self._tasks.predict(shard, held.batches)
             elif shard.name == EXPORT:
@@ -133,6 +135,14 @@ class WorkerJob:
             if held.batches is not None:
                 held.batches.close()
         return Report(lease, ShardOutcome.DONE, result=result)
+
+    def _merge(self, shard: Shard) -> bytes:
+        """The merged metrics. Empty: the evaluation was started again."""
+        try:
+            return self._tasks.merge(shard)
+        except MasterError as error:
+            logger.info("the merge is given back: %s", error)
+            return b""
 
     def _train(self, held: _Held) -> Report:
         shard = held.shard

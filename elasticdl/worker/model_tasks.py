@@ -21,7 +21,7 @@ from elasticdl.worker.evaluation import Inference, ShardEvaluation, merge_evalua
 from elasticdl.worker.export import export_model
 from elasticdl.worker.metric_states import MetricStates
 from elasticdl.worker.prediction import ShardPrediction
-from elasticdl.worker.shard_input import ShardBatches, ShardFeed
+from elasticdl.worker.shard_input import ShardBatches, ShardFeed, random_state
 from elasticdl.worker.summaries import Summaries
 from elasticdl.worker.training import ShardTraining, TrainingOptions
 
@@ -99,18 +99,18 @@ class ModelTasks:
         """The model, with its parameters declared."""
         if self._model is not None:
             return self._model
-        if self._arguments.seed:
-            tf.keras.utils.set_random_seed(self._arguments.seed)
-        trains = self._arguments.job_type == "training"
-        self._keras_model = self._spec.make_model()
-        optimizer = self._spec.make_optimizer() if trains else None
-        model = PsModel(move_large_embeddings(self._keras_model), self._spec.loss, optimizer,
-                        self._spec.file.path, self._arguments.get_model_steps > 1)
-        for number, feed in enumerate(self._feeds.values()):
-            features, element_spec = _first_batch(feed)
-            if number == 0:
-                model.build(features)
-            model.compile(feed.mode, *feed.split(element_spec))
+        first = {feed.mode: _first_batch(feed) for feed in self._feeds.values()}
+        with random_state:
+            if self._arguments.seed:
+                tf.keras.utils.set_random_seed(self._arguments.seed)
+            trains = self._arguments.job_type == "training"
+            self._keras_model = self._spec.make_model()
+            optimizer = self._spec.make_optimizer() if trains else None
+            model = PsModel(move_large_embeddings(self._keras_model), self._spec.loss, optimizer,
+                            self._spec.file.path, self._arguments.get_model_steps > 1)
+            model.build(next(iter(first.values()))[0])
+        for feed in self._feeds.values():
+            model.compile(feed.mode, *feed.split(first[feed.mode][1]))
         self._client.declare(**model.declaration(self._arguments.seed))
         set_pull_function(lambda table, ids: self._client.pull(table, ids, create=False))
         self._model = model

@@ -22,6 +22,11 @@ _BATCHES_AHEAD = 4
 _BATCHES_COMPARED = 2
 
 
+# Guards the random numbers of Python, NumPy and TensorFlow, which belong to the whole process: held
+# from seeding them until everything is made that depends on the seed.
+random_state = threading.RLock()
+
+
 class BadRecords(Exception):
     """The records of a shard cannot be read or fed. Other shards may be fine."""
 
@@ -50,12 +55,13 @@ class ShardFeed:
             records = self._read(shard)
         except Exception as error:
             raise BadRecords(summary_of(error)) from error
-        seed = _seed_of(shard)
-        random.seed(seed)
-        np.random.seed(seed)
-        tf.random.set_seed(seed)
-        fed = call_user(self._feed, self.where, self._as_dataset(records), self.mode,
-                        self.records.metadata)
+        with random_state:
+            seed = _seed_of(shard)
+            random.seed(seed)
+            np.random.seed(seed)
+            tf.random.set_seed(seed)
+            fed = call_user(self._feed, self.where, self._as_dataset(records), self.mode,
+                            self.records.metadata)
         if not isinstance(fed, tf.data.Dataset):
             raise ModelError(f"{self.where} returned a {type(fed).__name__}; expected a "
                              "tf.data.Dataset")
@@ -65,9 +71,10 @@ class ShardFeed:
 
     def batches(self, shard: Shard) -> Iterator[tuple[Any, Any]]:
         """(features, labels) of each batch; labels are None in a prediction."""
-        dataset = self.dataset_of(shard)
-        self.check_elements(dataset.element_spec)
-        iterator = iter(dataset.prefetch(2))
+        with random_state:
+            dataset = self.dataset_of(shard)
+            self.check_elements(dataset.element_spec)
+            iterator = iter(dataset.prefetch(2))
         while True:
             try:
                 element = next(iterator, None)
@@ -172,16 +179,11 @@ class ShardBatches:
                          name="elasticdl-input", daemon=True).start()
 
 
-_feeding = threading.Lock()  # feed() seeds the random numbers of the process
-
-
 def _fill(feed: ShardFeed, shard: Shard, out: queue.Queue[Any], closed: threading.Event) -> None:
     last: Any = None
     try:
-        with _feeding:
-            iterator = feed.batches(shard)
-            first = next(iterator, None)
-        batch = first
+        iterator = feed.batches(shard)
+        batch = next(iterator, None)
         while batch is not None:
             if not _put(out, batch, closed):
                 return

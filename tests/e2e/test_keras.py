@@ -11,6 +11,7 @@ from typing import Callable, Dict, List, Tuple
 import numpy as np
 import pytest
 from harness import ROOT, Job
+from test_counting import Killing
 from waiting import wait_for
 
 nightly = pytest.mark.skipif(not os.environ.get("ELASTICDL_NIGHTLY"), reason="make nightly")
@@ -155,7 +156,7 @@ def test_a_fault_of_the_model_is_one_clear_message(start: Callable[..., Job], mn
     (tmp_path / "zoo").mkdir()
     (tmp_path / "zoo" / "broken.py").write_text(text.replace(old, new) + "\n\n" + added)
     job = start("broken", None, f"--model_zoo={tmp_path}/zoo", "--model_def=broken.custom_model",
-                f"--training_data={mnist}/train", "--num_workers=2", "--num_ps_pods=1",
+                f"--training_data={mnist}/train", "--num_workers=1", "--num_ps_pods=1",
                 env=ONE_THREAD)
     assert job.wait(200) != 0
     output = job.output()
@@ -183,8 +184,53 @@ def test_a_worker_that_is_told_to_leave_gives_its_shards_back(
         start: Callable[..., Job], mnist: Path) -> None:
     job = start("leave", None, *model_flags(mnist, "--num_epochs=1", "--num_workers=2"),
                 env=ONE_THREAD)
-    wait_for("some trained records", lambda: job.records_done() > 0, 200)
+    await_trained(job, 0.05)
     victim = job.running("worker")[0]
     os.kill(victim["pid"], 15)
     view = job.assert_succeeded(300)
     assert view["version"] == -(-TRAINED // 64)
+
+
+def await_trained(job: Job, share: float) -> None:
+    def trained() -> bool:
+        view = job.try_status()
+        done = [d["records_done"] for d in view["datasets"] if d["name"] == "training"
+                ] if view else []
+        return job.process.poll() is not None or (bool(done) and done[0] >= share * 2 * TRAINED)
+
+    wait_for(f"{share:.0%} of the records", trained, 240)
+
+
+def kill_and_train(start: Callable[..., Job], mnist: Path, name: str, kills: List[str]) -> float:
+    """Trains with three workers while processes are killed. Returns the last accuracy."""
+    job = start(name, None, *model_flags(
+        mnist, "--num_epochs=2", "--num_workers=3", "--num_ps_pods=2",
+        "--recovery_checkpoint_secs=2", "--relaunch_on_worker_failure=100"), env=ONE_THREAD)
+    killing = Killing(job)
+    for number, role in enumerate(kills):
+        await_trained(job, (number + 0.5) / (len(kills) + 1))
+        killing.kill_now(role)
+    view = job.assert_succeeded(400)
+    killing.report()
+    steps = -(-TRAINED // 64) * 2
+    assert view["version"] == steps
+    trained = next(d for d in view["datasets"] if d["name"] == "training")
+    assert trained["records_done"] == 2 * TRAINED
+    return evaluations(job)[steps]
+
+
+def test_kills_of_all_roles_change_nothing_but_time(start: Callable[..., Job],
+                                                    mnist: Path) -> None:
+    accuracy = kill_and_train(start, mnist, "killed", ["worker", "ps", "master", "worker"])
+    print("accuracy", accuracy)
+    assert accuracy > 0.93
+
+
+@nightly
+def test_kills_do_not_change_the_accuracy(start: Callable[..., Job], mnist: Path) -> None:
+    medians = {}
+    for kind, kills in (("undisturbed", []), ("killed", ["worker", "ps", "master", "worker"])):
+        found = [kill_and_train(start, mnist, f"{kind}-{run}", kills) for run in range(3)]
+        medians[kind] = sorted(found)[1]
+    print(medians)
+    assert abs(medians["killed"] - medians["undisturbed"]) < 0.01

@@ -88,6 +88,7 @@ class Master:
         self.results: Dict[str, Dict[int, bytes]] = {}
         self.waits: List[float] = []
         self.metrics: List[tuple] = []
+        self.evaluated = True
 
     def register_dataset(self, spec):
         self.registered.append(spec)
@@ -120,7 +121,7 @@ class Master:
         return set()
 
     def get_dataset(self, name):
-        return SimpleNamespace(generation=1)
+        return SimpleNamespace(generation=1, finished=self.evaluated)
 
     def get_results(self, name, generation):
         return [(n, report.result) for n, report in enumerate(self.reports) if report.result]
@@ -179,6 +180,13 @@ def test_trains_evaluates_and_merges_as_the_master_leads(job, use_async):
     # Shards of the epoch that the master named; the next shard is leased without waiting.
     assert all(epoch == 3 for _, epoch in client.opens)
     assert master.waits[1] == 0
+
+
+def test_gives_the_merge_of_an_incomplete_evaluation_back(job):
+    master = Master(shard("evaluation_merge", 0, 1, 7))
+    master.evaluated = False
+    job(master, job_type="evaluation").run()
+    assert outcomes(master) == [(7, ShardOutcome.GIVEN_BACK)]
 
 
 def test_continues_a_shard_at_the_first_batch_that_servers_lack(job):

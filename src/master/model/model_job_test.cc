@@ -126,6 +126,31 @@ TEST_F(ModelJobs, AnswerHeldCallsWithWaitWhenTheNextDatasetChanges) {
   EXPECT_EQ(held->next_dataset, "evaluation");
 }
 
+TEST_F(ModelJobs, DoNotMergeTheNextEvaluationBeforeItIsEvaluated) {
+  Start(WithEvaluation(2, 2));
+  ModelWorker one(*master_, 0, "training");
+  ModelWorker other(*master_, 1, "training");
+  one.Register(2, 1);
+  one.Step();
+  other.Step();
+  one.Step();  // version 2 opens an evaluation
+  one.Step();  // leases its only shard
+  other.Step();  // reports the last shard of training
+  servers_->Serve();
+  one.Step();  // reports that shard
+  one.Step();  // leases the merge
+  ASSERT_THAT(one.held(), SizeIs(1));
+  other.Step();
+  const Later<ReportAndLeaseReply> held = other.Hold();
+  EXPECT_FALSE(held.answered());
+
+  one.Step();  // reports the merge, and so opens the last evaluation
+
+  ASSERT_TRUE(held.answered());
+  EXPECT_THAT(held->shards, IsEmpty());
+  EXPECT_EQ(held->next_dataset, "evaluation");
+}
+
 TEST_F(ModelJobs, LetOthersTrainWhileTheLastPartsAreEvaluated) {
   Start(WithEvaluation(2, 2));
   ModelWorker one(*master_, 0, "training");
