@@ -121,7 +121,9 @@ def _users_line(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for frame in reversed(frames):
-        installed = "site-packages" in frame.filename or frame.filename.startswith("<")
+        # AutoGraph copies functions of the user to files with such names.
+        installed = ("site-packages" in frame.filename or frame.filename.startswith("<")
+                     or "__autograph_generated_file" in frame.filename)
         if not installed and not frame.filename.startswith((ours, sys.base_prefix)):
             return f" at {frame.filename}:{frame.lineno}"
     return ""

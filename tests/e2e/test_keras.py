@@ -142,7 +142,8 @@ BROKEN = {
         "import itertools\n_calls = itertools.count()\n"
         "def feed(dataset, mode, metadata):\n"
         "    n = float(next(_calls))\n"
-        "    return old_feed(dataset, mode, metadata).map(lambda x, y: (x * 0 + n, y))\n",
+        "    return old_feed(dataset, mode, metadata).map(\n"
+        "        lambda x, y: (x, y * 0 + tf.cast(n, y.dtype)))\n",
         "gave different batches"),
 }
 

@@ -133,8 +133,8 @@ TEST_F(ModelJobs, DoNotMergeTheNextEvaluationBeforeItIsEvaluated) {
   one.Register(2, 1);
   one.Step();
   other.Step();
-  one.Step();  // version 2 opens an evaluation
-  one.Step();  // leases its only shard
+  one.Step();    // version 2 opens an evaluation
+  one.Step();    // leases its only shard
   other.Step();  // reports the last shard of training
   servers_->Serve();
   one.Step();  // reports that shard
