@@ -218,6 +218,9 @@ void ModelJob::Open(Evaluation evaluation, Time now) {
   state_.open = evaluation;
   merged_.reset();
   dirty_ = true;
+  // Workers that wait for a merge must not get that of this evaluation before it is evaluated.
+  dispatcher_.SetLead({.next_dataset = kEvaluation, .holds = true, .version = evaluation.version},
+                      now);
   // Both exist: an evaluation opens only when its dataset is registered.
   (void)dispatcher_.Reset(kEvaluation, now);
   (void)dispatcher_.Reset(kMerge, now);
