@@ -46,8 +46,8 @@ def loss(labels, predictions):
         labels=tf.reshape(labels, [-1]), logits=predictions))
 
 
-def optimizer(lr=0.02):
-    return tf.keras.optimizers.SGD(lr)
+def optimizer(lr=0.001):
+    return tf.keras.optimizers.Adam(lr)
 
 
 def eval_metrics_fn():

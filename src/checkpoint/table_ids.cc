@@ -31,7 +31,9 @@ std::optional<uint32_t> IndexOfTable(const Chunk& head, const std::string& table
 Status AppendIds(const Chunk& rows, const std::filesystem::path& path, std::vector<int64_t>& ids) {
   if (rows.records == 0) return Ok();
   const size_t stride = rows.content.size() / rows.records;
-  if (stride < sizeof(int64_t) || stride * rows.records != rows.content.size()) {
+  // Rows are padded to 8 bytes.
+  if (stride == 0 || stride % sizeof(int64_t) != 0 ||
+      stride * rows.records != rows.content.size()) {
     return DataLoss("{} has a chunk of {} rows in {} bytes", path.string(), rows.records,
                     rows.content.size());
   }
