@@ -55,6 +55,7 @@ class PsModel:
         self._trained: list[tf.Variable] = []
         self._kept: list[tf.Variable] = []
         self.tensors: list[str] = []
+        self.features_spec: Any = None  # of the mode that was compiled first
         self._functions: dict[Any, Callable[..., Any]] = {}
 
     # --- declaration ---
@@ -97,6 +98,7 @@ class PsModel:
     def compile(self, mode: str, features_spec: Any, labels_spec: Any) -> None:
         """Compiles the functions for the batches of a mode, whose shapes and types differ between
         modes. Call this after `build`."""
+        self.features_spec = self.features_spec or features_spec
         rows = [(tf.TensorSpec([None], tf.int64), tf.TensorSpec([None, self._dims[table]]),
                  tf.TensorSpec([None], tf.int32)) for table in self.tables]
         self._functions["ids", mode] = tf.function(self._ids, input_signature=[features_spec])

@@ -63,7 +63,7 @@ def export_model(model: PsModel, keras_model: tf.keras.Model, client: ParameterC
             put_back(keras_model, layer, rows)
         else:
             layer.set_exported_rows(_exported(layer, client, ids_of_table))
-    _save(keras_model, output)
+    _save(keras_model, output, _signature(keras_model, model.features_spec))
     logger.info("exported the model to %s", output)
 
 
@@ -89,12 +89,28 @@ def _assign_by_name(model: tf.keras.Model, values: dict[str, np.ndarray]) -> Non
             variable.assign(values[variable.name].reshape(variable.shape))
 
 
-def _save(model: tf.keras.Model, output: str) -> None:
+def _signature(model: tf.keras.Model, features: Any) -> Optional[Any]:
+    """The serving signature of a model whose outputs are a dict: Keras would name them after
+    layers. None: that of Keras."""
+    names_outputs = isinstance(getattr(model, "output", None), dict)
+    if not names_outputs or not isinstance(features, dict) or not all(
+            isinstance(spec, tf.TensorSpec) for spec in features.values()):
+        return None
+
+    @tf.function
+    def serve(**given: tf.Tensor) -> Any:
+        return model(given, training=False)
+
+    return serve.get_concrete_function(**{
+        name: tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in features.items()})
+
+
+def _save(model: tf.keras.Model, output: str, signature: Optional[Any]) -> None:
     output = os.path.abspath(output)
     temporary = f"{output}.{os.getpid()}.tmp"
     os.makedirs(os.path.dirname(output), exist_ok=True)
     shutil.rmtree(temporary, ignore_errors=True)
-    model.save(temporary, save_format="tf", include_optimizer=False)
+    model.save(temporary, save_format="tf", include_optimizer=False, signatures=signature)
     old = f"{output}.{os.getpid()}.old"
     if os.path.isdir(output):
         os.rename(output, old)

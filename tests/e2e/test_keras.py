@@ -127,6 +127,45 @@ def test_trains_evaluates_predicts_and_exports(start: Callable[..., Job], mnist:
     assert accuracy == pytest.approx(by_step[steps], abs=1e-6)
 
 
+def test_embeddings_without_bounds_are_trained_and_exported(start: Callable[..., Job],
+                                                            tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "elasticdl.data_gen", "frappe", str(tmp_path / "frappe"),
+                    "--fraction=0.2"], cwd=ROOT, check=True, timeout=120,
+                   env=dict(os.environ, PYTHONPATH=str(ROOT)))
+    job = start("deepfm", None, "--model_zoo=model_zoo",
+                "--model_def=deepfm_edl_embedding.deepfm_edl_embedding.custom_model",
+                f"--training_data={tmp_path}/frappe/train",
+                f"--validation_data={tmp_path}/frappe/test", "--minibatch_size=128",
+                "--num_workers=2", "--num_ps_pods=2", "--use_async=true",
+                f"--output={tmp_path}/model", env=ONE_THREAD)
+    view = job.assert_succeeded(300)
+    (evaluation,) = view["evaluations"]
+    print(evaluation)
+    auc = evaluation["metrics"]["probs.auc"]
+    assert auc > 0.79
+    assert sum(server["rows"] for server in view["servers"]) > 1000
+
+    # The SavedModel has the rows, and computes the same metric without servers.
+    program = f"""
+import sys
+import tensorflow as tf
+sys.path.insert(0, {str(ROOT)!r})
+from elasticdl import open_records
+records = open_records({str(tmp_path / "frappe" / "test")!r})
+parsed = tf.io.parse_example(records.read(0, len(records)), {{
+    "feature": tf.io.FixedLenFeature([10], tf.int64),
+    "label": tf.io.FixedLenFeature([], tf.int64)}})
+infer = tf.saved_model.load({str(tmp_path / "model")!r}).signatures["serving_default"]
+metric = tf.keras.metrics.AUC()
+metric.update_state(parsed["label"], infer(feature=parsed["feature"])["probs"])
+print(float(metric.result()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[-1]) == pytest.approx(auc, abs=1e-3)
+
+
 BROKEN = {
     "a syntax error": (("def loss(", "def loss("), "def oops(:\n", "syntax error"),
     "a missing symbol": (("def loss(", "def no_loss("), "", "there is no 'loss'"),
