@@ -41,6 +41,10 @@ class ModelSpec:
         if trains:
             self.loss = file.required(names.loss, "loss", "labels", "predictions")
             self._make_optimizer = file.required(names.optimizer, "optimizer")
+        else:
+            # Servers keep the settings of the optimizer with the parameters of a checkpoint, and
+            # all programs have to declare the same.
+            self._make_optimizer = file.optional(names.optimizer, "optimizer")
         self._make_metrics = file.optional(names.eval_metrics_fn, "eval_metrics_fn")
         self._make_callbacks = file.optional(names.callbacks, "callbacks") if trains else None
         self._names = names
@@ -60,8 +64,10 @@ class ModelSpec:
                              "expected a tf.keras.Model")
         return model
 
-    def make_optimizer(self) -> Any:
-        assert self._make_optimizer is not None
+    def make_optimizer(self) -> Optional[Any]:
+        """None: the model file has no optimizer, and the job does not train."""
+        if self._make_optimizer is None:
+            return None
         return call_user(self._make_optimizer, f"{self.file.path}: {self._names.optimizer}()")
 
     def make_metrics(self) -> dict[str, Any]:

@@ -103,15 +103,16 @@ class ModelTasks:
         with random_state:
             if self._arguments.seed:
                 tf.keras.utils.set_random_seed(self._arguments.seed)
-            trains = self._arguments.job_type == "training"
             self._keras_model = self._spec.make_model()
-            optimizer = self._spec.make_optimizer() if trains else None
+            optimizer = self._spec.make_optimizer()
             model = PsModel(move_large_embeddings(self._keras_model), self._spec.loss, optimizer,
                             self._spec.file.path, self._arguments.get_model_steps > 1)
             model.build(next(iter(first.values()))[0])
         for feed in self._feeds.values():
             model.compile(feed.mode, *feed.split(first[feed.mode][1]))
-        self._client.declare(**model.declaration(self._arguments.seed))
+        # Not the job's seed: servers keep the seed of rows with a checkpoint, and a job that starts
+        # with the checkpoint of another one has to declare the same.
+        self._client.declare(**model.declaration(seed=0))
         set_pull_function(lambda table, ids: self._client.pull(table, ids, create=False))
         self._model = model
         return model

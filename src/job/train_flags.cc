@@ -467,7 +467,7 @@ void AddModel(std::vector<FlagSpec>& out) {
                  .type = kInt,
                  .default_value = "0",
                  .group = kModel,
-                 .help = "The seed of initial parameters; 0: chosen at random.",
+                 .help = "The seed of initial dense parameters; 0: chosen at random.",
                  .value_name = "N",
                  .at_least = 0,
                  .at_most = kInt32Max,

@@ -145,6 +145,14 @@ def test_embeddings_without_bounds_are_trained_and_exported(start: Callable[...,
     assert auc > 0.79
     assert sum(server["rows"] for server in view["servers"]) > 1000
 
+    again = start("again", None, "--model_zoo=model_zoo",
+                  "--model_def=deepfm_edl_embedding.deepfm_edl_embedding.custom_model",
+                  f"--validation_data={tmp_path}/frappe/test", "--num_workers=1",
+                  f"--checkpoint_dir_for_init={newest_checkpoint(job)}", verb="evaluate",
+                  env=ONE_THREAD)
+    (repeated,) = again.assert_succeeded(200)["evaluations"]
+    assert repeated["metrics"]["probs.auc"] == pytest.approx(auc, abs=1e-4)
+
     # The SavedModel has the rows, and computes the same metric without servers.
     program = f"""
 import sys
