@@ -64,15 +64,16 @@ class AbstractDataReader(abc.ABC):
         return Metadata()
 
 
-class Records:
+class Records(abc.ABC):
     """The records of a dataset, numbered from 0. `read` may be called from one thread at a time."""
 
     size: int
     metadata: Metadata
     output_types: Any = None  # None: byte strings
 
+    @abc.abstractmethod
     def read(self, start: int, end: int) -> list[Any]:
-        raise NotImplementedError
+        """The records from `start` to one before `end`."""
 
 
 class FileRecords(Records):

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from elasticai_api.common.errors import MasterError
+from elasticdl.model.errors import ModelError
 from elasticdl.model.ps_model import PsModel
 from elasticdl.parameter_client import ParameterClient
 from elasticdl.worker.clocks import Stopwatch
@@ -15,10 +16,6 @@ from elasticdl.worker.shard_input import ShardBatches
 
 # The largest result of a shard that the master accepts.
 _MOST_BYTES = 3 << 20
-
-
-class ResultTooLarge(Exception):
-    """The states of the metrics of one shard are larger than the master accepts."""
 
 
 class Inference:
@@ -69,7 +66,7 @@ class ShardEvaluation:
             batches.release(index)
         saved = self._metrics.save()
         if len(saved) > _MOST_BYTES:
-            raise ResultTooLarge(
+            raise ModelError(
                 f"the states of the metrics of a shard have {len(saved)} bytes; the master accepts "
                 f"{_MOST_BYTES}. Lower --num_minibatches_per_task, or use metrics of tf.keras "
                 "instead of own classes, which keep all outputs")

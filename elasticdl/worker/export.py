@@ -53,9 +53,8 @@ def export_model(model: PsModel, keras_model: tf.keras.Model, client: ParameterC
     """
     values = client.pull_tensors(model.tensors)
     model.assign(values)
-    by_name = dict(zip(model.tensors, (values[name] for name in model.tensors)))
     if keras_model is not model.model:
-        _assign_by_name(keras_model, by_name)
+        _assign_by_name(keras_model, values)
     for layer in embedding_layers(model.model):
         if isinstance(layer, MovedEmbedding):
             rows = _pull_rows(client, layer.table, np.arange(layer.input_dim, dtype=np.int64),

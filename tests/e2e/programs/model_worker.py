@@ -43,7 +43,7 @@ def export(shard: Shard, path: str) -> None:
 
 
 def work(client: MasterClient, shard: Shard, args: argparse.Namespace) -> Report:
-    time.sleep(args.log_loss_steps / 1e3)  # --log_loss_steps: milliseconds for a shard
+    time.sleep(args.log_loss_steps / 1e3)  # the work of a shard: --log_loss_steps ms
     if shard.name == "evaluation":
         return Report(shard.lease, result=evaluate(shard))
     if shard.name == "evaluation_merge":
