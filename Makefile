@@ -104,14 +104,14 @@ simulation: # random schedules of crashes, over all cores
 # -rP: tests that pass also print their seed, their kills, and how many kills hit a process.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
-	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps mutants native python_descriptor scale_load table_steps)
+	@$(step) "build (release)" $(call build,release,elasticdl elasticdl_ps mutants native native_abi3 python_descriptor scale_load table_steps)
 	@$(step) "tier 2: local jobs" $(pytest) -v -rP tests/e2e $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: ## Tier 3, as root: a real Kubernetes cluster on this machine, and jobs in it
 ifeq ($(shell id -u),0)
 	@$(step) "build the cluster" tools/cluster build
-	@$(step) "build (release)" $(call build,release,elasticdl native python_descriptor kube_conformance backend_kubernetes_conformance)
+	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor kube_conformance backend_kubernetes_conformance)
 	@$(step) "tier 3: cluster" $(pytest) -v -rP --durations=8 tests/cluster $(ARGS)
 else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"
@@ -120,7 +120,7 @@ endif
 .PHONY: test-images
 test-images: ## Tier 4, as root: wheels in a bare Debian, images by real builders
 ifeq ($(shell id -u),0)
-	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor)
 	@$(step) "tier 4: images" $(pytest) -v -rP --durations=8 tests/images $(ARGS)
 else
 	@echo "==> tier 4: images: SKIPPED: namespaces and images need root; type: sudo make test-images"
@@ -149,7 +149,7 @@ nightly: check test lint ## Everything, in its long form: a million simulated sc
 .PHONY: wheels
 wheels: ## Build the Python packages into dist/, the binary as one of them
 	@$(step) "set-up" tools/setup
-	@$(step) "build (release)" $(call build,release,elasticdl python_descriptor)
+	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor)
 	@$(step) "wheels" tools/wheels
 
 .PHONY: images

@@ -83,8 +83,9 @@ def place_wheels(builder: Builder) -> None:
 
 def digest_of_sources() -> str:
     digest = hashlib.sha256()
-    files = [BINARY, ROOT / "tools/wheels"]
-    for package in ("elasticai_api", "elasticdl_api", "elasticdl_client",
+    files = [BINARY, ROOT / "tools/wheels", ROOT / "model_zoo/deepctr/gen_criteo_sample.py",
+             *BINARY.parents[2].glob("elasticdl/native/_native.abi3.so")]
+    for package in ("elasticai_api", "elasticdl", "elasticdl_api", "elasticdl_client",
                     "elasticdl_preprocessing"):
         files += sorted(path for path in (ROOT / package).rglob("*")
                         if path.is_file() and "__pycache__" not in path.parts)

@@ -4,13 +4,16 @@ import os
 
 
 def zoo_file(name: str) -> str:
-    """The path of a file in the folder model_zoo beside the package elasticdl.
+    """The path of a file of the model zoo: in the folder model_zoo beside the package, as in a
+    clone, or in the copy that the wheel contains.
 
-    FileNotFoundError: the package was installed without the model zoo.
+    FileNotFoundError: neither exists.
     """
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    path = os.path.join(os.path.dirname(package), "model_zoo", *name.split("/"))
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no {path}; run this in a clone of ElasticDL, which has "
-                                "the folder model_zoo")
-    return path
+    here = os.path.dirname(os.path.abspath(__file__))
+    clone = os.path.dirname(os.path.dirname(here))
+    for folder in (clone, here):
+        path = os.path.join(folder, "model_zoo", *name.split("/"))
+        if os.path.exists(path):
+            return path
+    raise FileNotFoundError(f"there is no model_zoo/{name} in {clone}; run this in a clone of "
+                            "ElasticDL, or install the wheel of elasticdl")

@@ -192,13 +192,17 @@ Result<ProgramEnd> RunProgram(Program program) {
 }
 
 std::optional<std::filesystem::path> FindProgram(std::string_view name, std::string_view path) {
+  const auto is_program = [](const std::filesystem::path& file) {
+    std::error_code ignored;
+    return access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, ignored);
+  };
+  if (name.find('/') != std::string_view::npos) {
+    return is_program(name) ? std::optional<std::filesystem::path>(name) : std::nullopt;
+  }
   while (!path.empty()) {
     const size_t colon = path.find(':');
     const std::filesystem::path file = std::filesystem::path(path.substr(0, colon)) / name;
-    std::error_code ignored;
-    if (access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, ignored)) {
-      return file;
-    }
+    if (is_program(file)) return file;
     path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
   }
   return std::nullopt;

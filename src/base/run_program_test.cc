@@ -104,6 +104,8 @@ TEST(FindProgram, SearchesPathAsAShellDoes) {
   EXPECT_EQ(FindProgram("no-such-program", "/bin"), std::nullopt);
   EXPECT_EQ(FindProgram("bin", "/usr"), std::nullopt) << "a folder";
   EXPECT_EQ(FindProgram("sh", ""), std::nullopt);
+  EXPECT_EQ(FindProgram("/bin/../bin/sh", ""), "/bin/../bin/sh");
+  EXPECT_EQ(FindProgram("usr/bin/sh", "/"), std::nullopt) << "relative to the current folder";
 }
 
 TEST(RunProgram, FailsIfTheProgramDoesNotExist) {

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <map>
 #include <system_error>
 
 #include <fmt/ranges.h>
@@ -14,9 +14,6 @@ namespace edl::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<std::string_view, 3> kPackages = {"elasticai_api", "elasticdl_api",
-                                                       "elasticdl_client"};
 
 // A file to copy into the build context.
 struct Copied {
@@ -57,33 +54,66 @@ Status PlanModels(const Platform& platform, const FlagValues& flags, Plan& plan)
   return Ok();
 }
 
-Status PlanWheels(const Platform& platform, const FlagValues& flags, Plan& plan) {
-  const std::string& typed = flags.String("local_pkg_dir");
-  if (typed.empty()) return Ok();
+// The wheels of this version in a folder, by package.
+std::map<std::string, std::vector<fs::path>> WheelsIn(const fs::path& folder,
+                                                      std::error_code& error) {
+  std::map<std::string, std::vector<fs::path>> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    for (const std::string_view package : image::kZooPackages) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(fmt::format("{}-{}-", package, kVersion)) && name.ends_with(".whl")) {
+        found[std::string(package)].push_back(entry.path());
+      }
+    }
+  }
+  return found;
+}
+
+// The folder dist/ of the clone that contains `folder`, if all wheels of this version are in it.
+// Empty: there is none.
+std::string WheelsOfClone(const fs::path& folder) {
+  std::error_code ignored;
+  for (fs::path parent = fs::weakly_canonical(folder, ignored); !parent.empty();
+       parent = parent.parent_path()) {
+    if (fs::exists(parent / "tools/wheels", ignored) &&
+        fs::exists(parent / "src/base/version.h", ignored)) {
+      const bool complete =
+          WheelsIn(parent / "dist", ignored).size() == image::kZooPackages.size();
+      return complete ? (parent / "dist").string() : "";
+    }
+    if (parent == parent.root_path()) break;
+  }
+  return "";
+}
+
+Status PlanWheels(Platform& platform, const FlagValues& flags, Plan& plan) {
+  std::string typed = flags.String("local_pkg_dir");
+  if (typed.empty()) {
+    typed = WheelsOfClone(platform.folder);
+    if (typed.empty()) return Ok();
+    platform.out << "the image installs ElasticDL from the wheels in " << typed << "\n";
+  }
   std::error_code error;
-  std::vector<fs::path> wheels;
-  for (const fs::directory_entry& entry : fs::directory_iterator(platform.folder / typed, error)) {
-    if (entry.path().extension() == ".whl") wheels.push_back(entry.path());
-  }
+  const auto wheels = WheelsIn(platform.folder / typed, error);
   if (error) return InvalidArgument("--local_pkg_dir={}: {}", typed, error.message());
-  for (const std::string_view package : kPackages) {
-    const std::string prefix = std::string(package) + "-";
-    const auto count = std::count_if(wheels.begin(), wheels.end(), [&](const fs::path& wheel) {
-      return wheel.filename().string().starts_with(prefix);
-    });
-    if (count == 1) continue;
+  for (const std::string_view package : image::kZooPackages) {
+    if (wheels.contains(std::string(package))) continue;
     return InvalidArgument(
-        "--local_pkg_dir={}: there {} of {}; it must have one wheel of each of {}; `make wheels` "
-        "in a "
-        "clone of ElasticDL builds them",
-        typed, count == 0 ? "is no wheel" : "are several wheels", package,
-        fmt::join(kPackages, ", "));
+        "--local_pkg_dir={}: there is no wheel of {} {}; the folder must have the wheels of {}; "
+        "`make wheels` in a clone of ElasticDL builds them",
+        typed, package, kVersion, fmt::join(image::kZooPackages, ", "));
   }
+  plan.recipe.only_python_311 =
+      std::ranges::none_of(wheels.at("elasticdl"), [](const fs::path& wheel) {
+        return wheel.filename().string().find("-abi3-") != std::string::npos;
+      });
   plan.recipe.wheels = Inside(platform.folder, typed);
   if (!plan.recipe.wheels.empty()) return Ok();
   plan.recipe.wheels = "wheels";
-  for (const fs::path& wheel : wheels) {
-    plan.copies.push_back({wheel, platform.folder / "wheels" / wheel.filename()});
+  for (const auto& [package, files] : wheels) {
+    for (const fs::path& wheel : files) {
+      plan.copies.push_back({wheel, platform.folder / "wheels" / wheel.filename()});
+    }
   }
   return Ok();
 }
@@ -114,7 +144,7 @@ Status CheckWord(const FlagValues& flags, const std::string& flag) {
   return InvalidArgument("--{}='{}' must be one word without quotes", flag, value);
 }
 
-Result<Plan> MakePlan(const Platform& platform, const FlagValues& flags) {
+Result<Plan> MakePlan(Platform& platform, const FlagValues& flags) {
   std::error_code ignored;
   if (fs::exists(platform.folder / "Dockerfile", ignored) && !flags.Bool("force")) {
     return FailedPrecondition(
@@ -181,8 +211,8 @@ const FlagTable& ZooInitFlags() {
        {.name = "local_pkg_dir",
         .default_value = "",
         .help = "A folder with ElasticDL's wheels (see `make wheels`), which are installed instead "
-                "of those "
-                "of the index.",
+                "of those of the index; empty: dist/ of the clone of ElasticDL that contains the "
+                "current folder, if the wheels are there.",
         .value_name = "PATH"},
        {.name = "cluster_spec",
         .default_value = "",

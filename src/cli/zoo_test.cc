@@ -8,6 +8,7 @@
 
 #include "cli/testing/fake_platform.h"
 #include "cli/verbs.h"
+#include "image/dockerfile.h"
 
 namespace edl::cli {
 namespace {
@@ -53,7 +54,7 @@ class ZooTest : public ::testing::Test {
     });
   }
   void Wheels(const std::string& folder) const {
-    for (const std::string name : {"elasticai_api", "elasticdl_api", "elasticdl_client"}) {
+    for (const std::string_view name : image::kZooPackages) {
       Write(fmt::format("{}/{}-2.0.0-py3-none-any.whl", folder, name));
     }
   }
@@ -93,6 +94,10 @@ TEST_F(ZooTest, InitCopiesFilesFromOutsideOfTheFolder) {
   EXPECT_TRUE(fs::exists(folder_ / "wheels/elasticdl_client-2.0.0-py3-none-any.whl"));
   EXPECT_EQ(Read("spec.py"), "cluster = 1\n");
   EXPECT_THAT(Read("Dockerfile"), HasSubstr("COPY wheels/*.whl /tmp/wheels/\n"));
+  // They are not in the layer of the models.
+  EXPECT_THAT(Read("Dockerfile"), HasSubstr("AS models\nCOPY . /model_zoo\n"));
+  EXPECT_THAT(Read("Dockerfile"), HasSubstr("RUN rm -rf '/model_zoo/wheels'\n"));
+  EXPECT_THAT(Read("Dockerfile"), HasSubstr("COPY --from=models /model_zoo /model_zoo\n"));
   EXPECT_THAT(Read("Dockerfile"), HasSubstr("COPY spec.py /cluster_spec/spec.py\n"));
 }
 
@@ -111,9 +116,26 @@ TEST_F(ZooTest, InitRefersToFilesInTheFolder) {
   EXPECT_FALSE(fs::exists(folder_ / "wheels"));
 }
 
+TEST_F(ZooTest, InitUsesTheWheelsOfTheCloneAroundTheFolder) {
+  Write("../tools/wheels");
+  Write("../src/base/version.h");
+  Write("../dist/elasticai_api-2.0.0-py3-none-any.whl");
+  ASSERT_EQ(fake_.Run({"zoo", "init"}), kExitOk) << fake_.err();
+  EXPECT_THAT(Read("Dockerfile"), Not(HasSubstr("/tmp/wheels")));  // not all are there
+  Wheels("../dist");
+  ASSERT_EQ(fake_.Run({"zoo", "init", "--force"}), kExitOk) << fake_.err();
+  EXPECT_THAT(fake_.out(), HasSubstr("from the wheels in " + (fake_.home() / "dist").string()));
+  EXPECT_THAT(Read("Dockerfile"), HasSubstr("--find-links=/tmp/wheels \\\n    elasticai_api=="));
+  EXPECT_THAT(Read("Dockerfile"), HasSubstr("'elasticdl==2.0.0; python_version < \"3.12\"'"));
+  Write("../dist/elasticdl-2.0.0-cp312-abi3-manylinux_2_36_x86_64.whl");
+  ASSERT_EQ(fake_.Run({"zoo", "init", "--force"}), kExitOk) << fake_.err();
+  EXPECT_THAT(Read("Dockerfile"), HasSubstr(" elasticdl==2.0.0 "));
+}
+
 TEST_F(ZooTest, InitReportsErrorsAndWritesNothing) {
-  Wheels("twice");
-  Write("twice/elasticai_api-1.0.0-py3-none-any.whl");
+  Wheels("old");
+  fs::rename(folder_ / "old/elasticai_api-2.0.0-py3-none-any.whl",
+             folder_ / "old/elasticai_api-1.0.0-py3-none-any.whl");
   Write("few/elasticai_api-2.0.0-py3-none-any.whl");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--model_zoo=none", "--model_zoo=none is not a folder"},
@@ -123,8 +145,8 @@ TEST_F(ZooTest, InitReportsErrorsAndWritesNothing) {
       {"--extra_pypi_index=a b", "--extra_pypi_index='a b' must be one word"},
       {"--user=a\nRUN b", "must be one word"},
       {"--local_pkg_dir=none", "--local_pkg_dir=none: No such file"},
-      {"--local_pkg_dir=few", "there is no wheel of elasticdl_api"},
-      {"--local_pkg_dir=twice", "there are several wheels of elasticai_api"},
+      {"--local_pkg_dir=few", "there is no wheel of elasticdl 2.0.0"},
+      {"--local_pkg_dir=old", "there is no wheel of elasticai_api 2.0.0"},
       {"--cluster_spec=none.py", "--cluster_spec=none.py is not a file"},
       {"--model_zo", "--model_zo"},
   };

@@ -16,6 +16,23 @@ std::string Joined(const std::string& folder, const std::string& file) {
   return folder == "." ? file : folder + "/" + file;
 }
 
+// The packages of ElasticDL, as arguments of pip.
+std::string Packages(const ZooRecipe& recipe) {
+  std::string out;
+  for (const std::string_view name : kZooPackages) {
+    const bool limited = recipe.only_python_311 && name == "elasticdl";
+    out += limited ? fmt::format(" \\\n    'elasticdl=={}; python_version < \"3.12\"'", recipe.version)
+                   : fmt::format(" \\\n    {}=={}", name, recipe.version);
+  }
+  return out + "\n";
+}
+
+// Whether the folder of the wheels is inside the folder of the models.
+bool WheelsAreInModels(const ZooRecipe& recipe) {
+  return !recipe.wheels.empty() &&
+         (recipe.model_zoo == "." || recipe.wheels.starts_with(recipe.model_zoo + "/"));
+}
+
 // A COPY line, in the JSON form if the path contains spaces.
 std::string Copy(const std::string& from, const std::string& to) {
   if (from.find(' ') == std::string::npos) return fmt::format("COPY {} {}\n", from, to);
@@ -31,13 +48,24 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
       "# An image with the models of a job, for every role: master, worker, ps, chief and\n"
       "# evaluator. Written by elasticdl {} zoo init; you may edit it. Build and push it with\n"
       "#   elasticdl zoo build --image=NAME .\n"
-      "#   elasticdl zoo push NAME\n"
+      "#   elasticdl zoo push NAME\n",
+      recipe.version);
+  if (WheelsAreInModels(recipe)) {
+    const std::string inside = recipe.model_zoo == "."
+                                   ? recipe.wheels
+                                   : recipe.wheels.substr(recipe.model_zoo.size() + 1);
+    out += fmt::format(
+        "FROM {} AS models\n{}# The folder of the wheels is not a part of the models.\n"
+        "RUN rm -rf '/model_zoo/{}'\n\n",
+        recipe.base_image, Copy(recipe.model_zoo, "/model_zoo"), inside);
+  }
+  out += fmt::format(
       "FROM {}\n\n"
       "# Python then checks compiled files by content, not by time, so that equal files make "
       "equal\n"
       "# layers.\n"
       "ARG SOURCE_DATE_EPOCH={}\n",
-      recipe.version, recipe.base_image, kLayerTime);
+      recipe.base_image, kLayerTime);
   if (recipe.has_requirements) {
     out +=
         "\n# Packages that the models import; this layer is rebuilt only when the file changes.\n";
@@ -47,14 +75,11 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
   out +=
       "\n# ElasticDL: the binary (also the master) and the packages that training programs "
       "import.\n";
-  if (recipe.wheels.empty()) {
-    out += fmt::format(
-        "{0} \\\n    elasticai_api=={1} \\\n    elasticdl_api=={1} \\\n    elasticdl_client=={1}\n",
-        pip, recipe.version);
-  } else {
+  if (!recipe.wheels.empty()) {
     out += Copy(recipe.wheels + "/*.whl", "/tmp/wheels/");
-    out += pip + " /tmp/wheels/*.whl\n";
+    pip += " --find-links=/tmp/wheels";
   }
+  out += pip + Packages(recipe);
   if (!recipe.cluster_spec.empty()) {
     const size_t slash = recipe.cluster_spec.rfind('/');
     const std::string name =
@@ -63,7 +88,8 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
     out += Copy(recipe.cluster_spec, "/cluster_spec/" + name);
   }
   out += "\n# The models change most, so they come last.\n";
-  out += Copy(recipe.model_zoo, "/model_zoo");
+  out += WheelsAreInModels(recipe) ? "COPY --from=models /model_zoo /model_zoo\n"
+                                   : Copy(recipe.model_zoo, "/model_zoo");
   out += "WORKDIR /\n";
   if (!recipe.user.empty()) out += fmt::format("USER {}\n", recipe.user);
   return out;

@@ -34,8 +34,10 @@ RUN pip install --no-cache-dir -r /tmp/requirements.txt
 # ElasticDL: the binary (also the master) and the packages that training programs import.
 RUN pip install --no-cache-dir \
     elasticai_api==2.0.0 \
+    elasticdl==2.0.0 \
     elasticdl_api==2.0.0 \
-    elasticdl_client==2.0.0
+    elasticdl_client==2.0.0 \
+    elasticdl_preprocessing==2.0.0
 
 # The models change most, so they come last.
 COPY model_zoo /model_zoo
@@ -57,10 +59,11 @@ TEST(ZooDockerfile, SupportsEveryOption) {
                               "--extra-index-url=https://example.org/simple -r /tmp/req"));
   EXPECT_THAT(text, HasSubstr("COPY build/*.whl /tmp/wheels/\n"
                               "RUN pip install --no-cache-dir "
-                              "--extra-index-url=https://example.org/simple /tmp/wheels/*.whl\n"));
+                              "--extra-index-url=https://example.org/simple "
+                              "--find-links=/tmp/wheels \\\n    elasticai_api==2.0.0 "));
   EXPECT_THAT(text, HasSubstr("COPY specs/spec.py /cluster_spec/spec.py\n"));
-  EXPECT_THAT(text, HasSubstr("COPY . /model_zoo\nWORKDIR /\nUSER 1000:1000\n"));
-  EXPECT_THAT(text, Not(HasSubstr("elasticai_api==")));
+  EXPECT_THAT(text, HasSubstr("COPY --from=models /model_zoo /model_zoo\n"
+                              "WORKDIR /\nUSER 1000:1000\n"));
 }
 
 TEST(ZooDockerfile, LeavesOutOptionalParts) {

@@ -34,12 +34,13 @@ def system(request, wheels) -> Iterator[BareSystem]:
     system = BareSystem(request.param, ["python3", "python3-venv"])
     try:
         system.put(*wheels, ROOT / "tests" / "e2e" / "programs" / "record_logger.py",
-                   *download(SYSTEMS[request.param], CONSTRAINTS, "grpcio", "protobuf"))
+                   *download(SYSTEMS[request.param], CONSTRAINTS, "grpcio", "protobuf"),
+                   *download(SYSTEMS[request.param], CONSTRAINTS, "numpy"))
         # The packages of this system must not contain libraries that our binary needs.
         assert "no packages found" in system.run("dpkg-query -W 'libgrpc*' 'libcurl*'", check=False)
         system.run("python3 -m venv env")
-        system.run("pip install --no-index --find-links=. elasticai_api elasticdl_api "
-                   "elasticdl_client", seconds=120)
+        system.run("pip install --no-index --find-links=. elasticai_api elasticdl elasticdl_api "
+                   "elasticdl_client elasticdl_preprocessing", seconds=120)
         yield system
     finally:
         system.close()
@@ -68,6 +69,18 @@ def test_every_library_but_glibcs_comes_from_the_wheel(system: BareSystem) -> No
         assert path.startswith("/root/env/bin/../lib/elasticdl/"), line
         from_wheel += 1
     assert from_wheel == int(system.run("ls env/lib/elasticdl | wc -l"))
+
+
+def test_the_compiled_module_reads_a_generated_dataset(system: BareSystem) -> None:
+    for dataset in ("iris", "criteo", "mnist"):  # the first two use files of the model zoo
+        system.run(f"ELASTICDL_PYTHON=env/bin/python elasticdl data gen {dataset} data/{dataset} "
+                   "--fraction=0.01", seconds=60)
+    said = system.run("python -c 'import elasticdl; from elasticdl.native_module import _native; "
+                      'print(_native.__file__); r = elasticdl.open_records("data/mnist/train"); '
+                      "print(len(r), len(r.read(0, 600)))'")
+    module, counts = said.splitlines()
+    assert module.startswith("/root/env/lib/")
+    assert counts == "600 600"
 
 
 def test_a_job_trains_to_its_end(system: BareSystem) -> None:
