@@ -1,7 +1,7 @@
 """Packs the compiled module of this folder into a wheel (tools/wheels calls it).
 
-The tag of the wheel names the interpreter that builds it, and the oldest glibc that the module works
-with.
+The tag of the wheel names the interpreter that builds it, and the oldest glibc that the module
+works with.
 """
 
 import pathlib
@@ -33,14 +33,16 @@ def glibc_needed(module):
     """The highest version of glibc that the module refers to, as "2_36"."""
     printed = subprocess.run(["objdump", "-p", module], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
-    versions = [tuple(map(int, numbers)) for numbers in re.findall(r"\bGLIBC_(\d+)\.(\d+)", printed)]
+    found = re.findall(r"\bGLIBC_(\d+)\.(\d+)", printed)
+    versions = [tuple(map(int, numbers)) for numbers in found]
     return "{}_{}".format(*max(versions))
 
 
 def packages():
     """The packages below this folder, without their tests."""
     found = (path.parent.relative_to(HERE) for path in HERE.glob("**/__init__.py"))
-    return sorted(".".join(("elasticdl", *path.parts)) for path in found if "tests" not in path.parts)
+    return sorted(".".join(("elasticdl", *path.parts)) for path in found
+                  if "tests" not in path.parts)
 
 
 module = native_module()
