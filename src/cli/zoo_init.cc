@@ -77,8 +77,7 @@ std::string WheelsOfClone(const fs::path& folder) {
        parent = parent.parent_path()) {
     if (fs::exists(parent / "tools/wheels", ignored) &&
         fs::exists(parent / "src/base/version.h", ignored)) {
-      const bool complete =
-          WheelsIn(parent / "dist", ignored).size() == image::kZooPackages.size();
+      const bool complete = WheelsIn(parent / "dist", ignored).size() == image::kZooPackages.size();
       return complete ? (parent / "dist").string() : "";
     }
     if (parent == parent.root_path()) break;

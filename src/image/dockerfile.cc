@@ -21,8 +21,9 @@ std::string Packages(const ZooRecipe& recipe) {
   std::string out;
   for (const std::string_view name : kZooPackages) {
     const bool limited = recipe.only_python_311 && name == "elasticdl";
-    out += limited ? fmt::format(" \\\n    'elasticdl=={}; python_version < \"3.12\"'", recipe.version)
-                   : fmt::format(" \\\n    {}=={}", name, recipe.version);
+    out += limited
+               ? fmt::format(" \\\n    'elasticdl=={}; python_version < \"3.12\"'", recipe.version)
+               : fmt::format(" \\\n    {}=={}", name, recipe.version);
   }
   return out + "\n";
 }
@@ -51,9 +52,8 @@ std::string ZooDockerfile(const ZooRecipe& recipe) {
       "#   elasticdl zoo push NAME\n",
       recipe.version);
   if (WheelsAreInModels(recipe)) {
-    const std::string inside = recipe.model_zoo == "."
-                                   ? recipe.wheels
-                                   : recipe.wheels.substr(recipe.model_zoo.size() + 1);
+    const std::string inside =
+        recipe.model_zoo == "." ? recipe.wheels : recipe.wheels.substr(recipe.model_zoo.size() + 1);
     out += fmt::format(
         "FROM {} AS models\n{}# The folder of the wheels is not a part of the models.\n"
         "RUN rm -rf '/model_zoo/{}'\n\n",

@@ -18,7 +18,7 @@ struct ZooRecipe {
   std::string extra_pypi_index;  // may be empty
   std::string model_zoo;         // "." for the build context itself
   bool has_requirements = false;
-  std::string wheels;        // the folder of ElasticDL's wheels; empty: install from the index
+  std::string wheels;  // the folder of ElasticDL's wheels; empty: install from the index
   // The wheels have no package elasticdl for Python 3.12 and later. It is then left out of an image
   // with such a Python, which can still run jobs with --job_command.
   bool only_python_311 = false;
