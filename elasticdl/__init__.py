@@ -9,6 +9,7 @@ read and write record files (docs/formats/records.md).
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from elasticdl.shard_trainer import ShardTrainer
 
 __version__ = "2.0.0"
+# The package of a clone that was never built has no compiled module. It then uses that of an
+# installed elasticdl, as in the image elasticdl:dev.
+__path__ = pkgutil.extend_path(__path__, __name__)
 
 _HOME = {name: "elasticdl.parameter_client" for name in (
     "OpenedShard", "Outcome", "ParameterClient", "ParameterError", "PushResult", "ShardKey")}

@@ -7,6 +7,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from cluster import cluster, namespace  # noqa: E402, F401
 from jobs import Job, prepare_cluster, prepare_namespace  # noqa: E402
+from zoo import outside, zoo  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")

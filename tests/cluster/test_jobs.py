@@ -25,6 +25,7 @@ def claim_of_a_disk(folder, name):
     return volume, claim
 
 
+@nightly  # test_tutorial_5.py does the same with a model
 def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
     said = job.submit(8000, 2000, "--num_workers=4", "--num_ps=2")
     assert said.startswith("ElasticDL job test was successfully submitted. "
@@ -45,6 +46,7 @@ def test_a_deleted_worker_comes_back_at_once_under_the_next_id(job):
              lambda: job.shown() == dict.fromkeys(names, "Succeeded"), 20)
 
 
+@nightly  # test_tutorial_5.py does the same with a model
 def test_workers_give_way_to_what_is_more_important_and_come_back(job):
     job.submit(30000, 3000, "--num_workers=4", "--num_ps=2", "--worker_pod_priority=low",
                "--ps_pod_priority=high", "--master_pod_priority=high",

@@ -65,12 +65,47 @@ def test_the_tutorials_command_tests_a_mounted_clone_without_rights_and_network(
     assert (clone / "elasticai_api/common/master.desc").stat().st_uid == USER
 
 
+COUNT = """python -c '
+from elasticdl import open_records
+print(*(len(open_records("/data/mnist/" + part)) for part in ("train", "test")))'"""
+
+
 def test_the_development_image_has_the_binary_and_the_data(run):
-    said = run("elasticdl:dev", "elasticdl version && wc -l /data/*", f"--user={USER}:{USER}")
+    said = run("elasticdl:dev", f"elasticdl version && wc -l /data/*.* && {COUNT}",
+               f"--user={USER}:{USER}")
     version, *counts = said.splitlines()
     assert version.startswith("elasticdl ")
     assert [line.split() for line in counts[:2]] == [["10001", "/data/criteo_sample.txt"],
                                                      ["150", "/data/iris.data"]]
+    assert counts[-1] == "6000 1000"
+
+
+def test_gen_data_puts_all_of_mnist_into_the_image(builder, run):
+    builder.run("tools/images", "dev=elasticdl:dev-data", GEN_DATA="yes")
+    assert run("elasticdl:dev-data", COUNT).splitlines()[-1] == "60000 10000"
+
+
+def test_gen_dataset_works_in_a_clone_that_was_never_built(run, clone):
+    run("elasticdl/elasticdl:dev", "scripts/gen_dataset.sh data --fraction=0.01", "--workingdir=/work",
+        f"--user={USER}:{USER}", "--volume", f"{clone}:/work")
+    assert (clone / "data/mnist/train").is_dir() and (clone / "data/mnist/test").is_dir()
+    # The compiled module of the image reads it, in the clone that has none.
+    assert run("elasticdl:dev", COUNT.replace("/data/", "data/"), "--workingdir=/work",
+               "--volume", f"{clone}:/work").splitlines()[-1] == "600 100"
+
+
+def test_a_base_image_that_is_not_debian_12_is_named_with_those_that_are_supported(builder,
+                                                                                   tmp_path):
+    base = "tensorflow/tensorflow:1.13.1-gpu-py3"
+    (tmp_path / "Dockerfile").write_text(
+        "FROM python:3.11-bookworm\nRUN printf 'ID=ubuntu\\nVERSION_ID=\"16.04\"\\n"
+        "PRETTY_NAME=\"Ubuntu 16.04.6 LTS\"\\n' >/etc/os-release\n")
+    builder.build(base, tmp_path / "Dockerfile", tmp_path)
+    with pytest.raises(AssertionError) as error:
+        builder.run("tools/images", "dev=elasticdl:dev-gpu", BASE_IMAGE=base)
+    for words in (f"BASE_IMAGE={base} is Ubuntu 16.04.6 LTS", "needs Debian 12",
+                  "python:3.11-bookworm (the default)"):
+        assert words in str(error.value)
 
 
 @pytest.mark.parametrize("image", ["base", "master", "data", "dev"])
