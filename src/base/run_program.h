@@ -40,8 +40,8 @@ struct ProgramEnd {
 // exits with an error is a ProgramEnd with its code.
 Result<ProgramEnd> RunProgram(Program program);
 
-// The file that a shell would run for `name`, searched for in `path`, the value of $PATH. A name with
-// a slash is a path, and is not searched for. nullopt: not found.
+// The file that a shell would run for `name`, searched for in `path`, the value of $PATH. A name
+// with a slash is a path, and is not searched for. nullopt: not found.
 std::optional<std::filesystem::path> FindProgram(std::string_view name, std::string_view path);
 
 }  // namespace edl

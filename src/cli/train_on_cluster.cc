@@ -66,8 +66,8 @@ Result<backend::Submission> MakeFresh(const Platform& platform, backend::Cluster
                                       FlagValues& flags) {
   // $ELASTICDL_PYTHON names an interpreter of this machine. The workers run that of their image.
   if (flags.source("python") == FlagSource::kEnvironment) {
-    EDL_RETURN_IF_ERROR(flags.Set("python", flags.table().Find("python")->default_value,
-                                  FlagSource::kCommandLine));
+    EDL_RETURN_IF_ERROR(
+        flags.Set("python", flags.table().Find("python")->default_value, FlagSource::kCommandLine));
   }
   EDL_RETURN_IF_ERROR(BeginSubmission(flags));
   return MakeSubmission(platform, cluster, flags);

@@ -16,19 +16,22 @@ from waiting import wait_for
 
 nightly = pytest.mark.skipif(not os.environ.get("ELASTICDL_NIGHTLY"), reason="make nightly")
 MNIST = "mnist_functional_api.mnist_functional_api.custom_model"
-TRAINED, TESTED = 12_000, 2_000
+TRAINED = 12_000
 # Programs of the tests use one thread each, so that several of them run well on two cores.
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+
+def generate_mnist(folder: Path, fraction: float) -> Path:
+    subprocess.run([sys.executable, "-m", "elasticdl.data_gen", "mnist", str(folder),
+                    f"--fraction={fraction}"], cwd=ROOT, check=True, timeout=120,
+                   env=dict(os.environ, PYTHONPATH=str(ROOT)))
+    return folder
 
 
 @pytest.fixture(scope="session")
 def mnist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The generated MNIST, 12,000 records to train and 2,000 to test."""
-    folder = tmp_path_factory.mktemp("data") / "mnist"
-    subprocess.run([sys.executable, "-m", "elasticdl.data_gen", "mnist", str(folder),
-                    "--fraction=0.2"], cwd=ROOT, check=True, timeout=120,
-                   env=dict(os.environ, PYTHONPATH=str(ROOT)))
-    return folder
+    return generate_mnist(tmp_path_factory.mktemp("data") / "mnist", 0.2)
 
 
 def model_flags(data: Path, *more: str) -> List[str]:
@@ -93,18 +96,35 @@ print((outputs.argmax(1) == labels).mean())
 
 def test_trains_evaluates_predicts_and_exports(start: Callable[..., Job], mnist: Path,
                                                tmp_path: Path) -> None:
+    check_tutorial_5(start, mnist, tmp_path, TRAINED, "--num_epochs=2", "--evaluation_steps=50",
+                     "--log_loss_steps=20")
+
+
+@nightly
+def test_tutorial_5_at_full_size(start: Callable[..., Job], tmp_path: Path) -> None:
+    data = generate_mnist(tmp_path / "mnist", 1.0)
+    check_tutorial_5(start, data, tmp_path, 60_000, "--num_epochs=5", "--evaluation_steps=200",
+                     "--num_minibatches_per_task=64")
+
+
+def check_tutorial_5(start: Callable[..., Job], mnist: Path, tmp_path: Path, records: int,
+                     *sizes: str) -> None:
+    """Trains with the flags of tutorial 5 and `sizes`, evaluates, predicts, and runs the exported
+    model: all agree."""
     job = start("mnist", None, *model_flags(
-        mnist, "--num_epochs=2", "--num_ps_pods=2", "--num_workers=4", "--evaluation_steps=50",
-        "--log_loss_steps=20", "--grads_to_wait=1", f"--output={tmp_path}/model",
-        f"--tensorboard_log_dir={tmp_path}/events"), env=ONE_THREAD)
-    view = job.assert_succeeded(400)
-    steps = -(-TRAINED // 64) * 2
+        mnist, "--num_ps_pods=2", "--num_workers=4", "--grads_to_wait=1",
+        f"--output={tmp_path}/model", f"--tensorboard_log_dir={tmp_path}/events", *sizes),
+        env=ONE_THREAD)
+    view = job.assert_succeeded(1200)
+    epochs = int(sizes[0].split("=")[1])
+    interval = int(sizes[1].split("=")[1])
+    steps = -(-records // 64) * epochs
     assert view["version"] == steps
     by_step = evaluations(job)
     print("evaluations", by_step)
     assert max(by_step) == steps and by_step[steps] > 0.95
     # One at the first version at or above each multiple, unless several were passed at once.
-    assert len(by_step) >= 4 and all(step >= 50 for step in by_step)
+    assert len(by_step) >= 4 and all(step >= interval for step in by_step)
     assert len(losses(job)) >= 8
     assert losses(job)[0][1] > losses(job)[-1][1]
     assert list((tmp_path / "events").glob("evaluation/*tfevents*"))
@@ -122,7 +142,7 @@ def test_trains_evaluates_predicts_and_exports(start: Callable[..., Job], mnist:
                     env=ONE_THREAD)
     predict.assert_succeeded(200)
     predicted = predictions(tmp_path / "predictions")
-    assert predicted.shape == (TESTED, 10)
+    assert predicted.shape == (records // 6, 10)
     accuracy = accuracy_of_saved_model(tmp_path / "model", mnist, predicted)
     assert accuracy == pytest.approx(by_step[steps], abs=1e-6)
 

@@ -86,8 +86,8 @@ def test_gen_data_puts_all_of_mnist_into_the_image(builder, run):
 
 
 def test_gen_dataset_works_in_a_clone_that_was_never_built(run, clone):
-    run("elasticdl/elasticdl:dev", "scripts/gen_dataset.sh data --fraction=0.01", "--workingdir=/work",
-        f"--user={USER}:{USER}", "--volume", f"{clone}:/work")
+    run("elasticdl/elasticdl:dev", "scripts/gen_dataset.sh data --fraction=0.01",
+        "--workingdir=/work", f"--user={USER}:{USER}", "--volume", f"{clone}:/work")
     assert (clone / "data/mnist/train").is_dir() and (clone / "data/mnist/test").is_dir()
     # The compiled module of the image reads it, in the clone that has none.
     assert run("elasticdl:dev", COUNT.replace("/data/", "data/"), "--workingdir=/work",
