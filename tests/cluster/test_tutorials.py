@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from cluster import ROOT, nightly, wait_for
 from images import BAKED
+from jobs import Job
 from tutorials import (
     DEEPFM,
     DEEPFM_COMMAND,
@@ -16,6 +17,8 @@ from tutorials import (
     evaluation,
     iris_data,
 )
+
+EXAMPLES = ROOT / "elasticdl/manifests/examples"
 
 
 def submit(job, name: str, flags, command: str, *volumes: str) -> None:
@@ -73,16 +76,45 @@ def test_tutorial_1_from_an_image_with_tensorflow_in_it(job, baked_image, tmp_pa
     assert evaluation(check_story(job, 600), "accuracy") > 0.9
 
 
-@nightly
-def test_tutorial_4_submits_the_demo_from_a_pod(job, baked_image):
-    examples = ROOT / "elasticdl/manifests/examples"
-    job.namespace.kubectl("apply", "-f", str(examples / "elasticdl-rbac.yaml"))
-    demo = (examples / "elasticdl-demo-k8s.yaml").read_text()
-    demo = demo.replace("registry.example/elasticdl:dev", baked_image)
-    job.namespace.cluster("kubectl", "-n", job.namespace.name, "apply", "-f", "-", stdin=demo)
+class Demo:
+    """The demo of tutorial 4: a pod that submits the job named demo."""
 
-    job.namespace.wait_for_phase("elasticdl-demo", "Succeeded", "Failed", seconds=600)
-    said = job.namespace.kubectl("logs", "elasticdl-demo")
-    assert job.namespace.phase("elasticdl-demo") == "Succeeded", said
-    job.name = "demo"
+    def __init__(self, job, manifest: str, **replaced: str) -> None:
+        """`replaced`: names of images in the manifest."""
+        self.job, job.name = job, "demo"
+        self.text = (EXAMPLES / manifest).read_text()
+        for printed, here in replaced.items():
+            self.text = self.text.replace(printed, here)
+
+    def run(self) -> str:
+        """Applies the manifest, and returns the phase in which the pod ends."""
+        namespace = self.job.namespace
+        namespace.cluster("kubectl", "-n", namespace.name, "apply", "-f", "-", stdin=self.text)
+        return namespace.wait_for_phase("elasticdl-demo", "Succeeded", "Failed", seconds=600)
+
+    def log(self) -> str:
+        return self.job.namespace.kubectl("logs", "elasticdl-demo")
+
+
+@nightly
+def test_tutorial_4_submits_the_demo_from_a_pod_once_it_has_permissions(images, namespace,
+                                                                        baked_image, tmp_path):
+    job = Job(namespace, "demo", tmp_path)
+    demo = Demo(job, "elasticdl-demo-k8s.yaml", **{"registry.example/elasticdl:dev": baked_image})
+    assert demo.run() == "Failed"
+    assert "apply -f elasticdl/manifests/examples/elasticdl-rbac.yaml" in demo.log()
+
+    namespace.kubectl("apply", "-f", str(EXAMPLES / "elasticdl-rbac.yaml"))
+    namespace.kubectl("delete", "pod", "elasticdl-demo")
+    assert demo.run() == "Succeeded", demo.log()
     assert_trained(job.status())
+
+
+@nightly
+def test_tutorial_4_runs_the_demo_for_minikube_from_an_image_on_the_nodes(images, namespace,
+                                                                          baked_image, tmp_path):
+    images.load(baked_image, "elasticdl:dev")
+    namespace.kubectl("apply", "-f", str(EXAMPLES / "elasticdl-rbac.yaml"))
+    demo = Demo(Job(namespace, "demo", tmp_path), "elasticdl-demo-minikube.yaml")
+    assert demo.run() == "Succeeded", demo.log()
+    assert_trained(demo.job.status())

@@ -203,7 +203,9 @@ void Preflight::CheckCaller(Depth depth) {
     AddMissing(
         what, fmt::format("you may not {}", fmt::join(*denied, ", ")),
         fmt::format("request a role from an administrator of the cluster, for example: kubectl "
-                    "-n {} create rolebinding elasticdl-user --clusterrole=edit --user=YOU",
+                    "-n {0} create rolebinding elasticdl-user --clusterrole=edit --user=YOU; to "
+                    "submit from a pod: kubectl -n {0} apply -f "
+                    "elasticdl/manifests/examples/elasticdl-rbac.yaml",
                     ns_))
         .blocks = severity == Severity::kBlocker;
   };
