@@ -1,11 +1,10 @@
 #pragma once
 
-#include <map>
 #include <string>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "job/job_spec.h"
+#include "master/service/local_peers.h"
 
 namespace edl::master {
 
@@ -26,12 +25,9 @@ class CompatAdmission {
   Status Check(const Core& core, const std::string& peer);
 
  private:
-  bool IsOurs(const std::string& peer, Time now);
-
   const job::JobSpec& job_;
   const bool on_this_machine_;
-  std::map<std::string, Time>
-      known_;  // peers of our user, with the time when that is checked again
+  LocalPeers peers_;
 };
 
 }  // namespace edl::master

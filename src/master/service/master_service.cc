@@ -6,10 +6,10 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "base/secret.h"
 #include "elasticdl/v1/master.grpc.pb.h"
 #include "master/ledger/ledger_report.h"
 #include "master/service/call.h"
+#include "master/service/token_check.h"
 
 namespace edl::master {
 namespace {
@@ -407,28 +407,14 @@ class MembershipStream final {
   bool open_ = true;
 };
 
-// Unauthenticated: the call does not have the job's token.
-Status CheckToken(const grpc::ServerContext& context, const std::string& expected) {
-  const auto& metadata = context.client_metadata();
-  const auto found = metadata.find("authorization");
-  if (found == metadata.end()) {
-    return Unauthenticated(
-        "the call has no token; send the token in the file that ELASTICDL_TOKEN_FILE names");
-  }
-  if (!SecretsEqual({found->second.data(), found->second.size()}, expected)) {
-    return Unauthenticated(
-        "the call has a wrong token; send the token in the file that ELASTICDL_TOKEN_FILE names");
-  }
-  return Ok();
-}
-
 }  // namespace
 
 void AddMasterService(const std::string& token, Methods& methods) {
-  Methods::Service service(methods, pb::Master::service_full_name(),
-                           [expected = "Bearer " + token](const Core&, const auto& context) {
-                             return CheckToken(context, expected);
-                           });
+  Methods::Service service(
+      methods, pb::Master::service_full_name(), [token](const Core&, const auto& context) {
+        return CheckToken(context, token,
+                          "send the token in the file that ELASTICDL_TOKEN_FILE names");
+      });
   service.Add<pb::WatchRequest, pb::Membership>(
       "Watch", [newest = std::make_shared<NewestMembership>()](
                    Core& core, Call& call, const pb::WatchRequest& in, pb::Membership*) {
