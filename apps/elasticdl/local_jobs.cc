@@ -37,6 +37,7 @@ Result<std::unique_ptr<cli::RunningJob>> Start(const fs::path& program,
                           "--job_dir=" + options.job_dir.string()};
   agent.volumes = options.volumes;
   agent.detach = options.detach;
+  agent.master_port = options.master_port;
   EDL_ASSIGN_OR_RETURN(backend::local::AgentHandle handle, backend::local::StartAgent(agent));
   return std::unique_ptr<cli::RunningJob>(std::make_unique<AgentsJob>(std::move(handle)));
 }

@@ -50,7 +50,7 @@ Result<std::string> MakeToken() {
 
 Status FillFolder(const JobFolder& folder, std::string_view spec, const job::JobView& view) {
   EDL_ASSIGN_OR_RETURN(const std::string token, MakeToken());
-  EDL_RETURN_IF_ERROR(WriteFileAtomically(folder.path() / "token", token, 0600));
+  EDL_RETURN_IF_ERROR(folder.WriteToken(token));
   EDL_RETURN_IF_ERROR(folder.WriteSpec(spec));
   EDL_RETURN_IF_ERROR(folder.WriteView(view));
   return MakePrivateFolder(folder.logs());
@@ -87,6 +87,9 @@ Result<JobFolder::End> JobFolder::ReadEnd() const {
 }
 
 Result<std::string> JobFolder::ReadToken() const { return ReadSecretFile(path_ / "token"); }
+Status JobFolder::WriteToken(std::string_view token) const {
+  return WriteFileAtomically(path_ / "token", token, 0600);
+}
 Result<std::string> JobFolder::ReadAddress() const { return ReadTrimmed(path_ / "master.addr"); }
 
 std::vector<std::string> JobFolder::LogNames() const {

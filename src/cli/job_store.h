@@ -36,6 +36,7 @@ class JobFolder {
   // NotFound: the job runs, or its agent was killed.
   Result<End> ReadEnd() const;
   Result<std::string> ReadToken() const;
+  Status WriteToken(std::string_view token) const;
   Result<std::string> ReadAddress() const;
   // The names of all logs: replicas sorted by name, then "agent" and "master".
   std::vector<std::string> LogNames() const;

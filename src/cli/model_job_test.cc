@@ -49,6 +49,23 @@ TEST_F(ModelVerbs, TrainWritesWhatTheMasterNeeds) {
   EXPECT_THAT(fake_.out(), Not(HasSubstr("no effect")));
 }
 
+TEST_F(ModelVerbs, TrainMakesTheContentOfATokenFileTheTokenOfTheJob) {
+  const auto train = [&](const std::string& token) {
+    std::ofstream(fake_.home() / "secret") << token;
+    return Run("train",
+               {"--model_def=tiny.model.custom_model", "--training_data=train",
+                "--attach_workers=true", "--token_file=" + (fake_.home() / "secret").string()});
+  };
+  EXPECT_EQ(train("two words\n"), kExitUsage);
+  EXPECT_THAT(fake_.err(), HasSubstr("printable ASCII characters and no spaces"));
+  EXPECT_FALSE(fake_.store().Find("tiny").ok()) << "nothing was started";
+
+  EXPECT_EQ(train("open-sesame\n"), kExitOk) << fake_.err();
+
+  EXPECT_EQ(*fake_.store().Find("tiny")->ReadToken(), "open-sesame");
+  EXPECT_EQ(Spec()["attach_workers"], true);
+}
+
 TEST_F(ModelVerbs, TrainKeepsAGivenSeed) {
   Run("train", {"--model_def=tiny.model.custom_model", "--training_data=train", "--seed=7"});
 

@@ -46,6 +46,7 @@ struct StartOptions {
   std::filesystem::path job_dir;
   std::vector<job::Volume> volumes;
   bool detach = false;
+  int master_port = 0;  // 0: any free port
 };
 
 // What verbs use of the local backend.

@@ -1,9 +1,11 @@
 #include "cli/train.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "base/secret.h"
 #include "cli/attach.h"
 #include "cli/collect_flags.h"
 #include "cli/dry_run.h"
@@ -129,15 +131,39 @@ Result<JobFolder> ReopenFolder(Platform& platform, const FlagValues& flags,
   return folder;
 }
 
+// The content of --token_file. Empty: the flag is not given.
+Result<std::string> ReadTokenFile(const Platform& platform, const job::JobSpec& spec) {
+  if (spec.token_file.empty()) return std::string();
+  Result<std::string> token = ReadSecretFile(platform.folder / spec.token_file);
+  if (!token.ok()) return token.status().Within("--token_file");
+  // It becomes a value of gRPC metadata.
+  const auto is_printable = [](char c) { return c > ' ' && c <= '~'; };
+  if (std::ranges::all_of(*token, is_printable)) return token;
+  return InvalidArgument(
+      "--token_file={}: a token has only printable ASCII characters and no spaces; make one with "
+      "`openssl rand -hex 32`",
+      spec.token_file);
+}
+
 int Start(Platform& platform, const FlagValues& flags, const job::JobSpec& spec,
           const std::string& why) {
+  const Result<std::string> token = ReadTokenFile(platform, spec);
+  if (!token.ok()) return Fail(platform, token.status());
   const FolderOrigin origin = spec.resume ? FolderOrigin::kExisted : FolderOrigin::kCreated;
   const Result<JobFolder> folder =
       spec.resume ? ReopenFolder(platform, flags, spec) : MakeFolder(platform, flags, spec);
   if (!folder.ok()) return Fail(platform, folder.status());
+  if (!token->empty()) {
+    if (const Status written = folder->WriteToken(*token); !written.ok()) {
+      return Fail(platform, written);
+    }
+  }
   const JobStore store(platform.home);
-  Result<std::unique_ptr<RunningJob>> running = platform.local.start(
-      {.job_dir = folder->path(), .volumes = spec.volumes, .detach = spec.detach});
+  Result<std::unique_ptr<RunningJob>> running =
+      platform.local.start({.job_dir = folder->path(),
+                            .volumes = spec.volumes,
+                            .detach = spec.detach,
+                            .master_port = spec.master_port});
   if (!running.ok()) {
     if (origin == FolderOrigin::kCreated) {
       // A failure is ignored: the user needs the reason why the job did not start.

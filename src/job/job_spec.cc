@@ -95,6 +95,9 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.num_workers = static_cast<int>(flags.Int("num_workers"));
   spec.num_ps = static_cast<int>(flags.Int("num_ps_pods"));
   spec.num_evaluators = static_cast<int>(flags.Int("num_evaluators"));
+  spec.attach_workers = flags.Bool("attach_workers");
+  spec.token_file = flags.String("token_file");
+  spec.master_port = static_cast<int>(flags.Int("master_port"));
   spec.need_tf_config = flags.Bool("need_tf_config");
   spec.minibatch_size = flags.Int("minibatch_size");
   spec.num_minibatches_per_task = flags.Int("num_minibatches_per_task");
@@ -161,6 +164,34 @@ Status ReadModel(const FlagValues& flags, JobSpec& spec) {
         "give 1 or more, or omit the flag for 1");
   }
   spec.num_ps = 1;
+  return Ok();
+}
+
+Status CheckAttachedWorkers(const JobSpec& spec) {
+  const bool in_cluster = spec.backend == BackendKind::kKubernetes;
+  if (spec.master_port != 0 && in_cluster) {
+    return InvalidArgument(
+        "--master_port={} with --backend=kubernetes: the master of a pod always has port 50001; "
+        "remove the flag",
+        spec.master_port);
+  }
+  if (!spec.attach_workers) {
+    if (spec.token_file.empty()) return Ok();
+    return InvalidArgument(
+        "--token_file={} without --attach_workers=true: only workers that attach send a token from "
+        "a file; remove the flag, or add --attach_workers=true",
+        spec.token_file);
+  }
+  if (in_cluster) {
+    return InvalidArgument(
+        "--attach_workers=true with --backend=kubernetes: workers attach only on the machine of "
+        "the master; give --backend=local, or remove --attach_workers");
+  }
+  if (!spec.model) {
+    return InvalidArgument(
+        "--attach_workers=true needs --model_def=FOLDER.FILE.SYMBOL: a worker that attaches runs "
+        "a model; remove --attach_workers for a job with --job_command");
+  }
   return Ok();
 }
 
@@ -271,6 +302,7 @@ Result<JobSpec> MakeJobSpec(const FlagValues& flags) {
   } else {
     EDL_RETURN_IF_ERROR(CheckCommand(flags, spec));
   }
+  EDL_RETURN_IF_ERROR(CheckAttachedWorkers(spec));
   EDL_RETURN_IF_ERROR(CheckStrategy(flags));
   EDL_RETURN_IF_ERROR(CheckCounts(spec));
   EDL_RETURN_IF_ERROR(ReadMiniLanguages(flags, spec));

@@ -65,6 +65,8 @@ struct JobSpec {
   int num_workers = 0;
   int num_ps = 0;
   int num_evaluators = 0;
+  bool attach_workers = false;  // workers are not launched; processes of this machine attach
+  std::string token_file;  // attaching needs the job's token, which is in it; empty: it does not
   bool need_tf_config = false;
   std::map<std::string, std::string> envs;
   std::string populate_env_names;  // a regular expression that matches whole names
@@ -104,6 +106,7 @@ struct JobSpec {
   bool lr_staleness_modulation = false;
   int64_t max_staleness = 0;  // in batches; 0: no worker waits for the slowest
 
+  int master_port = 0;  // on this machine; 0: any free port
   bool compat_api = true;
   LogLevel log_level = LogLevel::kInfo;
 

@@ -96,6 +96,26 @@ TEST(MakeJobSpec, NamesTheFlagThatItRejects) {
       HasSubstr("is less than"));
 }
 
+TEST(MakeJobSpec, LetsTheWorkersOfAModelAttach) {
+  const Result<JobSpec> spec =
+      Make({"--job_name=j", "--model_def=a.b.c", "--training_data=d", "--attach_workers=true",
+            "--token_file=t", "--master_port=50001"});
+
+  ASSERT_OK(spec);
+  EXPECT_TRUE(spec->attach_workers);
+  EXPECT_EQ(spec->token_file, "t");
+  EXPECT_EQ(spec->master_port, 50001);
+}
+
+TEST(MakeJobSpec, RejectsAttachedWorkersWhereTheyCannotWork) {
+  EXPECT_THAT(ErrorOf({"--attach_workers=true"}), HasSubstr("--attach_workers=true needs --model"));
+  EXPECT_THAT(ErrorOf({"--attach_workers=true", "--backend=kubernetes"}),
+              HasSubstr("--attach_workers=true with --backend=kubernetes"));
+  EXPECT_THAT(ErrorOf({"--token_file=t"}), HasSubstr("--token_file=t without --attach_workers"));
+  EXPECT_THAT(ErrorOf({"--master_port=7", "--backend=kubernetes"}),
+              HasSubstr("--master_port=7 with --backend=kubernetes"));
+}
+
 TEST(ParseCriticalWorkers, ReadsTheThreeForms) {
   EXPECT_EQ(ParseCriticalWorkers("default")->kind, CriticalWorkers::Kind::kDefault);
   EXPECT_EQ(ParseCriticalWorkers("none")->kind, CriticalWorkers::Kind::kNone);

@@ -393,6 +393,17 @@ Status Core::Scale(int num_workers) {
   return Ok();
 }
 
+Status Core::WantWorkers(size_t waiting,
+                         const std::function<bool(const std::string&)>& was_launched) {
+  if (!job::MayTrain(state_) || ending_ || AllDone()) {
+    return FailedPrecondition("no work is left for another worker: job {} is {}", spec_.job_name,
+                              AllDone() ? "complete" : job::NameOf(state_));
+  }
+  const size_t expected = keeper_.WorkersToLaunch(was_launched);
+  if (expected >= waiting) return Ok();
+  return Scale(keeper_.WantedWorkers() + static_cast<int>(waiting - expected));
+}
+
 void Core::Stop(const std::string& reason) {
   if (!ending_ && !job::IsFinal(state_)) End(JobState::kStopped, reason, {});
   Tick();

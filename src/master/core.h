@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -101,6 +102,10 @@ class Core {
 
   // FailedPrecondition: the job is ending or has ended.
   Status Scale(int num_workers);
+  // With --attach_workers: so many processes wait to become workers. Adds workers for those for
+  // whom none will be launched. `was_launched` returns whether the backend knows a worker.
+  // FailedPrecondition: no work is left for another worker.
+  Status WantWorkers(size_t waiting, const std::function<bool(const std::string&)>& was_launched);
   // Ends the job as stopped by its user.
   void Stop(const std::string& reason);
 

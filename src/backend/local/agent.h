@@ -30,6 +30,7 @@ struct AgentOptions {
   std::vector<std::string> master_command;
   std::vector<job::Volume> volumes;
   bool detach = false;  // the job continues when the client exits
+  int master_port = 0;  // 0: any free port
 
   Isolation at_most = Isolation::kNamespaces;
   // The size at which a log file is rotated; one older file is kept.

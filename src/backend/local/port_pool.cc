@@ -144,4 +144,18 @@ Result<int> PortPool::ReserveAndBind() {
                            kTries);
 }
 
+Status PortPool::ReserveAndBindPort(int port) {
+  Result<FileDescriptor> lock = Lock(port);
+  // With SO_REUSEADDR, connections that are closing do not count.
+  Result<FileDescriptor> bound = lock.ok() ? BindLoopback(port) : lock.status();
+  if (!bound.ok()) {
+    return Unavailable(
+        "cannot reserve TCP port {}: {}; end the program that uses it (`ss -ltnp 'sport = :{}'` "
+        "shows it), or give another port",
+        port, bound.status().message(), port);
+  }
+  reserved_[port] = {.lock = *std::move(lock), .bound = *std::move(bound)};
+  return Ok();
+}
+
 }  // namespace edl::backend::local

@@ -38,6 +38,9 @@ class PortPool {
   // Only a server that sets SO_REUSEADDR, like that of gRPC, can listen on it.
   Result<int> ReserveAndBind();
 
+  // The same for this port. Unavailable: another program or another job uses it.
+  Status ReserveAndBindPort(int port);
+
   void Release(int port) { reserved_.erase(port); }
 
  private:

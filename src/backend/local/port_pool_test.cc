@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -116,6 +117,27 @@ TEST(PortPool, KeepsABoundPortForServersThatReuseTheirAddress) {
 
   EXPECT_FALSE(Listen(port).valid()) << "a stranger";
   for (int start = 0; start < 3; ++start) EXPECT_TRUE(Listen(port, Reuse::kYes).valid());
+}
+
+TEST(PortPool, ReservesAGivenPortForOneJob) {
+  const int port = PortPool(kEphemeral, kSeed).Reserve().value();
+  PortPool pool(kEphemeral, kSeed);
+
+  EXPECT_OK(pool.ReserveAndBindPort(port));
+
+  EXPECT_FALSE(Listen(port).valid()) << "a stranger";
+  EXPECT_TRUE(Listen(port, Reuse::kYes).valid());
+  const Status taken = PortPool(kEphemeral, kSeed).ReserveAndBindPort(port);
+  EXPECT_THAT(taken, StatusIs(Code::kUnavailable));
+  EXPECT_THAT(taken.message(), testing::HasSubstr("another job has reserved"));
+}
+
+TEST(PortPool, RefusesAGivenPortThatSomebodyListensOn) {
+  const int port = PortPool(kEphemeral, kSeed).Reserve().value();
+  const FileDescriptor listener = Listen(port, Reuse::kYes);
+  ASSERT_TRUE(listener.valid());
+
+  EXPECT_THAT(PortPool(kEphemeral, kSeed).ReserveAndBindPort(port), StatusIs(Code::kUnavailable));
 }
 
 }  // namespace

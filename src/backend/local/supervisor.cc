@@ -71,9 +71,15 @@ Supervisor::Supervisor(EventLoop& loop, const Clock& clock, AgentOptions options
       cgroups_(OwnCgroup(), environment_.agent_name) {}
 
 Result<std::string> Supervisor::ReserveMasterAddress() {
-  const int before = master_port_;
-  EDL_ASSIGN_OR_RETURN(master_port_, ports_.ReserveAndBind());
-  ports_.Release(before);  // last, so that it is not chosen again
+  if (const int fixed = options_.master_port; fixed != 0) {
+    EDL_RETURN_IF_ERROR(
+        ports_.ReserveAndBindPort(fixed).Within(fmt::format("--master_port={}", fixed)));
+    master_port_ = fixed;
+  } else {
+    const int before = master_port_;
+    EDL_ASSIGN_OR_RETURN(master_port_, ports_.ReserveAndBind());
+    ports_.Release(before);  // last, so that it is not chosen again
+  }
   std::string address = fmt::format("127.0.0.1:{}", master_port_);
   EDL_RETURN_IF_ERROR(WriteFileAtomically(options_.job_dir / "master.addr", address));
   return address;
@@ -325,7 +331,7 @@ void Supervisor::OnPortInUse() {
             "`elasticdl train --resume`",
             port, options_.port_tries, port));
   }
-  if (replicas_.empty()) {
+  if (replicas_.empty() && options_.master_port == 0) {
     const Result<std::string> address = ReserveMasterAddress();
     if (!address.ok()) return EndReplicas(kFailedCode, address.status().message());
     LOG_WARNING("another program uses port {}: the master now uses {}", port, master_port_);

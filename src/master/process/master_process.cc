@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "backend/attached_backend.h"
 #include "backend/kubernetes/cluster_master.h"
 #include "backend/local/agent.h"
 #include "backend/local/local_backend.h"
@@ -106,9 +107,15 @@ class Master {
     }
     Ledger ledger = *std::move(opened);
     std::unique_ptr<backend::Backend> local;
+    backend::AttachedBackend* attached = nullptr;  // --attach_workers: the same object as `local`
     if (cluster_ == nullptr) {
       EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(
                                       config_.folder, {.on_lost = EndToReconnect}));
+      if (config_.job.attach_workers) {
+        auto decorated = std::make_unique<backend::AttachedBackend>(std::move(local));
+        attached = decorated.get();
+        local = std::move(decorated);
+      }
     }
     backend::Backend& backend = cluster_ != nullptr ? cluster_->backend() : *local;
     std::random_device random;
@@ -159,7 +166,10 @@ class Master {
                                       : std::function<void()>([&] { cluster_->AwaitLedger(); }),
          .scan = [&](std::vector<std::string> replicas) { launcher.Scan(std::move(replicas)); }});
     EDL_ASSIGN_OR_RETURN(const auto server,
-                         Server::Start(address, config_.token, config_.job, core));
+                         Server::Start(address, config_.token, config_.job, core,
+                                       {.backend = attached, .post = [&loop](auto work) {
+                                          loop.Post(std::move(work));
+                                        }}));
     if (config_.job.own_ps) {
       if (config_.job.grads_to_wait == 0) {
         LOG_INFO(

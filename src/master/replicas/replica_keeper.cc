@@ -521,6 +521,27 @@ Status ReplicaKeeper::Scale(int num_workers, Time now) {
   return Ok();
 }
 
+int ReplicaKeeper::WantedWorkers() const {
+  int count = 0;
+  for (const auto& [key, slot] : slots_) {
+    if (key.first == Role::kWorker && slot.row.wanted) count = std::max(count, key.second + 1);
+  }
+  return count;
+}
+
+size_t ReplicaKeeper::WorkersToLaunch(
+    const std::function<bool(const std::string&)>& was_launched) const {
+  return static_cast<size_t>(std::ranges::count_if(slots_, [&](const auto& entry) {
+    const Slot& slot = entry.second;
+    if (slot.row.role != Role::kWorker || !slot.row.wanted || slot.row.succeeded || slot.given_up) {
+      return false;
+    }
+    const Replica* current = Find(slot.current);
+    if (current == nullptr || !IsActive(current->row.state)) return true;
+    return current->row.state == ReplicaState::kPending && !was_launched(slot.current);
+  }));
+}
+
 void ReplicaKeeper::LaunchForLeftover(Time now) {
   for (const Role role : {Role::kWorker, Role::kChief}) {
     for (auto& [key, slot] : slots_) {

@@ -118,6 +118,11 @@ class ReplicaKeeper {
 
   // InvalidArgument: not possible for this job.
   Status Scale(int num_workers, Time now);
+  // One more than the highest index of a wanted worker.
+  int WantedWorkers() const;
+  // The number of workers that will be launched, now or after a delay. `was_launched` returns
+  // whether the backend knows the worker of this name.
+  size_t WorkersToLaunch(const std::function<bool(const std::string&)>& was_launched) const;
   // Launches a worker in a slot that had succeeded, or a chief if the job has no workers.
   void LaunchForLeftover(Time now);
   // Withdraws workers that the backend has no room for: there is no data left for them.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/status_matchers.h"
 #include "master/testing/core_fixture.h"
 
 namespace edl::master {
@@ -474,6 +475,37 @@ TEST(ReplicaKeeperScale, AddsWorkersWithTheMemoryOfTheirRole) {
   EXPECT_EQ(launch.index, 1);
   EXPECT_EQ(launch.memory_bytes, kGiB);
   EXPECT_FALSE(launch.relaunched);
+}
+
+TEST(ReplicaKeeperScale, AddsAWorkerForEachProcessThatWaitsForOne) {
+  CoreFixture master(WorkersOnly(1));
+  master.Register(Shards(1));
+  const auto at_backend = [](const std::string&) { return true; };
+  const auto not_there = [](const std::string&) { return false; };
+
+  ASSERT_OK(master.core().WantWorkers(1, not_there));
+  EXPECT_EQ(master.core().keeper().WantedWorkers(), 1) << "worker 0 will be launched";
+  master.Synced();
+  ASSERT_OK(master.core().WantWorkers(1, not_there));
+  EXPECT_EQ(master.core().keeper().WantedWorkers(), 1) << "its launch is on the way";
+  ASSERT_OK(master.core().WantWorkers(1, at_backend));
+  EXPECT_EQ(master.core().keeper().WantedWorkers(), 2) << "another process got it";
+  ASSERT_OK(master.core().WantWorkers(3, at_backend));
+  EXPECT_EQ(master.core().keeper().WantedWorkers(), 5);
+}
+
+TEST(ReplicaKeeperScale, AddsNoWorkerWhileOneWillBeRelaunched) {
+  CoreFixture master(WorkersOnly(1));
+  master.Register(Shards(1));
+  master.StartReplicas();
+  for (int64_t id = 0; id < 4; ++id) {
+    master.Exit(WorkerName(id), Killed());
+    if (id < 3) master.Running(WorkerName(id + 1));
+  }
+
+  ASSERT_OK(master.core().WantWorkers(1, [](const std::string&) { return true; }));
+
+  EXPECT_EQ(master.core().keeper().WantedWorkers(), 1) << "worker 0 is relaunched after a delay";
 }
 
 TEST(ReplicaKeeperScale, StopsTheHighestSlotsAndDoesNotRefillThem) {

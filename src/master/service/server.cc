@@ -28,13 +28,15 @@ constexpr int kAwaitedCalls = 128;
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::Start(const std::string& address, const std::string& token,
-                                              const job::JobSpec& job, Core& core) {
+                                              const job::JobSpec& job, Core& core,
+                                              const AttachedWorkers& workers) {
   // Debian builds abseil with deadlock detection, which costs 5 % of the master's time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::unique_ptr<Server> server(new Server(core));
   const bool on_this_machine = address.starts_with("127.");
   AddCompatServices(job, on_this_machine, server->methods_);
   AddMasterService(token, server->methods_);
+  AddAttachService(token, job, workers, server->methods_);
   grpc::ServerBuilder builder;
   // Two masters on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);

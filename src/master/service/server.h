@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "job/job_spec.h"
+#include "master/service/attach_service.h"
 #include "master/service/call.h"
 
 namespace grpc {
@@ -25,10 +26,11 @@ class Core;
 // Confined: create and destroy it on the thread of the process that owns it; the loop uses queue().
 class Server {
  public:
-  // Listens on `address`, "127.0.0.1:23456". Unavailable: the address is in use. `job` and `core`
-  // outlive the server.
+  // Listens on `address`, "127.0.0.1:23456". Unavailable: the address is in use. `job`, `core` and
+  // the backend of `workers` outlive the server.
   static Result<std::unique_ptr<Server>> Start(const std::string& address, const std::string& token,
-                                               const job::JobSpec& job, Core& core);
+                                               const job::JobSpec& job, Core& core,
+                                               const AttachedWorkers& workers = {});
   // Ends calls that are still held without an answer.
   ~Server();
 

@@ -20,32 +20,62 @@ Ledger InMemory() {
   return std::move(*ledger);
 }
 
+// Does what ReplicaLauncher would do.
+void RunCommands(backend::AttachedBackend* workers, const std::vector<Command>& commands) {
+  if (workers == nullptr) return;
+  for (const Command& command : commands) {
+    if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
+      EXPECT_OK(workers->Launch({.name = launch->name,
+                                 .role = launch->replica.role,
+                                 .index = launch->index,
+                                 .id = launch->replica.id,
+                                 .command = {"python3", "-m", "elasticdl.worker"},
+                                 .env = {{"WORKER_TYPE", "worker"}}}));
+    } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
+      EXPECT_OK(workers->Stop(stop->name, stop->grace));
+    } else {
+      EXPECT_OK(workers->Acknowledge(std::get<AcknowledgeCommand>(command).name));
+    }
+  }
+}
+
 }  // namespace
 
-ServedMaster::ServedMaster(job::JobSpec spec, const std::string& address)
+ServedMaster::ServedMaster(job::JobSpec spec, const std::string& address,
+                           backend::AttachedBackend* workers)
     : spec_(std::move(spec)),
       ledger_(InMemory()),
       core_(ledger_, spec_, /*seed=*/1),
-      loop_(core_, clock_,
-            {.commands = [](const std::vector<Command>&) {},
-             .view = [](const job::JobView&) {},
-             .progress =
-                 [this](const job::JobView& view) {
-                   const MutexLock lock(mutex_);
-                   shown_ = view.version;
-                   changed_.NotifyAll();
-                 },
-             .fence =
-                 [this] {
-                   const MutexLock lock(mutex_);
-                   while (fenced_) changed_.Wait(mutex_);
-                 },
-             .scan = [](const std::vector<std::string>&) {}}) {
+      loop_(
+          core_, clock_,
+          {.commands =
+               [workers](const std::vector<Command>& commands) { RunCommands(workers, commands); },
+           .view = [](const job::JobView&) {},
+           .progress =
+               [this](const job::JobView& view) {
+                 const MutexLock lock(mutex_);
+                 shown_ = view.version;
+                 changed_.NotifyAll();
+               },
+           .fence =
+               [this] {
+                 const MutexLock lock(mutex_);
+                 while (fenced_) changed_.Wait(mutex_);
+               },
+           .scan = [](const std::vector<std::string>&) {}}),
+      workers_(workers) {
   const Status loaded = core_.Load(clock_.Now(), clock_.WallNow());
   CHECK(loaded.ok(), "{}", loaded.message());
-  auto server = Server::Start(address, kToken, spec_, core_);
+  auto server = Server::Start(
+      address, kToken, spec_, core_,
+      {.backend = workers, .post = [this](auto work) { loop_.Post(std::move(work)); }});
   CHECK(server.ok(), "{}", server.status().message());
   server_ = std::move(*server);
+  if (workers != nullptr) {
+    workers->Watch([this](const job::ReplicaEvent& event) {
+      loop_.Post([event](Core& core) { core.OnReplicaEvent(event, {}); });
+    });
+  }
   thread_ = std::thread([this] {
     const Status ran = loop_.Run(server_->queue());
     CHECK(ran.ok(), "{}", ran.message());
@@ -67,6 +97,9 @@ ServedMaster::~ServedMaster() {
     }
   });
   thread_.join();
+  if (workers_ == nullptr) return;
+  workers_->Watch([](const job::ReplicaEvent&) {});
+  workers_->SetOnNotice([](const backend::AttachedBackend::Notice&) {});
 }
 
 std::shared_ptr<grpc::Channel> ServedMaster::Connect() const {

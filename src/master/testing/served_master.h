@@ -7,6 +7,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "backend/attached_backend.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "job/job_spec.h"
@@ -16,13 +17,15 @@
 
 namespace edl::master {
 
-// A master that serves calls on a port of this machine, without a backend. Its loop runs on its own
-// thread until the destructor.
+// A master that serves calls on a port of this machine, without a backend, or only with one to
+// which workers attach. Its loop runs on its own thread until the destructor.
 class ServedMaster {
  public:
   static constexpr const char* kToken = "secret";
 
-  explicit ServedMaster(job::JobSpec spec, const std::string& address = "127.0.0.1:0");
+  // `workers` launches the workers; null: nothing is launched. It outlives this object.
+  explicit ServedMaster(job::JobSpec spec, const std::string& address = "127.0.0.1:0",
+                        backend::AttachedBackend* workers = nullptr);
   ~ServedMaster();
 
   // A new connection, as from another process.
@@ -55,6 +58,7 @@ class ServedMaster {
   Core core_;
   Loop loop_;
   std::unique_ptr<Server> server_;
+  backend::AttachedBackend* const workers_;  // null: none
   std::thread thread_;
 };
 
