@@ -92,12 +92,14 @@ class Connection:
     """Makes single calls, each with a deadline. Thread-safe.
 
     Without `channel`, a channel is made on first use, and again after a fork and after `reset`.
+    Without `token`, the token is read from the environment.
     """
 
-    def __init__(self, address: str, channel: Optional[Any] = None):
+    def __init__(self, address: str, channel: Optional[Any] = None, token: Optional[str] = None):
         self.address = address
         self.closed = threading.Event()
         self._given_channel = channel
+        self._given_token = token
         self._lock = threading.Condition(threading.Lock())
         self._channel: Optional[Any] = None
         self._calls_in_progress = 0
@@ -207,7 +209,10 @@ class Connection:
                 "FAILED_PRECONDITION",
             )
         if self._channel is None:
-            token, self._token_source = read_token()
+            if self._given_token is None:
+                token, self._token_source = read_token()
+            else:
+                token, self._token_source = self._given_token, "given by the program"
             self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
             self._channel = self._given_channel or grpc.insecure_channel(
                 self.address, options=_CHANNEL_OPTIONS

@@ -1,0 +1,1 @@
+"""The master, started by hand."""

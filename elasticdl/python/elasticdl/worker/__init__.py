@@ -1,0 +1,1 @@
+"""A worker, started by hand."""
