@@ -174,6 +174,11 @@ TEST_F(AttachedBackendTest, GivesTheOldestWorkerToTheOldestProcess) {
   EXPECT_EQ(notices_.Await(0).worker.name, "iris-worker-10");
   EXPECT_EQ(notices_.Await(1).attachment, AttachmentId(2));
   EXPECT_EQ(notices_.Await(1).worker.name, "iris-worker-2");
+
+  for (const int64_t id : {30, 4}) ASSERT_OK(backend_->Launch(Worker(id)));
+  EXPECT_EQ(backend_->Attach(AttachmentId(3)), 0U);
+
+  EXPECT_EQ(notices_.Await(2).worker.name, "iris-worker-30");
 }
 
 TEST_F(AttachedBackendTest, RunsOtherRolesAtTheOtherBackend) {
@@ -277,6 +282,35 @@ TEST_F(AttachedBackendTest, ReportsItsWorkersToANewWatcherBeforeSynced) {
   }
   EXPECT_THAT(names, testing::ElementsAre("iris-worker-0", "iris-ps-0"));
   backend_.reset();  // before the recorder
+}
+
+// Its events are those that the test sends to one of its watchers.
+class SilentBackend final : public Backend {
+ public:
+  explicit SilentBackend(std::vector<EventDispatcher::Watcher>& watchers) : watchers_(watchers) {}
+  Status Launch(const job::ReplicaSpec&) override { return Ok(); }
+  Status Stop(const std::string&, milliseconds) override { return Ok(); }
+  void Watch(EventDispatcher::Watcher on_event) override { watchers_.push_back(on_event); }
+  Status Acknowledge(const std::string&) override { return Ok(); }
+  Result<LogPiece> Logs(const std::string&, int64_t, int64_t) override { return LogPiece{}; }
+  Result<std::string> AddressOf(job::Role, int) override { return std::string(); }
+
+ private:
+  std::vector<EventDispatcher::Watcher>& watchers_;
+};
+
+TEST(AttachedBackend, ReportsNoLateEventOfAnEarlierWatch) {
+  std::vector<EventDispatcher::Watcher> watchers;
+  EventRecorder recorder;
+  AttachedBackend backend(std::make_unique<SilentBackend>(watchers));
+  backend.Watch(recorder.Watcher());
+  backend.Watch(recorder.Watcher());
+
+  watchers.at(0)({.name = "iris-ps-0", .kind = Kind::kRunning});
+  watchers.at(1)({.kind = Kind::kSynced});
+
+  ASSERT_TRUE(recorder.Await(Kind::kSynced).has_value());
+  EXPECT_EQ(recorder.Events().size(), 1U);
 }
 
 TEST_F(AttachedBackendTest, SaysWhereTheOutputOfAWorkerIs) {

@@ -197,12 +197,22 @@ def test_a_worker_that_fails_fails_the_job(place: Place) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
-def test_a_worker_that_ends_is_replaced_by_hand(place: Place, number: int) -> None:
+def test_a_worker_that_ends_is_replaced_by_hand(place: Place, number: int, tmp_path: Path) -> None:
     job = Master(place, *played("--log_loss_steps=40"))
-    first = Worker(place, "first")
+    # Like the real worker, it exits with 0 after SIGTERM, although work is left.
+    leaves = tmp_path / "leaves"
+    leaves.write_text(f"""#!/usr/bin/env python3
+import runpy, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+runpy.run_path({str(PROGRAMS / "model_worker.py")!r}, run_name="__main__")
+""")
+    leaves.chmod(0o755)
+    first = Worker(place, "first", ELASTICDL_PYTHON=str(leaves))
     wait_for("version 8", lambda: version(job) >= 8)
     child = child_of(first.process.pid)
 
+    if number == signal.SIGKILL:
+        os.kill(child, signal.SIGSTOP)  # so that it cannot exit by itself
     first.process.send_signal(number)
 
     assert first.wait() == (143 if number == signal.SIGTERM else -number), first.output()
@@ -233,15 +243,21 @@ def test_a_worker_attaches_again_after_the_master_restarted(place: Place) -> Non
     assert job.assert_succeeded()["version"] == 60
 
 
-def test_a_worker_ends_when_its_master_is_stopped(place: Place) -> None:
+@pytest.mark.parametrize("by", ["Ctrl-C", "elasticdl stop"])
+def test_a_worker_ends_when_its_job_is_stopped(place: Place, by: str) -> None:
     job = Master(place, *played("--log_loss_steps=40"))
     worker = Worker(place, "only")
     wait_for("version 4", lambda: version(job) >= 4)
+    child = child_of(worker.process.pid)
 
-    job.process.send_signal(signal.SIGINT)
+    if by == "Ctrl-C":
+        job.process.send_signal(signal.SIGINT)
+    else:
+        job.cli("stop", job.name)
 
-    worker.wait()
-    assert "the master stops" in worker.output() or "lost the master" in worker.output()
+    worker.wait(15)
+    assert "the master stops worker only" in worker.output()
+    assert not Path(f"/proc/{child}").exists()
     assert job.wait() != 0
     job.assert_nothing_left()
 
