@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,11 +78,11 @@ steps, batch = int(sys.argv[4]), int(sys.argv[3])
 
 def model_fn(features, labels, mode):
     net = model.custom_model()
+    built = {id(update) for update in net.updates}  # those of the model's own placeholders
     loss = model.loss(labels, net(features, training=True))
     optimizer = tf.compat.v1.train.AdamOptimizer(0.001)
     step = tf.compat.v1.train.get_or_create_global_step()
-    update = net.get_updates_for(None) + net.get_updates_for(net.inputs)
-    with tf.control_dependencies(update):
+    with tf.control_dependencies([each for each in net.updates if id(each) not in built]):
         train = optimizer.minimize(loss, step, var_list=net.trainable_variables)
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
 
@@ -146,6 +147,7 @@ def tensorflow_ps(module: str, data: str, batch: int, steps: int, workers: int,
     program = home / "estimator.py"
     program.write_text(ESTIMATOR)
     name = f"estimator-{workers}"
+    shutil.rmtree(home / name, ignore_errors=True)  # the checkpoints of an earlier round
     run([BINARY, "train", "--backend=local", f"--job_name={name}", "--need_tf_config=true",
          "--num_ps_pods=1", f"--num_workers={workers - 1}",
          f"--job_command=python {program} {module} {data} {batch} {steps} {home / name}"],

@@ -72,8 +72,8 @@ class PsModel:
         self._trained = [v for v in self.model.trainable_variables if v.dtype.is_floating]
         self._kept = [v for v in self.model.non_trainable_variables if v.dtype.is_floating]
         self.tensors = _unique_names([*self._trained, *self._kept])
-        specs = [tf.TensorSpec(v.shape, tf.float32) for v in [*self._trained, *self._kept]]
-        self._functions["assign"] = tf.function(self._assign, input_signature=[specs])
+        self._functions["assign"] = tf.function(self._assign,
+                                                input_signature=[self._tensor_specs()])
 
     def declaration(self, seed: int) -> dict[str, Any]:
         """The arguments of ParameterClient.declare."""
@@ -105,6 +105,9 @@ class PsModel:
         if mode == "training":
             self._functions["step"] = tf.function(
                 self._step, input_signature=[features_spec, labels_spec, rows])
+            self._functions["assign and step"] = tf.function(
+                self._assign_and_step,
+                input_signature=[self._tensor_specs(), features_spec, labels_spec, rows])
         else:
             self._functions["forward", mode] = tf.function(
                 self._forward, input_signature=[features_spec, rows])
@@ -123,9 +126,16 @@ class PsModel:
         if self.tensors:
             self._functions["assign"]([tensors[name] for name in self.tensors])
 
-    def step(self, features: Any, labels: Any, rows: Rows) -> Gradients:
-        """Computes the gradients of a batch, with the variables as they were assigned."""
-        loss, gradients, changes = self._functions["step"](features, labels, self._inputs(rows))
+    def step(self, features: Any, labels: Any, rows: Rows,
+             tensors: Optional[Mapping[str, np.ndarray]] = None) -> Gradients:
+        """Computes the gradients of a batch. `tensors`: pulled values, to which the dense variables
+        are set before; without them, they have the values that they had."""
+        arguments = features, labels, self._inputs(rows)
+        if tensors:
+            values = [tensors[name] for name in self.tensors]
+            loss, gradients, changes = self._functions["assign and step"](values, *arguments)
+        else:
+            loss, gradients, changes = self._functions["step"](*arguments)
         tables, tensors = {}, {}
         for table, gradient in zip(self.tables, gradients[len(self._trained):]):
             if gradient is not None:
@@ -157,6 +167,14 @@ class PsModel:
     def _assign(self, values: Sequence[tf.Tensor]) -> None:
         for variable, value in zip([*self._trained, *self._kept], values):
             variable.assign(tf.cast(value, variable.dtype))
+
+    def _assign_and_step(self, values: Sequence[tf.Tensor], features: Any, labels: Any,
+                         rows: Sequence[Any]) -> tuple[Any, Any, Any]:
+        self._assign(values)
+        return self._step(features, labels, rows)
+
+    def _tensor_specs(self) -> list[tf.TensorSpec]:
+        return [tf.TensorSpec(v.shape, tf.float32) for v in [*self._trained, *self._kept]]
 
     def _forward(self, features: Any, rows: Sequence[Any]) -> Any:
         with active_lookup(PulledRows(dict(zip(self.tables, rows)))):

@@ -67,6 +67,9 @@ class ShardFeed:
                              "tf.data.Dataset")
         options = tf.data.Options()
         options.deterministic = True
+        # A pipeline that reads one shard ends before it is tuned, and its end waits for the tuning
+        # thread, up to a second.
+        options.autotune.enabled = False
         return fed.batch(self._batch_size).with_options(options)
 
     def batches(self, shard: Shard) -> Iterator[tuple[Any, Any]]:

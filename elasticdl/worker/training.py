@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, Optional
@@ -11,7 +13,7 @@ from typing import Any, Optional
 from elasticai_api.common.shard import Shard
 from elasticai_api.util.log_utils import default_logger as logger
 from elasticdl.model.errors import ModelError
-from elasticdl.model.ps_model import PsModel, Rows
+from elasticdl.model.ps_model import Gradients, PsModel
 from elasticdl.opened_shards import DONE, push_shard
 from elasticdl.parameter_client import (
     OpenedShard,
@@ -31,7 +33,8 @@ _MOST_REFUSED = 8
 @dataclasses.dataclass
 class TrainingOptions:
     in_flight: int = 1  # pushes that may be in progress while the next batch is computed
-    prefetch: bool = False  # pull the next batch's parameters before this batch is pushed
+    # Pull the next batch's parameters and start to compute it before this batch is pushed.
+    prefetch: bool = False
     pull_every: int = 1  # batches between two pulls of the dense tensors
     log_every: int = 100  # batches between two lines with the loss
 
@@ -52,6 +55,7 @@ class ShardTraining:
         self._refused = 0  # batches in a row
         self._since_pull = 0
         self._logged_at: Optional[int] = None
+        self._steps = concurrent.futures.ThreadPoolExecutor(1, "elasticdl-step")
         self.leaving = False  # stop after the present batch
 
     def train(self, shard: Shard, batches: ShardBatches, ps_epoch: int, first_step: int,
@@ -69,67 +73,78 @@ class ShardTraining:
     def _push_batches(self, shard: Shard, key: ShardKey, batches: ShardBatches, first: int,
                       first_step: int) -> Outcome:
         """Pushes batches in order, from `first` on. Stops at the first outcome that is not in
-        DONE, and returns it."""
-        waiting: collections.deque[tuple[int, PendingPush]] = collections.deque()
-        ahead: Optional[_Pull] = None
-        index = first
-        outcome = Outcome.APPLIED
+        DONE, and returns it. While a batch is computed, the one before is pushed, and the
+        parameters of the next one are pulled."""
         batches.release(first)
-        while not self.leaving:
-            batch = ahead.batch if ahead else self._input(batches, index)
-            if batch is None:
+        waiting: collections.deque[tuple[int, PendingPush]] = collections.deque()
+        computing: Optional[_Step] = None
+        ahead: Optional[_Pull] = None
+        outcome = Outcome.APPLIED
+        for index in itertools.count(first):
+            pull = ahead or self._start_pull(batches, index)
+            if pull is None or self.leaving:
                 break
-            features, labels = batch
-            step = first_step + index
-            self._on_batch(step)
-            pull = ahead or self._start_pull(batch)
-            if self._options.prefetch:
-                following = self._input(batches, index + 1)
-                ahead = None if following is None else self._start_pull(following)
-            rows = self._finish_pull(pull)
-            with self._clock.measure("step"):
-                result = self._model.step(features, labels, rows)
-            self._log(step, result.loss)
-            if len(waiting) == self._options.in_flight:
-                outcome = self._settle(batches, *waiting.popleft())
+            before, computing = computing, self._start_step(pull, index, first_step + index)
+            if not self._options.prefetch:
+                before, computing = computing, None
+            if before is not None:
+                outcome = self._push(batches, waiting, before, (shard.lease, key, before.index))
                 if outcome not in DONE:
                     break
-            assert self._model.settings is not None
-            with self._clock.measure("push"):
-                waiting.append((index, self._client.push_async(
-                    result.tables, result.tensors,
-                    learning_rate=self._model.settings.learning_rate(step),
-                    at=(shard.lease, key, index), clipnorm=self._model.settings.clipnorm,
-                    global_clipnorm=self._model.settings.global_clipnorm)))
-            index += 1
-            if self._options.prefetch and ahead is None:
-                break
+            ahead = self._start_pull(batches, index + 1) if self._options.prefetch else None
+        if computing is not None and outcome in DONE and not self.leaving:
+            outcome = self._push(batches, waiting, computing, (shard.lease, key, computing.index))
+        elif computing is not None:
+            concurrent.futures.wait([computing.gradients])
         for pushed, pending in waiting:
             last = self._settle(batches, pushed, pending)
             if outcome in DONE:
                 outcome = last
         return outcome
 
-    def _input(self, batches: ShardBatches, index: int) -> Optional[tuple[Any, Any]]:
+    def _start_pull(self, batches: ShardBatches, index: int) -> Optional[_Pull]:
+        """Starts to pull the parameters of a batch. None: the shard has no such batch."""
         with self._clock.measure("input"):
-            return batches.get(index)
-
-    def _start_pull(self, batch: tuple[Any, Any]) -> _Pull:
+            batch = batches.get(index)
+        if batch is None:
+            return None
         with self._clock.measure("ids"):
             ids = self._model.ids_of(batch[0], "training")
         wants_dense = self._since_pull % self._options.pull_every == 0
         self._since_pull += 1
         tensors = self._model.tensors if wants_dense else []
-        return _Pull(batch, self._client.prefetch(ids, tensors=tensors), wants_dense)
+        return _Pull(batch, self._client.prefetch(ids, tensors=tensors))
 
-    def _finish_pull(self, pull: _Pull) -> Rows:
+    def _start_step(self, pull: _Pull, index: int, step: int) -> _Step:
+        """Computes a batch on the thread for steps, after those that it has already."""
+        assert self._model.settings is not None
+        self._on_batch(step)  # may change the learning rate
+        rate = self._model.settings.learning_rate(step)
         with self._clock.measure("pull"):
             rows, ids = pull.prefetch.result(), pull.prefetch.ids()
             tensors = pull.prefetch.tensors()
-        if pull.wants_dense:
-            with self._clock.measure("assign"):
-                self._model.assign(tensors)
-        return {table: (ids[table], *rows[table]) for table in rows}
+        inputs = {table: (ids[table], *rows[table]) for table in rows}
+        return _Step(index, step, rate,
+                     self._steps.submit(self._model.step, *pull.batch, inputs, tensors))
+
+    def _push(self, batches: ShardBatches, waiting: collections.deque[tuple[int, PendingPush]],
+              done: _Step, at: tuple[int, ShardKey, int]) -> Outcome:
+        """Pushes the gradients of a batch when they are computed. Returns the outcome of an earlier
+        push, if it had to be awaited before."""
+        with self._clock.measure("step"):
+            result = done.gradients.result()
+        self._log(done.step, result.loss)
+        if len(waiting) == self._options.in_flight:
+            outcome = self._settle(batches, *waiting.popleft())
+            if outcome not in DONE:
+                return outcome
+        assert self._model.settings is not None
+        with self._clock.measure("push"):
+            waiting.append((done.index, self._client.push_async(
+                result.tables, result.tensors, learning_rate=done.learning_rate, at=at,
+                clipnorm=self._model.settings.clipnorm,
+                global_clipnorm=self._model.settings.global_clipnorm)))
+        return Outcome.APPLIED
 
     def _settle(self, batches: ShardBatches, index: int, pending: PendingPush) -> Outcome:
         with self._clock.measure("push"):
@@ -162,4 +177,13 @@ class _Pull:
 
     batch: tuple[Any, Any]
     prefetch: Prefetch
-    wants_dense: bool
+
+
+@dataclasses.dataclass
+class _Step:
+    """A batch that is computed."""
+
+    index: int  # in the shard
+    step: int
+    learning_rate: float
+    gradients: concurrent.futures.Future[Gradients]
