@@ -76,14 +76,31 @@ model = importlib.import_module("model_zoo." + sys.argv[1])
 steps, batch = int(sys.argv[4]), int(sys.argv[3])
 
 
+def outputs_of(features):
+    # The outputs and the updates of the model. A model of layers alone is called. One with other
+    # operations cannot be built in a graph with devices of a cluster: its code runs on the batch.
+    try:
+        net = model.custom_model()
+        built = {id(update) for update in net.updates}  # those of the model's own placeholders
+        outputs = net(features, training=True)
+        return outputs, [each for each in net.updates if id(each) not in built]
+    except tf.errors.InvalidArgumentError:
+        pass
+    keras = tf.keras.Input, tf.keras.Model
+    tf.keras.Input = lambda shape, name, dtype=None: features[name]
+    tf.keras.Model = lambda inputs, outputs, name: outputs
+    try:
+        return model.custom_model(), []
+    finally:
+        tf.keras.Input, tf.keras.Model = keras
+
+
 def model_fn(features, labels, mode):
-    net = model.custom_model()
-    built = {id(update) for update in net.updates}  # those of the model's own placeholders
-    loss = model.loss(labels, net(features, training=True))
+    outputs, updates = outputs_of(features)
+    loss = model.loss(labels, outputs)
     optimizer = tf.compat.v1.train.AdamOptimizer(0.001)
-    step = tf.compat.v1.train.get_or_create_global_step()
-    with tf.control_dependencies([each for each in net.updates if id(each) not in built]):
-        train = optimizer.minimize(loss, step, var_list=net.trainable_variables)
+    with tf.control_dependencies(updates):
+        train = optimizer.minimize(loss, tf.compat.v1.train.get_or_create_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
 
 

@@ -67,9 +67,6 @@ class ShardFeed:
                              "tf.data.Dataset")
         options = tf.data.Options()
         options.deterministic = True
-        # A pipeline that reads one shard ends before it is tuned, and its end waits for the tuning
-        # thread, up to a second.
-        options.autotune.enabled = False
         return fed.batch(self._batch_size).with_options(options)
 
     def batches(self, shard: Shard) -> Iterator[tuple[Any, Any]]:
@@ -85,6 +82,11 @@ class ShardFeed:
                 raise BadRecords(f"{self.where} cannot parse a record: {summary_of(error)}"
                                  ) from error
             if element is None:
+                # Its destructor waits for TensorFlow's tuning thread, up to a second.
+                ended = [iterator]
+                del iterator
+                threading.Thread(target=ended.clear, name="elasticdl-input-end",
+                                 daemon=True).start()
                 return
             yield self.split(element)
 
