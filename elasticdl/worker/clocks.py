@@ -23,13 +23,18 @@ class Stopwatch:
             passed = time.monotonic() - begin
             self._seconds[activity] = self._seconds.get(activity, 0.0) + passed
 
-    def seconds(self) -> dict[str, float]:
-        return dict(self._seconds)
+    def shares(self) -> dict[str, float]:
+        """The share of each activity in the time of the worker so far, the largest first, and
+        "other" for the rest."""
+        total = self._total()
+        parts = sorted(self._seconds.items(), key=lambda part: -part[1])
+        shares = {name: seconds / total for name, seconds in parts}
+        return {**shares, "other": max(0.0, 1 - sum(shares.values()))}
 
     def summary(self) -> str:
         """Such as "step 81 %, pull 7 %, input 5 %, other 7 % of 12.3 s"."""
-        total = max(time.monotonic() - self._begin, 1e-9)
-        parts = sorted(self._seconds.items(), key=lambda part: -part[1])
-        rest = max(0.0, total - sum(self._seconds.values()))
-        shown = [f"{name} {100 * seconds / total:.0f} %" for name, seconds in parts]
-        return ", ".join([*shown, f"other {100 * rest / total:.0f} %"]) + f" of {total:.1f} s"
+        shown = [f"{name} {100 * share:.0f} %" for name, share in self.shares().items()]
+        return f"{', '.join(shown)} of {self._total():.1f} s"
+
+    def _total(self) -> float:
+        return max(time.monotonic() - self._begin, 1e-9)

@@ -150,7 +150,10 @@ class ModelTasks:
 
     def _on_loss(self, step: int, loss: float) -> None:
         self._summaries.add_loss(step, loss)
-        self._master.report_metrics(step, {"loss": loss} if np.isfinite(loss) else {})
+        metrics = {f"time.{name}": share for name, share in self._clock.shares().items()}
+        if np.isfinite(loss):
+            metrics["loss"] = loss
+        self._master.report_metrics(step, metrics)
 
     def _metrics(self) -> MetricStates:
         return MetricStates(self._spec.make_metrics(), f"{self._spec.file.path}: eval_metrics_fn()")

@@ -1,6 +1,10 @@
 #include "cli/summary.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/ranges.h>
 
 #include "cli/format.h"
 #include "cli/progress.h"
@@ -83,6 +87,24 @@ std::string WayOn(const JobSnapshot& snapshot) {
   return "";
 }
 
+// "step 81 %, pull 7 %, other 12 %": where the worker that reported last spends its time. Empty: no
+// worker has reported that.
+std::string WorkerTime(const job::JobView& view) {
+  constexpr std::string_view kPrefix = "time.";
+  std::vector<std::pair<double, std::string>> shares;
+  for (const auto& [name, value] : view.metrics) {
+    if (!name.starts_with(kPrefix) || !(value >= 0 && value <= 1)) continue;
+    shares.emplace_back(value, EscapeControlChars(name.substr(kPrefix.size())));
+  }
+  std::ranges::sort(shares, std::greater<>());
+  std::vector<std::string> texts;
+  texts.reserve(shares.size());
+  for (const auto& [share, name] : shares) {
+    texts.push_back(fmt::format("{} {:.0f} %", name, 100 * share));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   std::vector<std::vector<std::string>> rows;
   for (const job::DatasetView& dataset : view.datasets) AddDataset(rows, dataset);
@@ -95,6 +117,9 @@ std::vector<std::vector<std::string>> Figures(const job::JobView& view) {
   if (!view.evaluation.empty())
     rows.push_back({"  last evaluation", EscapeControlChars(view.evaluation)});
   if (!view.checkpoint.empty()) rows.push_back({"  checkpoint", view.checkpoint});
+  if (const std::string time = WorkerTime(view); !time.empty()) {
+    rows.push_back({"  time of a worker", time});
+  }
   for (const std::string& remark : view.remarks)
     rows.push_back({"  remark", EscapeControlChars(remark)});
   return rows;

@@ -43,6 +43,16 @@ TEST(Summary, ShowsTheNumbersOfASucceededJob) {
             "  remark           the evaluator did not judge checkpoint 480\n");
 }
 
+TEST(Summary, ShowsWhereTheTimeOfAWorkerGoes) {
+  JobSnapshot snapshot = Ended(job::JobState::kSucceeded);
+  snapshot.view.metrics = {{"loss", 0.1},        {"time.input", 0.072}, {"time.other", 0.12},
+                           {"time.step", 0.808}, {"time.x", -1},        {"timer", 0.5}};
+  EXPECT_THAT(Summary(snapshot, UseColor::kNo),
+              HasSubstr("  time of a worker  step 81 %, other 12 %, input 7 %\n"));
+  snapshot.view.metrics.clear();
+  EXPECT_THAT(Summary(snapshot, UseColor::kNo), Not(HasSubstr("time of a worker")));
+}
+
 TEST(Summary, ShowsTheReplicaThatFailedTheJobAndItsLastLines) {
   JobSnapshot snapshot = Ended(job::JobState::kFailed);
   snapshot.view.reason = "worker-2 failed: exit code 3";

@@ -128,6 +128,7 @@ def check_tutorial_5(start: Callable[..., Job], mnist: Path, tmp_path: Path, rec
     assert len(losses(job)) >= 8
     assert losses(job)[0][1] > losses(job)[-1][1]
     assert list((tmp_path / "events").glob("evaluation/*tfevents*"))
+    assert view["metrics"]["time.step"] > 0.05
 
     checkpoint = newest_checkpoint(job)
     again = start("again", None, *model_flags(mnist, f"--checkpoint_dir_for_init={checkpoint}",
