@@ -65,6 +65,33 @@ def test_the_tutorials_command_tests_a_mounted_clone_without_rights_and_network(
     assert (clone / "elasticai_api/common/master.desc").stat().st_uid == USER
 
 
+MODEL = "--model_file=elasticdl/python/examples/mnist_functional_api.py --codec_type=tf_example"
+MASTER = f"""python -m elasticdl.python.elasticdl.master.main {MODEL} --job_name=test
+  --training_data_dir=/data/mnist/train --evaluation_data_dir=/data/mnist/test
+  --records_per_task=100 --num_epochs=2 --grads_to_wait=2 --minibatch_size=10
+  --log_level=INFO""".replace("\n", " ")
+WORKER = (f"python -m elasticdl.python.elasticdl.worker.main {MODEL} --worker_id=1 "
+          "--master_addr=localhost:50001 --log_level=INFO")
+
+
+def test_master_and_worker_run_by_hand_in_two_containers(builder, tmp_path):
+    """The containers share a network, as with --net=host, and no file."""
+    names = [builder.run("buildah", "from", "elasticdl:dev").strip() for _ in range(2)]
+    run = "timeout 300 buildah run --isolation=chroot"
+    try:
+        said = builder.run(
+            "unshare", "--net", "sh", "-c", NO_NETWORK, "sh", "sh", "-c",
+            f"{run} {names[0]} bash -c '{MASTER}' >{tmp_path}/master 2>&1 & master=$!; "
+            f"{run} {names[1]} bash -c '{WORKER}' >{tmp_path}/worker 2>&1; worker=$?; "
+            f"wait $master; echo exited $? $worker; tail -n 40 {tmp_path}/master {tmp_path}/worker")
+    finally:
+        for name in names:
+            builder.run("buildah", "rm", name)
+    assert said.startswith("exited 0 0"), said
+    assert "Loss = " in (tmp_path / "worker").read_text()
+    assert "Job test succeeded" in (tmp_path / "master").read_text()
+
+
 COUNT = """python -c '
 from elasticdl import open_records
 print(*(len(open_records("/data/mnist/" + part)) for part in ("train", "test")))'"""
