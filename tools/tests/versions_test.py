@@ -21,7 +21,7 @@ class Versions(unittest.TestCase):
     def test_each_package_has_the_version_of_the_binary(self):
         projects = sorted(TOP.glob('elastic*/pyproject.toml'))
         self.assertEqual([project.parent.name for project in projects],
-                         ['elasticai_api', 'elasticdl_api', 'elasticdl_client',
+                         ['elasticai_api', 'elasticdl', 'elasticdl_api', 'elasticdl_client',
                           'elasticdl_preprocessing'])
         for project in projects:
             self.assertEqual(found(r'^version = "(.*)"', project), self.version, project)
@@ -31,9 +31,10 @@ class Versions(unittest.TestCase):
             self.assertEqual(found(r'^__version__ = "(.*)"', f'{package}/__init__.py'),
                              self.version, package)
 
-    def test_elasticdl_api_requires_the_same_version(self):
-        self.assertEqual(found(r'"elasticai_api==(.*)"', 'elasticdl_api/pyproject.toml'),
-                         self.version)
+    def test_packages_that_require_elasticai_api_require_the_same_version(self):
+        for package in ('elasticdl', 'elasticdl_api'):
+            self.assertEqual(found(r'"elasticai_api==([^"]*)"', f'{package}/pyproject.toml'),
+                             self.version, package)
 
 
 if __name__ == '__main__':
