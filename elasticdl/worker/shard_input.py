@@ -75,20 +75,21 @@ class ShardFeed:
             dataset = self.dataset_of(shard)
             self.check_elements(dataset.element_spec)
             iterator = iter(dataset.prefetch(2))
-        while True:
-            try:
-                element = next(iterator, None)
-            except (tf.errors.OpError, ValueError, TypeError) as error:
-                raise BadRecords(f"{self.where} cannot parse a record: {summary_of(error)}"
-                                 ) from error
-            if element is None:
-                # Its destructor waits for TensorFlow's tuning thread, up to a second.
-                ended = [iterator]
-                del iterator
-                threading.Thread(target=ended.clear, name="elasticdl-input-end",
-                                 daemon=True).start()
-                return
-            yield self.split(element)
+        try:
+            while True:
+                try:
+                    element = next(iterator, None)
+                except (tf.errors.OpError, ValueError, TypeError) as error:
+                    raise BadRecords(f"{self.where} cannot parse a record: {summary_of(error)}"
+                                     ) from error
+                if element is None:
+                    return
+                yield self.split(element)
+        finally:
+            # The destructor of a pipeline waits for TensorFlow's tuning thread, up to a second.
+            ended = [iterator]
+            del iterator
+            threading.Thread(target=ended.clear, name="elasticdl-input-end", daemon=True).start()
 
     def split(self, element: Any) -> tuple[Any, Any]:
         """(features, labels) of an element of the fed dataset, or of its spec."""

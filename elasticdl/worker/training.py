@@ -85,7 +85,7 @@ class ShardTraining:
             if pull is None or self.leaving:
                 break
             before, computing = computing, self._start_step(pull, index, first_step + index)
-            if not self._options.prefetch:
+            if not self._options.prefetch:  # push this batch before the next one is pulled
                 before, computing = computing, None
             if before is not None:
                 outcome = self._push(batches, waiting, before, (shard.lease, key, before.index))
@@ -129,8 +129,9 @@ class ShardTraining:
 
     def _push(self, batches: ShardBatches, waiting: collections.deque[tuple[int, PendingPush]],
               done: _Step, at: tuple[int, ShardKey, int]) -> Outcome:
-        """Pushes the gradients of a batch when they are computed. Returns the outcome of an earlier
-        push, if it had to be awaited before."""
+        """Pushes the gradients of a batch when they are computed. If too many pushes are in flight,
+        waits for the oldest one first. Returns its outcome if it is not in DONE, and then does not
+        push; otherwise APPLIED."""
         with self._clock.measure("step"):
             result = done.gradients.result()
         self._log(done.step, result.loss)
