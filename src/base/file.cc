@@ -30,12 +30,16 @@ void FileDescriptor::Close() {
 Result<std::string> ReadFile(const std::filesystem::path& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return Errno("opening {}", path.string());
+  return ReadDescriptor(file.get(), path.string());
+}
+
+Result<std::string> ReadDescriptor(int fd, const std::string& name) {
   std::string content;
   std::array<char, 65536> buffer;  // NOLINT: filled by read
   while (true) {
-    const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Errno("reading {}", path.string());
+    if (got < 0) return Errno("reading {}", name);
     if (got == 0) return content;
     content.append(buffer.data(), static_cast<size_t>(got));
   }

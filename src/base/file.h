@@ -30,6 +30,9 @@ class FileDescriptor {
 
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
+// Reads an open descriptor, such as standard input, to its end. `name` is for error messages.
+Result<std::string> ReadDescriptor(int fd, const std::string& name);
+
 // Makes created, renamed and removed names in a folder durable (fsync of the folder).
 Status SyncFolder(const std::filesystem::path& folder);
 

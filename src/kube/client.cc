@@ -216,6 +216,7 @@ Result<ObjectList> Client::ListOnce(const Resource& resource, const std::string&
       Object object(std::move(item));
       object.fields()["apiVersion"] = resource.api_version();
       object.fields()["kind"] = std::string(resource.kind);
+      if (options_.reduce) options_.reduce(object);
       out.items.push_back(std::move(object));
     }
   } while (!next.empty());

@@ -37,6 +37,8 @@ struct ClientOptions {
   int tries = 10;
   std::chrono::milliseconds retry_timeout{60'000};
   int page_size = 500;  // objects per page of a list
+  // Removes what the caller does not need from each listed object, before the next page is read.
+  std::function<void(Object&)> reduce = {};
   // Timeout of DeleteMany, for which the server does the work of many calls.
   std::chrono::milliseconds delete_many_timeout{60'000};
 };

@@ -84,6 +84,19 @@ std::string PodState::unschedulable() const {
   return found->message.empty() ? found->reason : found->message;
 }
 
+std::string DescribeDisruption(const std::string& reason) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDescriptions = {
+      {{"PreemptionByScheduler", "preempted by the scheduler"},
+       {"EvictionByEvictionAPI", "evicted (its node is drained)"},
+       {"DeletionByTaintManager", "evicted from a node that is not ready"},
+       {"DeletionByPodGC", "its node is gone"},
+       {"TerminationByKubelet", "evicted by its node"}}};
+  for (const auto& [name, text] : kDescriptions) {
+    if (name == reason) return std::string(text);
+  }
+  return reason.empty() ? "its pod was deleted" : "disrupted: " + reason;
+}
+
 PodState PodStateOf(const Object& pod) {
   const json& status = FieldAt(pod.fields(), {"status"});
   PodState out{.phase = PhaseOf(TextIn(status, "phase")),

@@ -76,4 +76,8 @@ struct PodState {
 
 PodState PodStateOf(const Object& pod);
 
+// Describes who disrupted a pod, for messages. `reason` is that of its DisruptionTarget condition;
+// empty: its deletion was requested.
+std::string DescribeDisruption(const std::string& reason);
+
 }  // namespace edl::kube

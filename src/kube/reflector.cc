@@ -7,12 +7,12 @@ namespace edl::kube {
 using Kind = WatchEvent::Kind;
 
 Reflector::Reflector(Connection& connection, Scope scope, const Timing& timing, Listener listener,
-                     Options options)
+                     const Options& options)
     : scope_(std::move(scope)),
       timing_(timing),
       listener_(std::move(listener)),
       options_(options),
-      client_(connection, timing, {.tries = 1}),
+      client_(connection, timing, {.tries = 1, .reduce = options.reduce}),
       backoff_(options.backoff, timing.clock, timing.chance) {}
 
 void Reflector::Run(const std::stop_token& stop) {

@@ -43,11 +43,14 @@ class Reflector {
     BackoffLimits backoff{std::chrono::milliseconds(800), std::chrono::seconds(30)};
     // A watch that ends earlier than this without an event counts as a failure.
     std::chrono::milliseconds short_watch{1'000};
+    // Removes what the listener does not need from each object of a list. A list of all pods of a
+    // large cluster would need much memory otherwise.
+    std::function<void(Object&)> reduce = {};
   };
 
   // `connection` outlives this.
   Reflector(Connection& connection, Scope scope, const Timing& timing, Listener listener,
-            Options options);
+            const Options& options);
 
   // Blocks until `stop` is requested. Call it once.
   void Run(const std::stop_token& stop);

@@ -18,7 +18,7 @@ namespace edl::kube {
 namespace {
 
 // Not injected: silences are measured in the same clock in which libcurl waits.
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kConnectTimeout{10};
 constexpr long kKeepAliveSeconds = 30;
@@ -83,7 +83,7 @@ struct Transfer {
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;
   curl_slist* connect_to = nullptr;
-  Clock::time_point last_received;
+  SteadyClock::time_point last_received;
   bool ended_by_reader = false;
 
   ~Transfer() {
@@ -95,7 +95,7 @@ struct Transfer {
 
 size_t OnBody(char* data, size_t size, size_t count, void* user) {
   auto* transfer = static_cast<Transfer*>(user);
-  transfer->last_received = Clock::now();
+  transfer->last_received = SteadyClock::now();
   const std::string_view bytes(data, size * count);
   long status = 0;
   curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -110,7 +110,7 @@ size_t OnBody(char* data, size_t size, size_t count, void* user) {
 
 size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   auto* transfer = static_cast<Transfer*>(user);
-  transfer->last_received = Clock::now();
+  transfer->last_received = SteadyClock::now();
   const std::string_view line(data, size * count);
   const size_t colon = line.find(':');
   if (colon != std::string_view::npos) {
@@ -180,7 +180,7 @@ class Transport::Engine {
   int TimeoutMs() const {
     using std::chrono::milliseconds;
     milliseconds timeout(60'000);
-    const Clock::time_point now = Clock::now();
+    const SteadyClock::time_point now = SteadyClock::now();
     for (const auto& transfer : running_) {
       const milliseconds silence = transfer->request.silence;
       if (silence.count() == 0) continue;
@@ -193,7 +193,7 @@ class Transport::Engine {
 
   void Begin(std::shared_ptr<Transfer> transfer) {
     transfer->easy = curl_easy_init();
-    transfer->last_received = Clock::now();
+    transfer->last_received = SteadyClock::now();
     SetUp(*transfer);
     curl_multi_add_handle(multi_, transfer->easy);
     running_.push_back(std::move(transfer));
@@ -311,7 +311,7 @@ class Transport::Engine {
   }
 
   void EndStopped() {
-    const Clock::time_point now = Clock::now();
+    const SteadyClock::time_point now = SteadyClock::now();
     const std::vector<std::shared_ptr<Transfer>> all = running_;
     for (const auto& transfer : all) {
       const std::chrono::milliseconds silence = transfer->request.silence;

@@ -34,8 +34,8 @@ class Cleanup final : public ClusterCleanup {
 
   Status NoteInterruption() override {
     EDL_ASSIGN_OR_RETURN(const kube::Object pod, short_timeout_client_.Get(kube::kPods, pod_));
-    const std::string why =
-        "its master was terminated: " + DescribeDisruption(kube::PodStateOf(pod).disruption());
+    const std::string why = "its master was terminated: " +
+                            kube::DescribeDisruption(kube::PodStateOf(pod).disruption());
     const nlohmann::json patch = {{"metadata", {{"annotations", {{kInterruptedAnnotation, why}}}}}};
     return short_timeout_client_.Patch(kube::kConfigMaps, pod_, patch).status();
   }

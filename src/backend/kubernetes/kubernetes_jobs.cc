@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,14 +9,15 @@
 #include "backend/kubernetes/master_pod.h"
 #include "backend/kubernetes/pod_groups.h"
 #include "backend/kubernetes/preflight.h"
-#include "backend/kubernetes/yaml.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "job/job_view.h"
 #include "job/names.h"
 #include "kube/pod.h"
 #include "kube/resource.h"
+#include "kube/yaml.h"
 
 namespace edl::backend::kubernetes {
 namespace {
@@ -26,14 +26,6 @@ using nlohmann::json;
 
 constexpr std::chrono::seconds kDeletionTimeout{90};
 constexpr std::chrono::milliseconds kDeletionPoll{200};
-
-// 128 bits in hexadecimal digits.
-std::string NewToken() {
-  std::random_device random;
-  std::string token;
-  for (int part = 0; part < 4; ++part) token += fmt::format("{:08x}", random());
-  return token;
-}
 
 std::string MastersSelector() {
   return fmt::format("{}={},{}={}", kAppLabel, kApp, kRoleLabel, job::NameOf(job::Role::kMaster));
@@ -103,7 +95,7 @@ std::string KubernetesJobs::Manifests(const Submission& submission) const {
   for (const kube::Object& object :
        {maker.JobSecret(submission.spec_json, NewToken()), StatusMap(submission),
         maker.MasterService(std::nullopt), maker.MasterPod()}) {
-    out += (out.empty() ? "" : "---\n") + ToYaml(object.fields());
+    out += (out.empty() ? "" : "---\n") + kube::ToYaml(object.fields());
   }
   return out;
 }

@@ -26,7 +26,7 @@ std::string WhyItEnded(const kube::PodState& state, const kube::ContainerExit& e
         exit.message);
   }
   if (state.deleting || !state.disruption().empty()) {
-    return "its master was terminated: " + DescribeDisruption(state.disruption());
+    return "its master was terminated: " + kube::DescribeDisruption(state.disruption());
   }
   if (exit.exit_code == 0) return "";
   const std::string last = LastLineOf(exit.message);
@@ -49,7 +49,7 @@ MasterLife MasterLifeOf(const kube::Object& pod) {
                                state.reason.empty() ? "the node gives no reason" : state.reason,
                                state.message.empty() ? "" : ": ", state.message);
     if (!state.disruption().empty()) {
-      life.trouble = "its master was terminated: " + DescribeDisruption(state.disruption());
+      life.trouble = "its master was terminated: " + kube::DescribeDisruption(state.disruption());
     }
   } else if (state.deleting) {
     life.trouble = "its master's pod is being deleted";

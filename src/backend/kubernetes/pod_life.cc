@@ -1,6 +1,5 @@
 #include "backend/kubernetes/pod_life.h"
 
-#include <array>
 #include <csignal>
 #include <utility>
 
@@ -23,7 +22,7 @@ job::ExitCause Killed(std::string message, int signal) {
 }
 
 job::ExitCause Disrupted(const PodState& pod) {
-  return Killed(DescribeDisruption(pod.disruption()), SIGTERM);
+  return Killed(kube::DescribeDisruption(pod.disruption()), SIGTERM);
 }
 
 job::ExitCause CauseOf(const ContainerExit& exit) {
@@ -80,19 +79,6 @@ std::string PendingReason(const PodState& pod, const ContainerState* container) 
 }
 
 }  // namespace
-
-std::string DescribeDisruption(const std::string& reason) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDescriptions = {
-      {{"PreemptionByScheduler", "preempted by the scheduler"},
-       {"EvictionByEvictionAPI", "evicted (its node is drained)"},
-       {"DeletionByTaintManager", "evicted from a node that is not ready"},
-       {"DeletionByPodGC", "its node is gone"},
-       {"TerminationByKubelet", "evicted by its node"}}};
-  for (const auto& [name, text] : kDescriptions) {
-    if (name == reason) return std::string(text);
-  }
-  return reason.empty() ? "its pod was deleted" : "disrupted: " + reason;
-}
 
 PodLife LifeOf(const PodState& pod, job::Role role, const std::string& name, Restart restart) {
   using Kind = job::ReplicaEvent::Kind;

@@ -35,9 +35,6 @@ enum class Restart { kNever, kByKubelet };
 PodLife LifeOf(const kube::PodState& pod, job::Role role, const std::string& container,
                Restart restart);
 
-// Describes who disrupted a pod, for messages. `reason` is that of its DisruptionTarget condition.
-std::string DescribeDisruption(const std::string& reason);
-
 // The exit cause of a replica whose pod object was deleted.
 job::ExitCause CauseOfDeletion(const kube::PodState& last, const std::string& container);
 
