@@ -3,23 +3,18 @@
 #include <memory>
 #include <string>
 
+#include "http/pages.h"
+
 #include "base/status.h"
 #include "ps/parameter_server.h"
 
 namespace edl::ps {
 
-// An HTTP server with /metrics, in the text format of Prometheus, and /healthz. Runs until it is
-// destroyed. Thread-safe.
-class MetricsServer {
- public:
-  // `server` outlives it. Port 0: any free port. If `token` is not empty, /metrics requires it.
-  // Unavailable: the port is in use.
-  static Result<std::unique_ptr<MetricsServer>> Start(ParameterServer& server,
-                                                      const std::string& host, int port,
-                                                      const std::string& token);
-  virtual ~MetricsServer() = default;
-
-  virtual int port() const = 0;
-};
+// Starts an HTTP server with /metrics, in the text format of Prometheus, and /healthz. `server`
+// outlives it. Port 0: any free port. If `token` is not empty, /metrics requires it. Unavailable:
+// the port is in use.
+Result<std::unique_ptr<http::PageServer>> StartMetricsServer(ParameterServer& server,
+                                                             const std::string& host, int port,
+                                                             const std::string& token);
 
 }  // namespace edl::ps

@@ -20,7 +20,7 @@ class MetricsServerTest : public testing::Test {
     server_ = *std::move(server);
   }
   void Start(const std::string& token) {
-    auto metrics = MetricsServer::Start(*server_, "127.0.0.1", 0, token);
+    auto metrics = StartMetricsServer(*server_, "127.0.0.1", 0, token);
     ASSERT_OK(metrics);
     metrics_ = *std::move(metrics);
   }
@@ -30,7 +30,7 @@ class MetricsServerTest : public testing::Test {
 
   SystemClock clock_;
   std::unique_ptr<ParameterServer> server_;
-  std::unique_ptr<MetricsServer> metrics_;
+  std::unique_ptr<http::PageServer> metrics_;
 };
 
 TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
@@ -61,7 +61,7 @@ TEST_F(MetricsServerTest, RequiresTheToken) {
 
 TEST_F(MetricsServerTest, ReportsAPortThatIsInUse) {
   Start("");
-  const auto second = MetricsServer::Start(*server_, "127.0.0.1", metrics_->port(), "");
+  const auto second = StartMetricsServer(*server_, "127.0.0.1", metrics_->port(), "");
   EXPECT_THAT(second, StatusIs(Code::kUnavailable));
   EXPECT_THAT(second.status().message(), HasSubstr("--http_port"));
 }

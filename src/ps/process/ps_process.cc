@@ -97,9 +97,9 @@ int RunPs(int argc, char** argv) {
   if (!server.ok()) return Fail(server.status(), kFailed);
   std::cout << "elasticdl ps: listening on port " << (*server)->port() << " with " << options.lanes
             << " lanes" << std::endl;  // NOLINT: a caller waits for this line
-  std::unique_ptr<MetricsServer> metrics;
+  std::unique_ptr<http::PageServer> metrics;
   if (config->http_port >= 0) {
-    auto started = MetricsServer::Start(**server, options.host, config->http_port, options.token);
+    auto started = StartMetricsServer(**server, options.host, config->http_port, options.token);
     if (!started.ok()) return Fail(started.status(), kFailed);
     metrics = *std::move(started);
     std::cout << "elasticdl ps: metrics on port " << metrics->port() << std::endl;  // NOLINT

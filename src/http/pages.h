@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+
+namespace edl::http {
+
+// The answer to a request.
+struct Page {
+  int status = 200;
+  std::string text;
+  std::string type = "text/plain";
+};
+
+// What a page may depend on.
+struct PageRequest {
+  std::string authorization;  // the header; may be empty
+};
+
+// Called on any thread, also at the same time.
+using MakePage = std::function<Page(const PageRequest&)>;
+
+// An HTTP server with a few small pages, such as /metrics and /healthz. It serves GET requests and
+// runs until it is destroyed. A slow client does not block the others.
+//
+// Thread-safe.
+class PageServer {
+ public:
+  struct Options {
+    std::string host;  // empty: all addresses of this machine
+    int port = 0;      // 0: any free port
+    std::string flag;  // for the error: the flag that sets the port
+  };
+
+  // `pages` by path. Unavailable: the port is in use.
+  static Result<std::unique_ptr<PageServer>> Start(const Options& options,
+                                                   const std::map<std::string, MakePage>& pages);
+  virtual ~PageServer() = default;
+
+  virtual int port() const = 0;
+};
+
+}  // namespace edl::http
