@@ -39,6 +39,7 @@ std::string ProgramHelp(const std::string& first_word) {
          Columns(rows) +
          (first_word.empty()
               ? "\nelasticdl ps runs a parameter server without a job: elasticdl ps --help.\n"
+                "elasticdl operator runs the TFJobs of a cluster: elasticdl operator --help.\n"
               : "") +
          "\nelasticdl VERB --help shows a verb's flags. Jobs of this machine are stored in "
          "$ELASTICDL_HOME\n(default ~/.elasticdl).\n";

@@ -117,6 +117,8 @@ struct Platform {
   // Blocks SIGINT, SIGTERM and SIGHUP and returns a descriptor that delivers them as a signalfd
   // does.
   std::function<Result<FileDescriptor>()> catch_signals;
+  // Reads standard input to its end.
+  std::function<Result<std::string>()> read_input;
   // Ignores SIGPIPE: a write to a closed pipe then fails instead of ending this process.
   std::function<void()> ignore_broken_pipes = [] {};
 };

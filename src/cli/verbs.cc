@@ -238,6 +238,18 @@ const std::vector<Verb>& Verbs() {
       {"data gen", "NAME OUT [flags]",
        "Generate a dataset of the model zoo in the folder OUT, with train and test parts.",
        &DataGenFlags(), 2, 2, DataGen, false, DatasetNames()},
+      {"tfjob convert",
+       "FILE [--in_place]",
+       "Rewrite old TFJobs in a YAML or JSON file to kubeflow.org/v1, and say what changed.",
+       &TfJobConvertFlags(),
+       1,
+       1,
+       ConvertTfJobs,
+       false,
+       {},
+       "  elasticdl tfjob convert tfjob.yaml > tfjob-v1.yaml\n"
+       "  elasticdl tfjob convert tfjob.yaml --in_place\n"
+       "  kubectl get tfjobs.v1beta2.kubeflow.org -o yaml | elasticdl tfjob convert -\n"},
       {"version", "", "Print the version.", &OutputFlags(), 0, 0, ShowVersion},
       {"completion",
        "bash|zsh",

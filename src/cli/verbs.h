@@ -50,6 +50,7 @@ int ZooInit(Platform& platform, const FlagValues& flags);
 int ZooBuild(Platform& platform, const FlagValues& flags);
 int ZooPush(Platform& platform, const FlagValues& flags);
 int DataGen(Platform& platform, const FlagValues& flags);
+int ConvertTfJobs(Platform& platform, const FlagValues& flags);
 int ShowVersion(Platform& platform, const FlagValues& flags);
 int ShowCompletion(Platform& platform, const FlagValues& flags);
 int ShowHelp(Platform& platform, const FlagValues& flags);
@@ -60,6 +61,7 @@ const FlagTable& ZooInitFlags();
 const FlagTable& ZooBuildFlags();
 const FlagTable& ZooPushFlags();
 const FlagTable& DataGenFlags();
+const FlagTable& TfJobConvertFlags();
 
 // The datasets that `data gen` can generate: those of elasticdl/data_gen/__main__.py.
 const std::vector<std::string>& DatasetNames();

@@ -68,6 +68,7 @@ FakePlatform::FakePlatform() : platform_{.out = out_, .err = err_, .clock = cloc
   };
   platform_.cluster_context = [this] { return context; };
   platform_.folder = home_;
+  platform_.read_input = [this]() -> Result<std::string> { return input; };
   platform_.run = [this](const Program& program) -> Result<ProgramEnd> {
     const std::string& name = program.command.front();
     ran.push_back(program.command);

@@ -66,6 +66,7 @@ class FakePlatform {
   std::vector<StartOptions> started;  // the jobs that were started
   int shutdowns = 0;                  // calls of Shutdown() and of LocalJobs::shutdown
   std::map<std::string, std::string> variables;
+  std::string input;  // what standard input has
   // The programs that exist, by name.
   std::map<std::string, std::function<Result<ProgramEnd>(const Program&)>> programs;
   std::map<std::string, Result<job::JobView>> ledgers;  // the views in ledgers, by job
