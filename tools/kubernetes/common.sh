@@ -34,7 +34,8 @@ name_things() {
   state=$cache/clusters/$cluster
   [ ${#state} -le 90 ] ||
     fail 2 "the path $state is too long for a socket; set ELASTICDL_CACHE to a shorter path"
-  programs=$cache/programs-$(hash_of "$parts"/build.sh "$parts"/*/go.mod "$parts"/*/go.sum "$parts"/programs/coredns/main.go)
+  programs=$cache/programs-$(hash_of "$parts"/build.sh "$parts"/{kwok,programs}/go.mod "$parts"/{kwok,programs}/go.sum "$parts"/programs/coredns/main.go)
+  peers=$cache/peers-$(hash_of "$parts"/peers.sh "$parts"/{scheduler-plugins,training-operator}/go.{mod,sum} "$parts"/scheduler-plugins/main.go)
   images=$cache/images-$(hash_of "$parts/images.sh" "$parts/image_archive.py" "$parts/nginx")
 }
 
