@@ -1,5 +1,9 @@
 #include "base/secret.h"
 
+#include <random>
+
+#include <fmt/format.h>
+
 #include "base/file.h"
 
 namespace edl {
@@ -11,6 +15,13 @@ bool SecretsEqual(std::string_view given, std::string_view expected) {
     difference |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(expected[i]);
   }
   return difference == 0;
+}
+
+std::string NewToken() {
+  std::random_device random;
+  std::string token;
+  for (int part = 0; part < 4; ++part) token += fmt::format("{:08x}", random());
+  return token;
 }
 
 Result<std::string> ReadSecretFile(const std::filesystem::path& path) {

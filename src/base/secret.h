@@ -12,6 +12,9 @@ namespace edl {
 // cannot find out by measuring how much of a guess is right.
 bool SecretsEqual(std::string_view given, std::string_view expected);
 
+// A new secret: 128 random bits as 32 hexadecimal digits.
+std::string NewToken();
+
 // The secret in a file, without trailing newlines. InvalidArgument: the file is empty. Other errors
 // are those of ReadFile. Every message names the file.
 Result<std::string> ReadSecretFile(const std::filesystem::path& path);

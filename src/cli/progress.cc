@@ -75,24 +75,6 @@ double RateMeter::PerSecond() const {
   return static_cast<double>(samples_.back().records - samples_.front().records) / seconds;
 }
 
-Records RecordsOf(const job::JobView& view) {
-  const bool any = std::any_of(view.datasets.begin(), view.datasets.end(),
-                               [](const job::DatasetView& one) { return one.IsTraining(); });
-  Records out;
-  bool endless = false;
-  for (const job::DatasetView& dataset : view.datasets) {
-    if (any && !dataset.IsTraining()) continue;
-    out.done += dataset.records_done;
-    out.total += dataset.records_total;
-    endless = endless || dataset.epochs <= 0;
-    const int64_t last = dataset.epochs > 0 ? dataset.epochs : dataset.epoch + 1;
-    out.epoch = std::max(out.epoch, std::min(dataset.epoch + 1, last));
-    out.epochs = std::max(out.epochs, dataset.epochs);
-  }
-  if (endless) out.total = 0;
-  return out;
-}
-
 std::string ReplicasByState(const job::JobView& view) {
   std::vector<std::string> parts;
   const auto add = [&](ReplicaState state, std::string_view verb) {

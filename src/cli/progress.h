@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "job/job_view.h"
+#include "job/progress.h"
 
 namespace edl::cli {
 
@@ -25,14 +26,8 @@ class RateMeter {
   std::deque<Sample> samples_;
 };
 
-// The sums over all training datasets, or over all datasets if none is for training.
-struct Records {
-  int64_t done = 0;
-  int64_t total = 0;  // 0: without end, or not known yet
-  int64_t epoch = 0;  // being leased, from 1; 0: not known yet
-  int64_t epochs = 0;
-};
-Records RecordsOf(const job::JobView& view);
+using job::Records;
+using job::RecordsOf;
 
 // One line with state, epoch, records, records/s, time left, last loss and replicas by state. If
 // the line is longer than `columns`, parts are left out in this order: replicas, rate, epoch,

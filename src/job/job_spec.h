@@ -66,6 +66,8 @@ struct JobSpec {
   int num_ps = 0;
   int num_evaluators = 0;
   bool attach_workers = false;  // workers are not launched; processes of this machine attach
+  // The master only serves data shards: a TFJob runs the replicas, and their processes join.
+  bool external_replicas = false;
   std::string token_file;  // attaching needs the job's token, which is in it; empty: it does not
   bool need_tf_config = false;
   std::map<std::string, std::string> envs;

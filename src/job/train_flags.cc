@@ -702,6 +702,12 @@ const FlagTable& MasterFlags() {
                      .at_least = 0,
                      .at_most = 65535,
                      .not_in_original = true});
+    specs.push_back({.name = "external_replicas",
+                     .type = kBool,
+                     .default_value = "false",
+                     .group = kJob,
+                     .help = "Launch nothing: serve data shards to the replicas of a TFJob.",
+                     .not_in_original = true});
     return specs;
   }());
   return table;

@@ -10,10 +10,16 @@ Status CheckLeasesShards(const job::JobSpec& spec) {
 }
 
 void CloseSession(const Context& context, Incarnation incarnation) {
+  const Session* session = context.sessions.Find(incarnation);
+  if (session == nullptr) return;
+  const ReplicaRef replica = session->replica;
   context.dispatcher.Reclaim(incarnation, context.now);
   context.sync.SessionGone(incarnation);
   context.staleness.Leave(incarnation);
   context.sessions.Close(incarnation);
+  if (!context.spec.external_replicas || !context.sessions.Of(replica).empty()) return;
+  context.keeper.OnLeft(replica);
+  context.sync.ReplicaGone(replica);
 }
 
 }  // namespace edl::master

@@ -246,6 +246,7 @@ void Core::OnReplicaEvent(const job::ReplicaEvent& event, std::vector<std::strin
       break;
     case job::ReplicaEvent::Kind::kSynced:
       keeper_.OnSynced(now_);
+      if (spec_.external_replicas && state_ == JobState::kStarting) SetState(JobState::kRunning);
       // Close the sessions of replicas that have ended meanwhile.
       for (const auto& [name, replica] : keeper_.replicas()) {
         if (job::HasEnded(replica.row.state)) CloseReplica(replica.row.replica);
@@ -385,6 +386,10 @@ void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics)
 }
 
 Status Core::Scale(int num_workers) {
+  if (spec_.external_replicas) {
+    return FailedPrecondition("the workers of job {} are replicas of a TFJob: scale the TFJob",
+                              spec_.job_name);
+  }
   if (!job::MayTrain(state_)) {
     return FailedPrecondition("cannot scale the job: it is {}", job::NameOf(state_));
   }

@@ -19,7 +19,10 @@ Session* MasterApi::OnCallOf(Incarnation incarnation) {
 
 void MasterApi::OnLoaded() {
   for (const auto& [incarnation, session] : context_.sessions.all()) {
-    if (!session.compat_api) silence_checks_.Set(incarnation, context_.now + kSilence);
+    const bool external = context_.spec.external_replicas;
+    if (external) context_.keeper.OnJoined(session.replica);
+    if (session.compat_api) continue;
+    silence_checks_.Set(incarnation, context_.now + (external ? kRejoinAfterRestart : kSilence));
   }
 }
 
@@ -293,7 +296,11 @@ void MasterApi::ReleaseLock(Incarnation incarnation, const std::string& name,
 }
 
 std::optional<std::string> MasterApi::WhyLost(const Session& session, Time& next) const {
-  const Duration limit = std::clamp<Duration>(3 * gaps_.Usual(), kSilence, kLongestSilence);
+  const bool must_rejoin =
+      context_.spec.external_replicas && session.from_ledger && !session.stream_was_open;
+  const Duration limit = must_rejoin
+                             ? Duration(kRejoinAfterRestart)
+                             : std::clamp<Duration>(3 * gaps_.Usual(), kSilence, kLongestSilence);
   next = session.heard_at + limit;
   if (context_.now > next) {
     return fmt::format("was silent for {} s",

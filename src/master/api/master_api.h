@@ -79,6 +79,9 @@ class MasterApi {
   static constexpr std::chrono::milliseconds kLongestSilence{300000};
   // A session is lost if its process does not reconnect within this time.
   static constexpr std::chrono::milliseconds kRejoin{1200};
+  // The same after a restart of the master, for external replicas: no backend reports which of them
+  // have ended meanwhile.
+  static constexpr std::chrono::milliseconds kRejoinAfterRestart{10000};
   static constexpr uint32_t kMostShardsPerCall = 1024;
 
   explicit MasterApi(const Context& context) : context_(context) {}

@@ -32,6 +32,7 @@ Result<MasterConfig> ReadMasterConfig(const std::vector<std::string>& arguments)
                        job::ParseWithJobFile(job::MasterFlags(), arguments));
   MasterConfig config;
   EDL_ASSIGN_OR_RETURN(config.job, job::MakeJobSpec(flags));
+  config.job.external_replicas = flags.Bool("external_replicas");
   if (config.job.backend == job::BackendKind::kKubernetes) {
     EDL_ASSIGN_OR_RETURN(config.cluster, backend::MakeClusterOptions(flags));
     config.job.checkpoint_dir = config.job.ClusterCheckpointDir();

@@ -30,6 +30,7 @@
 #include "base/mutex.h"
 #include "job/job_spec.h"
 #include "job/master_exit.h"
+#include "job/progress.h"
 #include "master/core.h"
 #include "master/ledger/ledger.h"
 #include "master/ledger/submission.h"
@@ -108,7 +109,7 @@ class Master {
     Ledger ledger = *std::move(opened);
     std::unique_ptr<backend::Backend> local;
     backend::AttachedBackend* attached = nullptr;  // --attach_workers: the same object as `local`
-    if (cluster_ == nullptr) {
+    if (cluster_ == nullptr && !config_.job.external_replicas) {
       EDL_ASSIGN_OR_RETURN(local, backend::local::LocalBackend::Connect(
                                       config_.folder, {.on_lost = EndToReconnect}));
       if (config_.job.attach_workers) {
@@ -117,7 +118,8 @@ class Master {
         local = std::move(decorated);
       }
     }
-    backend::Backend& backend = cluster_ != nullptr ? cluster_->backend() : *local;
+    // Null: the replicas of the job are external.
+    backend::Backend* backend = cluster_ != nullptr ? &cluster_->backend() : local.get();
     std::random_device random;
     Core core(ledger, config_.job, (uint64_t{random()} << 32) | random());
     core.set_process_id(ProcessId(environment));
@@ -135,36 +137,35 @@ class Master {
     }
     EDL_RETURN_IF_ERROR(core.Commit());
 
-    const std::string address = (cluster_ != nullptr ? "0.0.0.0:" : "127.0.0.1:") + config_.port;
-    ReplicaLauncher launcher(
-        backend, config_.job,
-        {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
-         .token_file = config_.token_file.string(),
-         .job_dir = cluster_ != nullptr ? "" : config_.folder.string(),
-         .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
-         .on_this_machine = cluster_ == nullptr,
-         .checkpoint_roots = CheckpointRoots(),
-         .checkpoint_folder = std::filesystem::absolute(CheckpointFolder()).string(),
-         .master_env = environment});
+    const bool in_pod = cluster_ != nullptr || config_.job.external_replicas;
+    const std::string address = (in_pod ? "0.0.0.0:" : "127.0.0.1:") + config_.port;
+    std::optional<ReplicaLauncher> launcher;
+    if (backend != nullptr) launcher.emplace(*backend, config_.job, ContextOfReplicas(address));
     StatusWriter status(
         [this](const job::JobView& view, Durability durability) { WriteStatus(view, durability); });
     Loop loop(
         core, clock_,
-        {.commands = [&](std::vector<Command> commands) { launcher.Do(std::move(commands)); },
+        {.commands =
+             [&](std::vector<Command> commands) {
+               if (launcher) launcher->Do(std::move(commands));
+             },
          .server_commands =
              [&](std::vector<ServerCommand> commands) {
                if (servers_ != nullptr) servers_->Do(std::move(commands));
              },
          .view = [&](const job::JobView& view) { status.Update(view, Durability::kDurable); },
          // On this machine the client queries the master, so the file may lag behind.
-         .progress = cluster_ == nullptr
+         .progress = !in_pod
                          ? nullptr
                          : std::function<void(const job::JobView&)>([&](const job::JobView& view) {
                              status.Update(view, Durability::kBestEffort);
                            }),
          .fence = cluster_ == nullptr ? nullptr
                                       : std::function<void()>([&] { cluster_->AwaitLedger(); }),
-         .scan = [&](std::vector<std::string> replicas) { launcher.Scan(std::move(replicas)); }});
+         .scan =
+             [&](std::vector<std::string> replicas) {
+               if (launcher) launcher->Scan(std::move(replicas));
+             }});
     EDL_ASSIGN_OR_RETURN(const auto server,
                          Server::Start(address, config_.token, config_.job, core,
                                        {.backend = attached, .post = [&loop](auto work) {
@@ -176,18 +177,14 @@ class Master {
             "gradients are applied one by one, and none is rejected as stale; for synchronous "
             "rounds give --use_async=false and --grads_to_wait of 2 or more");
       }
-      EDL_ASSIGN_OR_RETURN(servers_, StartPsController(loop, backend));
+      EDL_ASSIGN_OR_RETURN(servers_, StartPsController(loop, *backend));
     }
-    launcher.Start(
-        [&](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
-          OnEvent(event);
-          loop.Post([event, last_lines = std::move(last_lines)](Core& core) {
-            core.OnReplicaEvent(event, last_lines);
-          });
-        },
-        [&](const std::string& replica, std::string text) {
-          loop.Post([replica, text = std::move(text)](Core& core) { core.OnLog(replica, text); });
-        });
+    if (launcher) {
+      StartLauncher(*launcher, loop);
+    } else {
+      loop.Post(
+          [](Core& core) { core.OnReplicaEvent({.kind = job::ReplicaEvent::Kind::kSynced}, {}); });
+    }
     if (cluster_ != nullptr) {
       WatchRequests(loop);
       AwaitSync();
@@ -213,7 +210,33 @@ class Master {
  private:
   using Durability = StatusWriter::Durability;
 
+  ReplicaContext ContextOfReplicas(const std::string& address) const {
+    return {.master_address = cluster_ != nullptr ? cluster_->master_address() : address,
+            .token_file = config_.token_file.string(),
+            .job_dir = cluster_ != nullptr ? "" : config_.folder.string(),
+            .program = cluster_ != nullptr ? "elasticdl" : ThisProgram(),
+            .on_this_machine = cluster_ == nullptr,
+            .checkpoint_roots = CheckpointRoots(),
+            .checkpoint_folder = std::filesystem::absolute(CheckpointFolder()).string(),
+            .master_env = Environment()};
+  }
+
+  void StartLauncher(ReplicaLauncher& launcher, Loop& loop) {
+    launcher.Start(
+        [this, &loop](const job::ReplicaEvent& event, std::vector<std::string> last_lines) {
+          OnEvent(event);
+          loop.Post([event, last_lines = std::move(last_lines)](Core& core) {
+            core.OnReplicaEvent(event, last_lines);
+          });
+        },
+        [&loop](const std::string& replica, std::string text) {
+          loop.Post([replica, text = std::move(text)](Core& core) { core.OnLog(replica, text); });
+        });
+  }
+
   [[noreturn]] void EndWith(const Core& core) {
+    // The kubelet shows the end of the log of a container that fails.
+    if (config_.job.external_replicas) LOG_ERROR("the job ends: {}", core.View().reason);
     if (cluster_ != nullptr) {
       using Outcome = backend::kubernetes::ClusterMaster::Outcome;
       const bool succeeded = core.state() == job::JobState::kSucceeded;
@@ -299,6 +322,15 @@ class Master {
       if (!written.ok()) LOG_WARNING("{}", written.message());
     }
     if (cluster_ != nullptr) cluster_->Publish(view);
+    if (config_.job.external_replicas) LogProgress(view);
+  }
+
+  // Runs on the thread of the status writer.
+  void LogProgress(const job::JobView& view) {
+    std::string progress = job::ProgressOf(view);
+    if (progress.empty() || progress == logged_progress_) return;
+    logged_progress_ = std::move(progress);
+    LOG_INFO("{}", job::ProgressMessage(logged_progress_));
   }
 
   void OnEvent(const job::ReplicaEvent& event) {
@@ -343,6 +375,7 @@ class Master {
   const Clock& clock_;
   std::unique_ptr<backend::kubernetes::ClusterMaster> cluster_;  // null: this machine
   std::unique_ptr<ps_control::PsController> servers_;  // null: no parameter servers of ours
+  std::string logged_progress_;  // only the thread of the status writer uses it
   Mutex mutex_;
   CondVar changed_;
   bool synced_ GUARDED_BY(mutex_) = false;

@@ -117,6 +117,7 @@ bool ReplicaKeeper::HasEnded(ReplicaRef replica) const {
 }
 
 void ReplicaKeeper::MakeSlots() {
+  if (spec_.external_replicas) return;
   for (const Role role : job::kReplicaRoles) {
     for (int index = 0; index < spec_.CountOf(role); ++index) MakeSlot(role, index);
   }
@@ -192,6 +193,7 @@ void ReplicaKeeper::Launch(Slot& slot, bool relaunched) {
 
 void ReplicaKeeper::OnSynced(Time now) {
   synced_ = true;
+  if (spec_.external_replicas) return;
   for (auto& [name, replica] : replicas_) {
     if (!IsActive(replica.row.state)) continue;
     Slot& slot = SlotOf(replica);
@@ -250,12 +252,27 @@ void ReplicaKeeper::OnRunning(const std::string& name, int64_t process_id, const
 }
 
 void ReplicaKeeper::OnJoined(ReplicaRef replica) {
-  auto found = replicas_.find(spec_.ReplicaName(replica.role, replica.id));
+  const std::string name = spec_.ReplicaName(replica.role, replica.id);
+  auto found = replicas_.find(name);
+  if (found == replicas_.end() && spec_.external_replicas) {
+    replicas_[name].row = {.name = name,
+                           .replica = replica,
+                           .index = static_cast<int>(replica.id),
+                           .state = ReplicaState::kRunning,
+                           .joined = true};
+    ++membership_;
+    return;
+  }
   if (found == replicas_.end()) return;
   found->second.silent = false;
   if (found->second.row.joined) return;
   found->second.row.joined = true;
   ledger_.Put(found->second.row);
+}
+
+void ReplicaKeeper::OnLeft(ReplicaRef replica) {
+  if (replicas_.erase(spec_.ReplicaName(replica.role, replica.id)) > 0) ++membership_;
+  troubled_.Clear(replica);
 }
 
 void ReplicaKeeper::NotePsAskedForData(ReplicaRef replica) {
@@ -587,7 +604,7 @@ void ReplicaKeeper::Resume(int num_workers, bool data_left) {
 
 bool ReplicaKeeper::EndTroubled(ReplicaRef ref, AfterEnd after) {
   const auto found = replicas_.find(spec_.ReplicaName(ref.role, ref.id));
-  if (found == replicas_.end()) {
+  if (found == replicas_.end() || spec_.external_replicas) {
     troubled_.Clear(ref);  // the process was not started by this job
     return false;
   }
@@ -629,6 +646,7 @@ void ReplicaKeeper::RetryStops(Time now) {
 
 void ReplicaKeeper::StopAll(Time now) {
   stopping_ = true;
+  if (spec_.external_replicas) return;
   for (auto& [name, replica] : replicas_) {
     // RetryStops repeats stops that were sent.
     if (IsActive(replica.row.state) && !stops_.contains(name)) Stop(replica, now);
@@ -679,6 +697,7 @@ std::vector<std::string> ReplicaKeeper::LostWithTheirNodes(
 }
 
 bool ReplicaKeeper::TrainingEnded() const {
+  if (spec_.external_replicas) return false;  // the TFJob decides
   return synced_ && std::all_of(slots_.begin(), slots_.end(), [](const auto& entry) {
            const Slot& slot = entry.second;
            const bool trains = slot.row.role == Role::kWorker || slot.row.role == Role::kChief;
@@ -687,6 +706,7 @@ bool ReplicaKeeper::TrainingEnded() const {
 }
 
 bool ReplicaKeeper::AnyRunning() const {
+  if (spec_.external_replicas) return false;  // none that the job could stop
   return !stops_.empty() || std::any_of(replicas_.begin(), replicas_.end(), [](const auto& entry) {
     return IsActive(entry.second.row.state);
   });
@@ -704,6 +724,7 @@ bool ReplicaKeeper::ChiefSucceeded() const {
 }
 
 bool ReplicaKeeper::ChiefExpected() const {
+  if (spec_.external_replicas) return true;  // only counts if a chief has read the data
   auto chief = slots_.find({Role::kChief, 0});
   return chief != slots_.end() && chief->second.row.wanted && !chief->second.row.succeeded &&
          !chief->second.given_up;

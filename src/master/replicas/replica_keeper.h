@@ -52,6 +52,8 @@ struct EndOfLife {
 // Keeps the desired replicas running: launches them, decides by the cause of an exit whether and
 // when the slot is refilled, and reports when the job has failed. docs/states/replica.md.
 //
+// With external replicas it has no slots: it only knows which replicas have open sessions.
+//
 // Confined: call it on the master's loop.
 class ReplicaKeeper {
  public:
@@ -90,8 +92,10 @@ class ReplicaKeeper {
   // REQUIRES: the caller has reclaimed the replica's leases and locks.
   void OnExit(const std::string& name, const job::ExitCause& cause, EndOfLife end, Time now);
 
-  // A process of the replica joined at our API.
+  // A process of the replica joined at our API. With external replicas, it runs from now on.
   void OnJoined(ReplicaRef replica);
+  // With external replicas: the last session of the replica has ended.
+  void OnLeft(ReplicaRef replica);
   // The replica's session expired. The next join undoes this.
   void OnSilent(ReplicaRef replica);
   // The parameter server of this slot answered the master.
