@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconciler/process/operator_process.h"
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/ioctl.h>
@@ -140,6 +141,7 @@ int RunCommandLine(int argc, char** argv) {
                          .cluster_context = backend::kubernetes::ClusterContext,
                          .run = RunHere,
                          .catch_signals = CatchSignals,
+                         .read_input = [] { return ReadDescriptor(0, "standard input"); },
                          .ignore_broken_pipes = [] { std::signal(SIGPIPE, SIG_IGN); }};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return cli::Main(platform, arguments);
@@ -161,6 +163,10 @@ int main(int argc, char** argv) {
   // Handled here because src/cli does not link the parameter server.
   if (verb == "ps") {
     return edl::ps::RunPs(argc - 2, argv + 2);
+  }
+  // Handled here because src/cli does not link the operator.
+  if (verb == "operator") {
+    return edl::reconciler::RunOperator(argc - 2, argv + 2);
   }
   // Started in the master's pod, not by users.
   if (verb == "supervise") {

@@ -1,0 +1,116 @@
+#include "reconciler/pod_group.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "reconciler/replica_objects.h"
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/quantity.h"
+
+namespace edl::reconciler {
+namespace {
+
+using nlohmann::json;
+
+// In thousandths. Larger sums could overflow.
+constexpr int64_t kMostOfResource = int64_t{1} << 53;
+
+int64_t PriorityOf(const ReplicaSpec& spec, const std::map<std::string, int64_t>& priorities) {
+  const json& pod = FieldAt(spec.pod_template, {"spec"});
+  const auto found = priorities.find(TextIn(pod, "priorityClassName"));
+  return found == priorities.end() ? NumberIn(pod, "priority") : found->second;
+}
+
+// Adds the requests of all containers of a pod, or their limits where requests are missing.
+void AddRequests(const json& pod_spec, int64_t pods, std::map<std::string, int64_t>& sums) {
+  for (const json& container : ListAt(pod_spec, {"containers"})) {
+    const json& limits = FieldAt(container, {"resources", "limits"});
+    json wanted = limits.is_object() ? limits : json::object();
+    const json& requests = FieldAt(container, {"resources", "requests"});
+    if (requests.is_object()) wanted.update(requests);
+    for (const auto& [name, amount] : wanted.items()) {
+      const auto text = ScalarText(amount);
+      const Result<int64_t> parsed = text.ok() ? ParseQuantity(*text) : text.status();
+      if (!parsed.ok() || pods == 0) continue;
+      const int64_t added = std::min(*parsed, kMostOfResource / pods) * pods;
+      sums[name] = std::min(kMostOfResource, sums[name] + added);
+    }
+  }
+}
+
+std::string QuantityText(int64_t thousandths) {
+  if (thousandths % 1000 == 0) return fmt::format("{}", thousandths / 1000);
+  return fmt::format("{}m", thousandths);
+}
+
+json MinResources(const TFJob& job, int64_t members,
+                  const std::map<std::string, int64_t>& priorities) {
+  std::vector<const ReplicaSpec*> specs;
+  for (const auto& [type, spec] : job.replicas) specs.push_back(&spec);
+  std::stable_sort(specs.begin(), specs.end(), [&](const auto* a, const auto* b) {
+    return PriorityOf(*a, priorities) > PriorityOf(*b, priorities);
+  });
+  std::map<std::string, int64_t> sums;
+  for (const ReplicaSpec* spec : specs) {
+    const int64_t pods = std::min<int64_t>(spec->replicas, members);
+    AddRequests(FieldAt(spec->pod_template, {"spec"}), pods, sums);
+    members -= pods;
+  }
+  json out = json::object();
+  for (const auto& [name, amount] : sums) out[name] = QuantityText(amount);
+  return out;
+}
+
+}  // namespace
+
+kube::Object MakePodGroup(const TFJob& job, const std::string& gang_scheduler,
+                          const std::map<std::string, int64_t>& priorities) {
+  const kube::Resource& resource = PodGroupsOf(gang_scheduler);
+  kube::Object group(resource, job.key);
+  for (const auto& [name, value] : job.annotations) {
+    if (name != "kubectl.kubernetes.io/last-applied-configuration") {
+      group.set_annotation(name, value);
+    }
+  }
+  AddJobAsOwner(job, group);
+  const int64_t members =
+      std::max<int64_t>(job.scheduling.min_available.value_or(job.total_replicas()), 0);
+  json spec = {{"minMember", members}};
+  json resources = job.scheduling.min_resources.is_object()
+                       ? job.scheduling.min_resources
+                       : MinResources(job, members, priorities);
+  if (!resources.empty()) spec["minResources"] = std::move(resources);
+  if (resource == kVolcanoPodGroups) {
+    spec["queue"] = job.scheduling.queue.empty() ? "default" : job.scheduling.queue;
+    if (!job.scheduling.priority_class.empty()) {
+      spec["priorityClassName"] = job.scheduling.priority_class;
+    }
+  } else if (job.scheduling.timeout_seconds) {
+    spec["scheduleTimeoutSeconds"] = *job.scheduling.timeout_seconds;
+  }
+  group.fields()["spec"] = std::move(spec);
+  return group;
+}
+
+std::optional<kube::Object> UpdatedPodGroup(const kube::Object& stored,
+                                            const kube::Object& wanted) {
+  kube::Object out = stored;
+  json& spec = out.fields()["spec"];
+  if (!spec.is_object()) spec = json::object();
+  for (const auto& [name, value] : FieldAt(wanted.fields(), {"spec"}).items()) {
+    if (name != "queue" || !spec.contains("queue")) spec[name] = value;
+  }
+  if (out == stored) return std::nullopt;
+  return out;
+}
+
+bool IsWaiting(const kube::Object& pod_group) {
+  const std::string phase = TextIn(FieldAt(pod_group.fields(), {"status"}), "phase");
+  return TextIn(pod_group.fields(), "apiVersion") == kVolcanoPodGroups.api_version() &&
+         (phase.empty() || phase == "Pending");
+}
+
+}  // namespace edl::reconciler

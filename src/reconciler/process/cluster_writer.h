@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reconciler/pod_group.h"
+#include "reconciler/process/job_cache.h"
+#include "reconciler/reconcile.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "kube/client.h"
+#include "kube/event_recorder.h"
+
+namespace edl::reconciler {
+
+// Carries out the actions of a plan, several at a time, and records in the cache what it wrote.
+//
+// Blocks. Thread-safe.
+class ClusterWriter {
+ public:
+  struct Options {
+    // How many writes of one plan are sent at the same time. Their rate is limited by the client.
+    int parallel_writes = 8;
+    kube::Resource pod_groups = kPluginPodGroups;  // of the scheduler in use
+    // Checked before each write: only the holder of the lease may write.
+    std::function<bool()> may_write = [] { return true; };
+  };
+
+  // The events about each write go to `recorder`. All arguments outlive this.
+  ClusterWriter(kube::Client& client, JobCache& cache, kube::EventRecorder& recorder,
+                const Clock& clock, Options options);
+
+  // Writes the status of a job. Aborted: the job has changed in the meantime; look at it again.
+  Status WriteStatus(const kube::Object& job, const nlohmann::json& status,
+                     const std::stop_token& stop);
+
+  // Carries out the actions. After a failure it starts no further ones, and returns the first
+  // error. `job` is the object that the events are about.
+  Status Run(const kube::Object& job, const std::vector<Action>& actions,
+             const std::stop_token& stop);
+
+  // The data-shard service of a job as it is now.
+  Result<ShardService> ReadShards(const kube::ObjectKey& job, const std::stop_token& stop);
+
+  // The last lines of a pod's log, on one line each. Empty: there is no log, or it cannot be read.
+  std::string LastLogLines(const kube::ObjectKey& pod, const std::stop_token& stop);
+
+ private:
+  const kube::Resource& ResourceOf(const Action& action) const;
+  Status Carry(const kube::Object& job, const Action& action, const std::stop_token& stop);
+  Status CreateObject(const kube::Object& job, const Action& action, const std::stop_token& stop);
+  Status DeleteObject(const kube::Object& job, const Action& action, const std::stop_token& stop);
+  Status ChangeOwner(const kube::Object& job, const Action& action, const std::stop_token& stop);
+  Status UpdatePodGroup(const Action& action, const std::stop_token& stop);
+  void Remember(const Action& action, const kube::Object& written);
+  // The object exists. Ok: the job owns it, so an earlier call has created it.
+  Status ClaimExisting(const kube::Object& job, const Action& action, const Status& error,
+                       const std::stop_token& stop);
+
+  kube::Client& client_;
+  JobCache& cache_;
+  kube::EventRecorder& recorder_;
+  const Clock& clock_;
+  const Options options_;
+};
+
+}  // namespace edl::reconciler

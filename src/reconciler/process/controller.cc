@@ -1,0 +1,154 @@
+#include "reconciler/process/controller.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "reconciler/job_status.h"
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace edl::reconciler {
+namespace {
+
+// Whether the actions follow from the spec alone, so that they need not wait for the status: a
+// later operator would plan the same without it. This makes new jobs start earlier.
+bool NeedNoStatus(const std::vector<Action>& actions, const JobStatus& stored,
+                  const JobStatus& next) {
+  const bool only_creates = std::all_of(actions.begin(), actions.end(), [](const Action& action) {
+    return action.kind == Action::Kind::kCreatePod || action.kind == Action::Kind::kCreateService;
+  });
+  if (!only_creates) return false;
+  for (const std::string_view type : {kRestarting, kSucceeded, kFailed, kSuspended}) {
+    if (stored.conditions.IsTrue(type) != next.conditions.IsTrue(type)) return false;
+  }
+  return stored.retries == next.retries && stored.replacing == next.replacing &&
+         stored.completed == next.completed;
+}
+
+}  // namespace
+
+JobController::JobController(JobCache& cache, ClusterWriter& writer, kube::EventRecorder& recorder,
+                             OperatorMetrics& metrics, const Clock& clock, PodSettings settings,
+                             ShardSettings shards)
+    : cache_(cache),
+      writer_(writer),
+      recorder_(recorder),
+      metrics_(metrics),
+      clock_(clock),
+      settings_(std::move(settings)),
+      shards_(std::move(shards)) {}
+
+void JobController::SetPriorities(std::map<std::string, int64_t> priorities) {
+  const MutexLock lock(mutex_);
+  priorities_ = std::move(priorities);
+}
+
+Settings JobController::CurrentSettings() {
+  const MutexLock lock(mutex_);
+  return {.pods = settings_, .priorities = priorities_, .shards = shards_};
+}
+
+JobController::Memory& JobController::MemoryOf(const kube::Object& job) {
+  Memory& memory = memories_[job.key()];
+  if (memory.uid != job.uid()) memory = {.uid = job.uid(), .recorded = {}, .counts_written = {}};
+  return memory;
+}
+
+void JobController::Forget(const kube::ObjectKey& key) {
+  const MutexLock lock(mutex_);
+  memories_.erase(key);
+}
+
+void JobController::RecordEvents(const kube::Object& job, const Plan& plan) {
+  for (const JobEvent& event : plan.events) {
+    if (!event.subject.empty()) {
+      const size_t hash =
+          std::hash<std::string>()(event.subject + '\0' + event.reason + '\0' + event.message);
+      const MutexLock lock(mutex_);
+      if (!MemoryOf(job).recorded.insert(hash).second) continue;
+    }
+    recorder_.Record(job, event.type, event.reason, event.message);
+  }
+}
+
+void JobController::ExplainFailure(const kube::Object& job, Plan& plan,
+                                   const std::stop_token& stop) {
+  if (plan.failed_pod.empty()) return;
+  const std::string lines = writer_.LastLogLines({job.ns(), plan.failed_pod}, stop);
+  if (lines.empty()) return;
+  const std::string text =
+      fmt::format("The last lines of the log of pod {}:\n{}", plan.failed_pod, lines);
+  if (plan.milestones.failed) plan.status.conditions.AppendToMessage(kFailed, " " + text);
+  plan.events.push_back({.type = kube::EventType::kWarning, .reason = "PodLog", .message = text});
+}
+
+std::optional<Time> JobController::StatusDueAt(const kube::Object& job, const JobStatus& stored,
+                                               const JobStatus& next) {
+  const Time now = clock_.Now();
+  const MutexLock lock(mutex_);
+  Memory& memory = MemoryOf(job);
+  if (DifferOnlyInCounts(stored, next) && now < memory.counts_written + kCountsInterval) {
+    return memory.counts_written + kCountsInterval;
+  }
+  memory.counts_written = now;
+  return std::nullopt;
+}
+
+Result<std::optional<WallTime>> JobController::Sync(const kube::ObjectKey& key,
+                                                    const std::stop_token& stop) {
+  std::optional<CachedJob> found = cache_.Find(key);
+  if (!found) {
+    Forget(key);
+    return std::optional<WallTime>();
+  }
+  const kube::Object& object = found->object;
+  if (object.deleting() || !ManagedByUs(object)) return std::optional<WallTime>();
+  const WallTime now = clock_.WallNow();
+  const nlohmann::json& stored_json = FieldAt(object.fields(), {"status"});
+  const JobStatus stored = ParseStatus(stored_json);
+  Result<TFJob> job = ParseTFJob(object);
+  Plan plan;
+  if (job.ok()) {
+    std::optional<ShardService> shards;
+    if (job->has_data_shards()) {
+      EDL_ASSIGN_OR_RETURN(shards, writer_.ReadShards(key, stop));
+    }
+    plan = Reconcile({.job = *std::move(job),
+                      .pods = std::move(found->pods),
+                      .services = std::move(found->services),
+                      .pod_group = std::move(found->pod_group),
+                      .shards = std::move(shards)},
+                     CurrentSettings(), now);
+  } else {
+    plan = RejectInvalid(object, job.status().message(), now);
+  }
+  std::optional<WallTime> again = plan.again_at;
+  const bool act_first = NeedNoStatus(plan.actions, stored, plan.status);
+  Status acted = act_first ? writer_.Run(object, plan.actions, stop) : Ok();
+  if (!(plan.status == stored)) {
+    if (const auto due = StatusDueAt(object, stored, plan.status)) {
+      const WallTime due_wall = now + (*due - clock_.Now());
+      again = again ? std::min(*again, due_wall) : due_wall;
+    } else {
+      ExplainFailure(object, plan, stop);
+      const Status written =
+          writer_.WriteStatus(object, StatusJson(plan.status, stored_json), stop);
+      // The job was deleted; its children will be, too.
+      if (written.code() == Code::kNotFound) return std::optional<WallTime>();
+      EDL_RETURN_IF_ERROR(written);
+      metrics_.Count(key.ns, plan.milestones);
+    }
+  }
+  RecordEvents(object, plan);
+  if (!act_first) acted = writer_.Run(object, plan.actions, stop);
+  EDL_RETURN_IF_ERROR(acted);
+  const bool expired =
+      std::any_of(plan.actions.begin(), plan.actions.end(),
+                  [](const Action& each) { return each.kind == Action::Kind::kDeleteJob; });
+  if (expired) metrics_.CountDeletion(key.ns);
+  return again;
+}
+
+}  // namespace edl::reconciler

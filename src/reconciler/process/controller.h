@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "reconciler/process/cluster_writer.h"
+#include "reconciler/process/job_cache.h"
+#include "reconciler/process/operator_metrics.h"
+#include "reconciler/reconcile.h"
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "kube/event_recorder.h"
+
+namespace edl::reconciler {
+
+// Brings one job at a time closer to what its spec wants: plans with Reconcile, writes the status,
+// then carries out the actions.
+//
+// Thread-safe, but the same job must not be reconciled by two threads at the same time.
+class JobController {
+ public:
+  // A status that differs only in counts is written at most this often.
+  static constexpr std::chrono::milliseconds kCountsInterval{1000};
+
+  // All arguments outlive this.
+  JobController(JobCache& cache, ClusterWriter& writer, kube::EventRecorder& recorder,
+                OperatorMetrics& metrics, const Clock& clock, PodSettings settings,
+                ShardSettings shards);
+
+  // Returns when to look at the job again, if nothing changes before; nullopt: never. An error
+  // means: retry later.
+  Result<std::optional<WallTime>> Sync(const kube::ObjectKey& key, const std::stop_token& stop);
+
+  // The values of PriorityClasses, for gang scheduling.
+  void SetPriorities(std::map<std::string, int64_t> priorities);
+
+ private:
+  // What this process remembers about a job. Losing it repeats events and nothing else.
+  struct Memory {
+    std::string uid;
+    std::set<size_t> recorded;  // hashes of events with a subject
+    Time counts_written;
+  };
+
+  Settings CurrentSettings();
+  Memory& MemoryOf(const kube::Object& job) REQUIRES(mutex_);
+  void Forget(const kube::ObjectKey& key);
+  void RecordEvents(const kube::Object& job, const Plan& plan);
+  // Adds the last lines of the failed pod's log to the message of the job.
+  void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);
+  // Returns when the status may be written. nullopt: now.
+  std::optional<Time> StatusDueAt(const kube::Object& job, const JobStatus& stored,
+                                  const JobStatus& next);
+
+  JobCache& cache_;
+  ClusterWriter& writer_;
+  kube::EventRecorder& recorder_;
+  OperatorMetrics& metrics_;
+  const Clock& clock_;
+  const PodSettings settings_;
+  const ShardSettings shards_;
+
+  Mutex mutex_;
+  std::map<std::string, int64_t> priorities_ GUARDED_BY(mutex_);
+  std::map<kube::ObjectKey, Memory> memories_ GUARDED_BY(mutex_);
+};
+
+}  // namespace edl::reconciler

@@ -1,0 +1,322 @@
+#include "reconciler/process/job_cache.h"
+
+#include <utility>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace edl::reconciler {
+namespace {
+
+using EventKind = kube::WatchEvent::Kind;
+
+std::string OwnerNameOf(const kube::Object& object) {
+  const auto controller = ControllerOf(object);
+  if (!controller || controller->kind != kTFJobs.kind) return "";
+  return controller->name;
+}
+
+std::optional<ReplicaService> ReadService(const kube::Object& service) {
+  const auto slot = SlotOf(service);
+  if (!slot) return std::nullopt;
+  return ReplicaService{.name = service.name(),
+                        .uid = service.uid(),
+                        .slot = *slot,
+                        .job = service.label(kJobNameLabel).value_or(""),
+                        .owner = ControllerOf(service).value_or(kube::OwnerReference()).uid,
+                        .deleting = service.deleting()};
+}
+
+std::string TextOf(const kube::Object& job) {
+  kube::Object copy = job;
+  copy.metadata().erase("managedFields");
+  return Dump(copy.fields());
+}
+
+std::optional<ReplicaPod> ReadReplicaPod(const kube::Object& pod) { return ReadPod(pod); }
+
+auto LogErrors(const char* what) {
+  return [what](const Status& error) {
+    LOG_WARNING("operator: cannot follow {}: {}; retrying", what, error.message());
+  };
+}
+
+}  // namespace
+
+void ReducePod(kube::Object& pod) {
+  pod.metadata().erase("managedFields");
+  pod.metadata().erase("annotations");
+  nlohmann::json& fields = pod.fields();
+  const nlohmann::json& spec = FieldAt(fields, {"spec"});
+  fields["spec"] = {{"restartPolicy", TextIn(spec, "restartPolicy")},
+                    {"nodeName", TextIn(spec, "nodeName")}};
+}
+
+void JobCache::Notify(const Keys& changed) const {
+  for (const kube::ObjectKey& key : changed) on_change_(key);
+}
+
+// An object is shown to the job that controls it and to the job that its label names, which are
+// mostly the same.
+template <typename T>
+JobCache::Keys JobCache::JobsOf(const std::string& ns, const Owned<T>& owned) {
+  Keys keys;
+  for (const std::string& name : {owned.owner_name, owned.value.job}) {
+    if (!name.empty()) keys.insert({ns, name});
+  }
+  return keys;
+}
+
+template <typename T>
+void JobCache::Index(OwnedObjects<T>& in, const kube::ObjectKey& key, const Owned<T>& owned) {
+  for (const kube::ObjectKey& job : JobsOf(key.ns, owned)) in.by_job[job].insert(key.name);
+}
+
+template <typename T>
+void JobCache::Unindex(OwnedObjects<T>& in, const kube::ObjectKey& key, const Owned<T>& owned) {
+  for (const kube::ObjectKey& job : JobsOf(key.ns, owned)) {
+    const auto names = in.by_job.find(job);
+    if (names == in.by_job.end()) continue;
+    names->second.erase(key.name);
+    if (names->second.empty()) in.by_job.erase(names);
+  }
+}
+
+template <typename T, typename Read>
+void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& read, Source source,
+                   Keys& changed) {
+  std::optional<T> value = read(object);
+  if (!value) return;
+  const kube::ObjectKey key = object.key();
+  Owned<T> owned{*std::move(value), OwnerNameOf(object)};
+  const auto* before = in.store.Find(key);
+  std::optional<Owned<T>> old;
+  if (before != nullptr) old = before->value;
+  const std::string version = object.resource_version();
+  const bool stored = source == Source::kWatch ? in.store.Watched(key, object.uid(), version, owned)
+                                               : in.store.Wrote(key, object.uid(), version, owned);
+  if (!stored) return;
+  if (old) {
+    changed.merge(JobsOf(key.ns, *old));
+    Unindex(in, key, *old);
+  }
+  Index(in, key, owned);
+  changed.merge(JobsOf(key.ns, owned));
+}
+
+template <typename T>
+void JobCache::Remove(OwnedObjects<T>& in, const kube::Object& object, Keys& changed) {
+  const kube::ObjectKey key = object.key();
+  const auto* before = in.store.Find(key);
+  if (before == nullptr) return;
+  const Owned<T> old = before->value;
+  if (!in.store.WatchedDeletion(key, object.uid(), object.resource_version())) return;
+  Unindex(in, key, old);
+  changed.merge(JobsOf(key.ns, old));
+}
+
+template <typename T, typename Read>
+void JobCache::Replace(OwnedObjects<T>& in, const kube::ObjectList& list, const Read& read,
+                       Keys& changed) {
+  std::set<kube::ObjectKey> listed;
+  for (const kube::Object& object : list.items) listed.insert(object.key());
+  for (const auto& [key, gone] : in.store.Listed(listed, list.resource_version)) {
+    Unindex(in, key, gone.value);
+    changed.merge(JobsOf(key.ns, gone.value));
+  }
+  for (const kube::Object& object : list.items) Put(in, object, read, Source::kWatch, changed);
+  in.listed = true;
+}
+
+template <typename T, typename Read>
+kube::Reflector::Listener JobCache::ListenerOf(OwnedObjects<T>& in, const char* what, Read read) {
+  return {.on_list =
+              [this, &in, read](const kube::ObjectList& list) {
+                Keys changed;
+                {
+                  const MutexLock lock(mutex_);
+                  Replace(in, list, read, changed);
+                }
+                Notify(changed);
+              },
+          .on_event =
+              [this, &in, read](EventKind kind, const kube::Object& object) {
+                Keys changed;
+                {
+                  const MutexLock lock(mutex_);
+                  if (kind == EventKind::kDeleted) {
+                    Remove(in, object, changed);
+                  } else {
+                    Put(in, object, read, Source::kWatch, changed);
+                  }
+                }
+                Notify(changed);
+              },
+          .on_error = LogErrors(what)};
+}
+
+kube::Reflector::Listener JobCache::PodListener() EDL_NO_THREAD_SAFETY_ANALYSIS {
+  return ListenerOf(pods_, "pods", ReadReplicaPod);
+}
+
+kube::Reflector::Listener JobCache::ServiceListener() EDL_NO_THREAD_SAFETY_ANALYSIS {
+  return ListenerOf(services_, "services", ReadService);
+}
+
+kube::Reflector::Listener JobCache::JobListener() {
+  return {.on_list =
+              [this](const kube::ObjectList& list) {
+                Keys changed;
+                {
+                  const MutexLock lock(mutex_);
+                  std::set<kube::ObjectKey> listed;
+                  for (const kube::Object& job : list.items) listed.insert(job.key());
+                  for (const auto& [key, gone] : jobs_.Listed(listed, list.resource_version)) {
+                    changed.insert(key);
+                  }
+                  for (const kube::Object& job : list.items) {
+                    const bool is_new =
+                        jobs_.Watched(job.key(), job.uid(), job.resource_version(), {TextOf(job)});
+                    if (is_new) changed.insert(job.key());
+                  }
+                  jobs_listed_ = true;
+                }
+                Notify(changed);
+              },
+          .on_event =
+              [this](EventKind kind, const kube::Object& job) {
+                {
+                  const MutexLock lock(mutex_);
+                  const bool changed =
+                      kind == EventKind::kDeleted
+                          ? jobs_.WatchedDeletion(job.key(), job.uid(), job.resource_version())
+                          : jobs_.Watched(job.key(), job.uid(), job.resource_version(),
+                                          {TextOf(job)});
+                  if (!changed) return;
+                }
+                on_change_(job.key());
+              },
+          .on_error =
+              [](const Status& error) {
+                LOG_WARNING("operator: cannot follow TFJobs: {}{}; retrying", error.message(),
+                            error.code() == Code::kNotFound
+                                ? " (is the CRD installed? kubectl apply -k "
+                                  "elasticdl/manifests/tfjob-operator)"
+                                : "");
+              }};
+}
+
+kube::Reflector::Listener JobCache::PodGroupListener() {
+  return {.on_list =
+              [this](const kube::ObjectList& list) {
+                Keys changed;
+                {
+                  const MutexLock lock(mutex_);
+                  std::set<kube::ObjectKey> listed;
+                  for (const kube::Object& group : list.items) {
+                    listed.insert(group.key());
+                    groups_.Watched(group.key(), group.uid(), group.resource_version(), group);
+                    changed.insert(group.key());
+                  }
+                  for (const auto& [key, gone] : groups_.Listed(listed, list.resource_version)) {
+                    changed.insert(key);
+                  }
+                }
+                Notify(changed);
+              },
+          .on_event =
+              [this](EventKind kind, const kube::Object& group) {
+                {
+                  const MutexLock lock(mutex_);
+                  if (kind == EventKind::kDeleted) {
+                    groups_.WatchedDeletion(group.key(), group.uid(), group.resource_version());
+                  } else {
+                    groups_.Watched(group.key(), group.uid(), group.resource_version(), group);
+                  }
+                }
+                // The group of a job has its name.
+                on_change_(group.key());
+              },
+          .on_error = LogErrors("PodGroups")};
+}
+
+void JobCache::WroteJob(const kube::Object& job) {
+  const MutexLock lock(mutex_);
+  jobs_.Wrote(job.key(), job.uid(), job.resource_version(), {TextOf(job)});
+}
+
+void JobCache::WrotePod(const kube::Object& pod) {
+  Keys ignored;
+  const MutexLock lock(mutex_);
+  Put(pods_, pod, ReadReplicaPod, Source::kOwnWrite, ignored);
+}
+
+void JobCache::WroteService(const kube::Object& service) {
+  Keys ignored;
+  const MutexLock lock(mutex_);
+  Put(services_, service, ReadService, Source::kOwnWrite, ignored);
+}
+
+void JobCache::WrotePodGroup(const kube::Object& group) {
+  const MutexLock lock(mutex_);
+  groups_.Wrote(group.key(), group.uid(), group.resource_version(), group);
+}
+
+void JobCache::DeletedPod(const kube::ObjectKey& key, const std::string& uid, WallTime now) {
+  const MutexLock lock(mutex_);
+  auto* entry = pods_.store.Find(key);
+  if (entry == nullptr || entry->uid != uid || entry->value.value.deletion_time) return;
+  entry->value.value.deletion_time = now;
+  // The outcome of a pod that had ended stays.
+  PodOutcome& outcome = entry->value.value.outcome;
+  if (outcome == PodOutcome::kPending || outcome == PodOutcome::kActive) {
+    outcome = PodOutcome::kTerminating;
+  }
+}
+
+void JobCache::DeletedService(const kube::ObjectKey& key, const std::string& uid) {
+  const MutexLock lock(mutex_);
+  auto* entry = services_.store.Find(key);
+  if (entry != nullptr && entry->uid == uid) entry->value.value.deleting = true;
+}
+
+template <typename T>
+std::vector<T> JobCache::Of(const OwnedObjects<T>& in, const kube::ObjectKey& job) const {
+  std::vector<T> out;
+  const auto names = in.by_job.find(job);
+  if (names == in.by_job.end()) return out;
+  for (const std::string& name : names->second) {
+    if (const auto* entry = in.store.Find({job.ns, name})) out.push_back(entry->value.value);
+  }
+  return out;
+}
+
+std::optional<CachedJob> JobCache::Find(const kube::ObjectKey& key) const {
+  CachedJob out;
+  std::string text;
+  {
+    const MutexLock lock(mutex_);
+    const auto* job = jobs_.Find(key);
+    if (job == nullptr) return std::nullopt;
+    text = job->value.text;
+    out.pods = Of(pods_, key);
+    out.services = Of(services_, key);
+    if (const auto* group = groups_.Find(key)) out.pod_group = group->value;
+  }
+  auto parsed = kube::Object::Parse(text);
+  if (!parsed.ok()) return std::nullopt;  // it was printed by Dump
+  out.object = *std::move(parsed);
+  return out;
+}
+
+bool JobCache::synced() const {
+  const MutexLock lock(mutex_);
+  return jobs_listed_ && pods_.listed && services_.listed;
+}
+
+size_t JobCache::jobs() const {
+  const MutexLock lock(mutex_);
+  return jobs_.entries().size();
+}
+
+}  // namespace edl::reconciler

@@ -1,0 +1,303 @@
+#include "reconciler/process/job_operator.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconciler/pod_group.h"
+#include "reconciler/tfjob.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "base/testing/await.h"
+#include "base/testing/status_matchers.h"
+#include "kube/testing/api_server.h"
+
+namespace edl::reconciler {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const kube::ObjectKey kJob{"ml", "mnist"};
+
+json Role(int replicas, const std::string& restart = "Never") {
+  return {{"replicas", replicas},
+          {"restartPolicy", restart},
+          {"template",
+           {{"spec", {{"containers", json::array({{{"name", "tensorflow"}, {"image", "tf"}}})}}}}}};
+}
+
+kube::Object JobWith(json roles, json policy = json::object()) {
+  kube::Object job(kTFJobs, kJob);
+  job.fields()["spec"] = {{"tfReplicaSpecs", std::move(roles)}, {"runPolicy", std::move(policy)}};
+  return job;
+}
+
+// An operator that talks to a fake API server. There is no kubelet: the tests write the states of
+// pods.
+class JobOperatorTest : public testing::Test {
+ protected:
+  void Start() {
+    JobOperator::Options options{.instance = "test", .threads = 2};
+    options.calls_per_second = 10'000;
+    options.may_write = [this] { return may_write_.load(); };
+    options.watch.backoff = {std::chrono::milliseconds(1), std::chrono::milliseconds(50)};
+    options.watch.short_watch = std::chrono::milliseconds(1);
+    operator_ = std::make_unique<JobOperator>(connection_, kube::RealTiming(clock_), options);
+    operator_->Start([] {});
+  }
+
+  // The names of all pods or services.
+  std::set<std::string> Names(const kube::Resource& resource) {
+    std::set<std::string> names;
+    const auto list = client_.List(resource, "");
+    EXPECT_OK(list);
+    if (!list.ok()) return names;
+    for (const kube::Object& object : list->items) names.insert(object.name());
+    return names;
+  }
+
+  void AwaitPods(const std::set<std::string>& wanted) {
+    EXPECT_OK(AwaitPolling(fmt::format("pods {}", fmt::join(wanted, ", ")),
+                           [&] { return Names(kube::kPods) == wanted; }));
+  }
+
+  json StatusOfJob() {
+    const auto job = server_.Get(kTFJobs, kJob);
+    return job.ok() ? FieldAt(job->fields(), {"status"}) : json();
+  }
+
+  bool Has(const std::string& type) {
+    const json status = StatusOfJob();
+    for (const json& condition : ListAt(status, {"conditions"})) {
+      if (TextIn(condition, "type") == type && TextIn(condition, "status") == "True") return true;
+    }
+    return false;
+  }
+  void AwaitCondition(const std::string& type) {
+    EXPECT_OK(AwaitPolling("condition " + type, [&] { return Has(type); })) << Dump(StatusOfJob());
+  }
+
+  void SetPhase(const std::string& pod, const std::string& phase, int exit_code = -1) {
+    auto found = server_.Get(kube::kPods, {kJob.ns, pod});
+    ASSERT_OK(found);
+    json status = {{"phase", phase}};
+    if (exit_code >= 0) {
+      status["containerStatuses"] =
+          json::array({{{"name", "tensorflow"},
+                        {"state",
+                         {{"terminated",
+                           {{"exitCode", exit_code}, {"finishedAt", "2026-01-01T00:00:00Z"}}}}}}});
+    }
+    found->fields()["status"] = std::move(status);
+    server_.Put(kube::kPods, *found);
+  }
+
+  kube::ApiServer server_;
+  SystemClock clock_;
+  kube::Connection connection_{server_.config(), clock_, {}};
+  kube::Client client_{connection_, kube::RealTiming(clock_)};
+  std::atomic<bool> may_write_ = true;
+  std::unique_ptr<JobOperator> operator_;
+};
+
+TEST_F(JobOperatorTest, T_R2_CreatesPodsAndServicesWithLabelsAndOwner) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(2)}, {"PS", Role(1)}}));
+
+  AwaitPods({"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"});
+
+  EXPECT_OK(AwaitPolling("services", [&] { return Names(kube::kServices).size() == 3; }));
+  const auto pod = server_.Get(kube::kPods, {"ml", "mnist-worker-1"});
+  ASSERT_OK(pod);
+  EXPECT_EQ(pod->label(kReplicaIndexLabel), "1");
+  ASSERT_EQ(pod->owners().size(), 1U);
+  EXPECT_EQ(pod->owners().front().name, "mnist");
+  EXPECT_GT(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), 0);
+}
+
+TEST_F(JobOperatorTest, RunsAJobToItsEndAndDeletesWhatStillRuns) {
+  Start();
+  server_.Put(kTFJobs,
+              JobWith({{"Chief", Role(1)}, {"PS", Role(1)}}, {{"cleanPodPolicy", "Running"}}));
+  AwaitPods({"mnist-chief-0", "mnist-ps-0"});
+  SetPhase("mnist-chief-0", "Running");
+  SetPhase("mnist-ps-0", "Running");
+  AwaitCondition("Running");
+
+  SetPhase("mnist-chief-0", "Succeeded", 0);
+
+  AwaitCondition("Succeeded");
+  AwaitPods({"mnist-chief-0"});
+  EXPECT_THAT(operator_->MetricsText(true),
+              HasSubstr("training_operator_jobs_successful_total{framework=\"tensorflow\","
+                        "job_namespace=\"ml\"} 1"));
+}
+
+TEST_F(JobOperatorTest, Q16_CreatesEachObjectWithOneCall) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(100)}}));
+
+  EXPECT_OK(AwaitPolling("100 pods", [&] { return Names(kube::kPods).size() == 100; }));
+  EXPECT_OK(AwaitPolling("100 services", [&] { return Names(kube::kServices).size() == 100; }));
+
+  for (int i = 0; i < 100; ++i) SetPhase(fmt::format("mnist-worker-{}", i), "Running");
+  AwaitCondition("Running");
+  // The operator knows its own writes, so it never tries to create a pod twice.
+  EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), 100);
+  EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/services"), 100);
+}
+
+TEST_F(JobOperatorTest, K45_AMissedDeletionIsFoundByTheNextList) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1, "OnFailure")}}));
+  AwaitPods({"mnist-worker-0"});
+  const auto pod = server_.Get(kube::kPods, {"ml", "mnist-worker-0"});
+  ASSERT_OK(pod);
+
+  server_.RemoveUnseen(kube::kPods, pod->key());
+  server_.ExpireWatches();
+
+  EXPECT_OK(AwaitPolling("another pod of the same name", [&] {
+    const auto next = server_.Get(kube::kPods, pod->key());
+    return next.ok() && next->uid() != pod->uid();
+  }));
+}
+
+TEST_F(JobOperatorTest, K45_BrokenWatchesAndCompactionLoseNothing) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Chief", Role(1)}, {"Worker", Role(1)}}));
+  AwaitPods({"mnist-chief-0", "mnist-worker-0"});
+
+  server_.BreakWatches();
+  server_.Compact();
+  server_.ExpireWatches();
+  SetPhase("mnist-chief-0", "Succeeded", 0);
+
+  AwaitCondition("Succeeded");
+}
+
+TEST_F(JobOperatorTest, K45_RetriesACreateThatTheServerRejects) {
+  server_.Inject({.kind = kube::ApiServer::Fault::Kind::kAnswer,
+                  .part = "POST /api/v1/namespaces/ml/pods",
+                  .times = 3,
+                  .status = 403,
+                  .body = R"({"kind":"Status","code":403,"reason":"Forbidden",)"
+                          R"("message":"exceeded quota: pods"})"});
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+
+  AwaitPods({"mnist-worker-0"});
+
+  EXPECT_OK(AwaitPolling("an event", [&] {
+    const auto events = client_.List(kube::kEvents, "ml");
+    if (!events.ok()) return false;
+    return std::any_of(events->items.begin(), events->items.end(), [](const kube::Object& event) {
+      return TextIn(event.fields(), "reason") == "FailedCreatePod" &&
+             TextIn(event.fields(), "message").find("exceeded quota") != std::string::npos;
+    });
+  }));
+}
+
+TEST_F(JobOperatorTest, K45_WaitsForAForeignPodWithItsName) {
+  server_.Put(kube::kPods, kube::Object(kube::kPods, {"ml", "mnist-worker-0"}));
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 2);
+  EXPECT_OK(AwaitPolling("an event", [&] {
+    const auto events = client_.List(kube::kEvents, "ml");
+    if (!events.ok()) return false;
+    return std::any_of(events->items.begin(), events->items.end(), [](const kube::Object& event) {
+      return TextIn(event.fields(), "message").find("does not belong to this job") !=
+             std::string::npos;
+    });
+  }));
+
+  server_.Remove(kube::kPods, {"ml", "mnist-worker-0"});
+
+  EXPECT_OK(AwaitPolling("a pod of the job", [&] {
+    const auto pod = server_.Get(kube::kPods, {"ml", "mnist-worker-0"});
+    return pod.ok() && !pod->owners().empty();
+  }));
+}
+
+TEST_F(JobOperatorTest, K45_ANewOperatorContinuesWithoutRecreatingPods) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Chief", Role(1)}, {"Worker", Role(2)}}));
+  AwaitPods({"mnist-chief-0", "mnist-worker-0", "mnist-worker-1"});
+  operator_.reset();
+  const int created = server_.CountRequests("POST /api/v1/namespaces/ml/pods");
+  SetPhase("mnist-chief-0", "Succeeded", 0);
+
+  Start();
+
+  AwaitCondition("Succeeded");
+  EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), created);
+}
+
+TEST_F(JobOperatorTest, WritesNothingWithoutTheLease) {
+  may_write_ = false;
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  EXPECT_OK(AwaitPolling("a failed attempt", [&] {
+    return operator_->MetricsText(false).find(
+               "reconcile_total{controller=\"tfjob-controller\",result=\"error\"} 0") ==
+           std::string::npos;
+  }));
+  EXPECT_TRUE(Names(kube::kPods).empty());
+
+  may_write_ = true;
+
+  AwaitPods({"mnist-worker-0"});
+}
+
+TEST_F(JobOperatorTest, SaysWhyAJobFailed) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  AwaitPods({"mnist-worker-0"});
+  server_.SetLog({"ml", "mnist-worker-0"}, "loading\nImportError: no module named x\n");
+
+  SetPhase("mnist-worker-0", "Failed", 3);
+
+  AwaitCondition("Failed");
+  const json status = StatusOfJob();
+  const json& conditions = ListAt(status, {"conditions"});
+  const std::string message = TextIn(conditions.back(), "message");
+  EXPECT_THAT(message, HasSubstr("mnist-worker-0"));
+  EXPECT_THAT(message, HasSubstr("exit code 3"));
+  EXPECT_THAT(message, HasSubstr("ImportError: no module named x"));
+}
+
+TEST_F(JobOperatorTest, AJobThatCannotBeParsedFailsAndDisturbsNoOther) {
+  kube::Object wrong(kTFJobs, {"ml", "wrong"});
+  wrong.fields()["spec"] = {{"tfReplicaSpecs", {{"Worker", 7}, {"Boss", json::array()}}}};
+  Start();
+  server_.Put(kTFJobs, wrong);
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+
+  AwaitPods({"mnist-worker-0"});
+
+  EXPECT_OK(AwaitPolling("the wrong job to fail", [&] {
+    const auto job = server_.Get(kTFJobs, wrong.key());
+    return job.ok() && Dump(FieldAt(job->fields(), {"status"})).find("TFJobFailedValidation") !=
+                           std::string::npos;
+  }));
+}
+
+TEST_F(JobOperatorTest, AnExpiredJobIsDeleted) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}, {{"ttlSecondsAfterFinished", 0}}));
+  AwaitPods({"mnist-worker-0"});
+
+  SetPhase("mnist-worker-0", "Succeeded", 0);
+
+  EXPECT_OK(
+      AwaitPolling("the deletion of the job", [&] { return !server_.Get(kTFJobs, kJob).ok(); }));
+}
+
+}  // namespace
+}  // namespace edl::reconciler

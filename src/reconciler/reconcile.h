@@ -1,0 +1,111 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reconciler/replica_objects.h"
+#include "reconciler/replica_pod.h"
+#include "reconciler/shard_service.h"
+#include "reconciler/tfjob.h"
+
+#include "base/clock.h"
+#include "kube/event_recorder.h"
+#include "kube/object.h"
+
+namespace edl::reconciler {
+
+// The service of a replica.
+struct ReplicaService {
+  std::string name;
+  std::string uid;
+  Slot slot;
+  std::string job;    // the job that its label names
+  std::string owner;  // the uid of its controller; empty: none
+  bool deleting = false;
+
+  bool operator==(const ReplicaService&) const = default;
+};
+
+// A job and what may belong to it, as it is in the cluster: the pods and services that the job
+// controls, and those that have its label. Reconcile decides which of them are the job's own.
+struct Observed {
+  TFJob job;
+  std::vector<ReplicaPod> pods;
+  std::vector<ReplicaService> services;
+  std::optional<kube::Object> pod_group;  // only with gang scheduling
+  std::optional<ShardService> shards;     // only of a job with data shards; nullopt: not known
+};
+
+struct Settings {
+  PodSettings pods;
+  std::map<std::string, int64_t> priorities;  // of PriorityClasses, for gang scheduling
+  ShardSettings shards;
+};
+
+// A write that brings the cluster closer to what the job wants. Each is idempotent: creating an
+// object that exists and deleting one that is gone change nothing.
+struct Action {
+  enum class Kind {
+    kCreatePod,
+    kDeletePod,
+    kCreateService,
+    kDeleteService,
+    kAdoptPod,  // make the job the controller of an object that has none
+    kAdoptService,
+    kReleasePod,  // the opposite, for an object whose labels were changed
+    kReleaseService,
+    kCreatePodGroup,
+    kUpdatePodGroup,
+    kDeletePodGroup,
+    kCreateSecret,
+    kDeleteJob,
+  };
+  Kind kind = Kind::kCreatePod;
+  kube::Object object;  // to create or to update
+  std::string name;     // to delete, to adopt or to release
+  std::string uid;      // only the object with this uid
+  bool force = false;   // to delete: do not wait for the node
+};
+
+// An event about the job. It is recorded after the status was written. One with a subject describes
+// a state and not a change, so each pass has it: it is recorded once for each subject.
+struct JobEvent {
+  kube::EventType type = kube::EventType::kNormal;
+  std::string reason;
+  std::string message;
+  std::string subject;  // the uid of a pod or of the job; empty: a change
+};
+
+// What happened to the job in this pass, for metrics.
+struct Milestones {
+  bool created = false;
+  bool restarted = false;
+  bool succeeded = false;
+  bool failed = false;
+};
+
+// What to do for a job: write the status if it changed, then carry out the actions.
+struct Plan {
+  JobStatus status;
+  std::vector<Action> actions;
+  std::vector<JobEvent> events;
+  // When to look again if nothing changes before: a deadline, a time to live, a retry.
+  std::optional<WallTime> again_at;
+  // A pod whose failure made the job fail or restart, for the last lines of its log; may be empty.
+  std::string failed_pod;
+  Milestones milestones;
+};
+
+// Computes what to do for a job. It has no side effects and no memory: everything that it must
+// remember is in the status of the job, which is written before the actions are carried out. So an
+// operator that dies at any point is followed by one that continues.
+//
+// REQUIRES: the job is managed by us and is not being deleted.
+Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now);
+
+// The plan for a job that Validate rejects.
+Plan RejectInvalid(const kube::Object& object, const std::string& why, WallTime now);
+
+}  // namespace edl::reconciler

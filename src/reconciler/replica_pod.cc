@@ -1,0 +1,188 @@
+#include "reconciler/replica_pod.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "reconciler/tfjob.h"
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "kube/text.h"
+
+namespace edl::reconciler {
+namespace {
+
+using kube::ContainerState;
+using kube::PodPhase;
+using kube::PodState;
+
+// The most restarts of a container. Sums over all containers must not overflow.
+constexpr int64_t kMostRestarts = 1'000'000;
+// In seconds. A longer one could overflow when it is subtracted from a time.
+constexpr int64_t kLongestGrace = int64_t{365} * 24 * 3600;
+
+// Reasons of a failed pod for which its node is responsible, not its program.
+bool IsNodeReason(const std::string& reason) {
+  constexpr std::array<std::string_view, 8> kReasons = {
+      "Evicted",    "Preempting", "Shutdown",     "NodeShutdown",
+      "Terminated", "NodeLost",   "NodeAffinity", "UnexpectedAdmissionError"};
+  return reason.starts_with("OutOf") ||
+         std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
+}
+
+// After its node was rebooted, a container that was running has one of these reasons.
+bool IsRebooted(const ContainerState* container) {
+  return container != nullptr && container->exit &&
+         (container->exit->reason == "Unknown" ||
+          container->exit->reason == "ContainerStatusUnknown");
+}
+
+const nlohmann::json& TerminatedState(const kube::Object& pod, std::string_view container) {
+  for (const auto& status : ListAt(pod.fields(), {"status", "containerStatuses"})) {
+    if (TextIn(status, "name") == container) return FieldAt(status, {"state", "terminated"});
+  }
+  return FieldAt(pod.fields(), {"status", "none"});
+}
+
+// Whether the kubelet starts the container again after it exited with this code.
+bool RestartsInPlace(const kube::Object& pod, int exit_code) {
+  const std::string policy = TextIn(FieldAt(pod.fields(), {"spec"}), "restartPolicy");
+  if (policy == "Never") return false;
+  return policy != "OnFailure" || exit_code != 0;
+}
+
+// Whether the pod had ended before its deletion was requested. A program that exits with 0 because
+// it was told to terminate has not done its work. The kubelet's last request to delete a pod has no
+// grace period and replaces the time of the first one, so with that the answer is unknown: no.
+bool EndedBeforeDeletion(const kube::Object& pod, const ReplicaPod& read) {
+  if (!read.finished_at || !read.deletion_time) return false;
+  const int64_t grace = std::clamp<int64_t>(
+      NumberIn(FieldAt(pod.fields(), {"metadata"}), "deletionGracePeriodSeconds"), 0,
+      kLongestGrace);
+  return grace > 0 && *read.finished_at < *read.deletion_time - std::chrono::seconds(grace);
+}
+
+// The node lifecycle controller sets Ready to False without a reason on pods of a lost node.
+bool IsNodeLost(const PodState& state) {
+  const kube::PodCondition* ready = state.condition("Ready");
+  return ready != nullptr && ready->status != "True" && ready->reason.empty() &&
+         !state.terminal() && !state.node.empty();
+}
+
+std::string ExitText(const ContainerState* container, const PodState& state) {
+  if (container == nullptr || !container->exit) {
+    if (state.reason.empty()) return "the pod failed";
+    return state.message.empty() ? state.reason
+                                 : fmt::format("{}: {}", state.reason, state.message);
+  }
+  const kube::ContainerExit& exit = *container->exit;
+  std::string text = fmt::format("exit code {}", exit.exit_code);
+  if (!exit.reason.empty()) text += fmt::format(" ({})", exit.reason);
+  if (!exit.message.empty()) text += ": " + exit.message;
+  return text;
+}
+
+// Describes what is wrong with a pod that has not ended.
+void ReadTrouble(const PodState& state, ReplicaPod& out) {
+  for (const ContainerState& container : state.containers) {
+    if (!container.waiting_message.empty()) {
+      out.trouble_reason = container.waiting_reason;
+      out.reason = fmt::format("Error pod {} container {} waiting: {}: {}", out.name,
+                               container.name, container.waiting_reason, container.waiting_message);
+      return;
+    }
+    if (container.exit && container.exit->exit_code != 0) {
+      out.trouble_reason = container.exit->reason;
+      out.reason = fmt::format("Error pod {} container {} exited with code {}: {}", out.name,
+                               container.name, container.exit->exit_code, container.exit->reason);
+      return;
+    }
+  }
+  if (const std::string why = state.unschedulable(); !why.empty()) {
+    out.trouble_reason = "Unschedulable";
+    out.reason = fmt::format("Error pod {} condition: Unschedulable: {}", out.name, why);
+  }
+}
+
+// Whether nothing runs in the pod any more. Its containers have ended a moment before its phase says
+// so, and a pod must not be deleted as a running one in that moment.
+bool IsTerminal(const kube::Object& pod, const PodState& state) {
+  if (state.terminal()) return true;
+  return !state.containers.empty() &&
+         std::all_of(state.containers.begin(), state.containers.end(),
+                     [&](const ContainerState& each) {
+                       return each.exit && !RestartsInPlace(pod, each.exit->exit_code);
+                     });
+}
+
+PodOutcome OutcomeOf(const kube::Object& pod, const PodState& state,
+                     const ContainerState* container, const ReplicaPod& read) {
+  const bool exited = container != nullptr && container->exit &&
+                      (state.terminal() || !RestartsInPlace(pod, container->exit->exit_code));
+  // A pod whose phase is Failed without a reason has a container that failed, maybe another one.
+  const bool ok = exited ? container->exit->exit_code == 0 &&
+                               (state.phase != PodPhase::kFailed || state.reason.empty())
+                         : state.phase == PodPhase::kSucceeded;
+  const bool disrupted = !state.disruption().empty();
+  if (state.deleting) {
+    return ok && !disrupted && EndedBeforeDeletion(pod, read) ? PodOutcome::kSucceeded
+                                                              : PodOutcome::kTerminating;
+  }
+  if (exited || state.terminal()) {
+    if (disrupted || IsRebooted(container)) return PodOutcome::kDisrupted;
+    if (ok) return PodOutcome::kSucceeded;
+    return IsNodeReason(state.reason) ? PodOutcome::kDisrupted : PodOutcome::kFailed;
+  }
+  return state.phase == PodPhase::kRunning ? PodOutcome::kActive : PodOutcome::kPending;
+}
+
+}  // namespace
+
+std::optional<ReplicaPod> ReadPod(const kube::Object& pod) {
+  const auto slot = SlotOf(pod);
+  if (!slot) return std::nullopt;
+  return ReadPodAs(pod, *slot, kContainerName);
+}
+
+ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view name) {
+  const PodState state = kube::PodStateOf(pod);
+  const ContainerState* container = state.container(name);
+  ReplicaPod out{.name = pod.name(),
+                 .uid = pod.uid(),
+                 .slot = slot,
+                 .job = pod.label(kJobNameLabel).value_or(""),
+                 .owner = ControllerOf(pod).value_or(kube::OwnerReference()).uid,
+                 .terminal = IsTerminal(pod, state),
+                 .created = pod.creation_time().value_or(WallTime()),
+                 .deletion_time = state.deletion_time};
+  for (const auto* list : {&state.init_containers, &state.containers}) {
+    for (const ContainerState& each : *list) {
+      out.restarts += std::clamp<int64_t>(each.restarts, 0, kMostRestarts);
+    }
+  }
+  out.finished_at = kube::ParseTime(TextIn(TerminatedState(pod, name), "finishedAt"));
+  out.outcome = OutcomeOf(pod, state, container, out);
+  switch (out.outcome) {
+    case PodOutcome::kSucceeded:
+    case PodOutcome::kFailed:
+      if (container != nullptr && container->exit) out.exit_code = container->exit->exit_code;
+      if (out.outcome == PodOutcome::kFailed) out.reason = ExitText(container, state);
+      break;
+    case PodOutcome::kDisrupted:
+      out.reason = state.disruption().empty() ? ExitText(container, state)
+                                              : kube::DescribeDisruption(state.disruption());
+      break;
+    case PodOutcome::kTerminating:
+      out.node_lost = IsNodeLost(state);
+      out.reason = kube::DescribeDisruption(state.disruption());
+      break;
+    case PodOutcome::kPending:
+    case PodOutcome::kActive:
+      ReadTrouble(state, out);
+      break;
+  }
+  return out;
+}
+
+}  // namespace edl::reconciler

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reconciler/labels.h"
+
+#include "base/clock.h"
+#include "kube/object.h"
+#include "kube/pod.h"
+
+namespace edl::reconciler {
+
+// What became of a replica's pod.
+enum class PodOutcome {
+  kPending,      // not running yet, or its state is unknown
+  kActive,       // running
+  kSucceeded,    // its training container exited with 0
+  kFailed,       // its training container failed and is not restarted in place
+  kDisrupted,    // it ended because of its node, the scheduler or an eviction
+  kTerminating,  // it is being deleted; a replacement must wait until its name is free
+};
+
+// The facts about a replica's pod that decide what happens next. It is small, because the operator
+// keeps one for each pod of each job, also of those that have ended.
+//
+// A value.
+struct ReplicaPod {
+  std::string name;
+  std::string uid;
+  Slot slot;
+  std::string job;    // the job that its label names
+  std::string owner;  // the uid of its controller; empty: none
+  PodOutcome outcome = PodOutcome::kPending;
+  bool terminal = false;  // nothing runs in it any more
+  // For kTerminating: its node is unreachable, so that it will not go away by itself.
+  bool node_lost = false;
+  WallTime created;
+  std::optional<WallTime> deletion_time;  // when its grace period ends
+  int64_t restarts = 0;                   // of all its containers, in place
+  std::optional<int> exit_code;           // of the training container, if it ended for good
+  std::optional<WallTime> finished_at;    // of the training container
+  // For kFailed: "exit code 1 (Error)". For kDisrupted and kTerminating: who disrupted it. For
+  // kPending and kActive: what is wrong with it, as "reason: message"; mostly empty.
+  std::string reason;
+  std::string trouble_reason;  // for an event about a pod that is pending or active
+
+  bool operator==(const ReplicaPod&) const = default;
+};
+
+// nullopt: the labels do not name a role and an index.
+std::optional<ReplicaPod> ReadPod(const kube::Object& pod);
+// The same for a pod of another kind, whose outcome is that of the container `name`.
+ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view name);
+
+}  // namespace edl::reconciler

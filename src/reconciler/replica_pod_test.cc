@@ -1,0 +1,202 @@
+#include "reconciler/replica_pod.h"
+
+#include "reconciler/testing/cluster_model.h"
+#include "reconciler/testing/wrong_types.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace edl::reconciler {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+json Running(const char* name) {
+  return {{"name", name}, {"state", {{"running", json::object()}}}};
+}
+
+json Ended(const char* name, int code, const char* finished_at = "2026-11-15T10:00:00Z") {
+  return {
+      {"name", name},
+      {"state",
+       {{"terminated", {{"exitCode", code}, {"reason", "Error"}, {"finishedAt", finished_at}}}}}};
+}
+
+// A pod of worker 0 with the given phase and states of containers.
+json Pod(const char* phase, const json& containers, const char* restart = "Never") {
+  json pod =
+      MakePod(ParsedJob(JobObject({{"Worker", Role(1, restart)}})), ReplicaType::kWorker, 0, {})
+          .fields();
+  pod["metadata"]["uid"] = "uid-of-pod";
+  pod["spec"]["nodeName"] = "n1";
+  pod["status"] = {{"phase", phase}, {"containerStatuses", containers}};
+  return pod;
+}
+
+json Deleted(json pod) {
+  pod["metadata"]["deletionTimestamp"] = "2026-11-15T10:00:30Z";
+  pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  return pod;
+}
+
+json Disrupted(json pod, const char* reason) {
+  pod["status"]["conditions"] =
+      json::array({{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", reason}}});
+  return pod;
+}
+
+json WithReason(json pod, const char* reason) {
+  pod["status"]["reason"] = reason;
+  return pod;
+}
+
+ReplicaPod Read(const json& pod) { return ReadPod(kube::Object(pod)).value(); }
+PodOutcome OutcomeOf(const json& pod) { return Read(pod).outcome; }
+
+TEST(ReplicaPod, APodIsReadWithItsOwnerAndItsSlot) {
+  const ReplicaPod pod = Read(Pod("Running", json::array({Running("tensorflow")})));
+  EXPECT_EQ(pod.name, "j-worker-0");
+  EXPECT_EQ(pod.uid, "uid-of-pod");
+  EXPECT_EQ(pod.job, "j");
+  EXPECT_EQ(pod.owner, kJobUid);
+  EXPECT_EQ(pod.slot, (Slot{ReplicaType::kWorker, 0}));
+  EXPECT_EQ(ReadPod(kube::Object()), std::nullopt);
+}
+
+TEST(ReplicaPod, PhasesAreOutcomes) {
+  EXPECT_EQ(OutcomeOf(Pod("Pending", json::array())), PodOutcome::kPending);
+  EXPECT_EQ(OutcomeOf(Pod("Unknown", json::array())), PodOutcome::kPending);
+  EXPECT_EQ(OutcomeOf(Pod("Running", json::array())), PodOutcome::kActive);
+  EXPECT_EQ(OutcomeOf(Pod("Succeeded", json::array())), PodOutcome::kSucceeded);
+  EXPECT_EQ(OutcomeOf(Pod("Failed", json::array())), PodOutcome::kFailed);
+}
+
+TEST(ReplicaPod, AFailedContainerGivesCodeAndReason) {
+  const ReplicaPod pod = Read(Pod("Failed", json::array({Ended("tensorflow", 3)})));
+  EXPECT_EQ(pod.outcome, PodOutcome::kFailed);
+  EXPECT_EQ(pod.exit_code, 3);
+  EXPECT_EQ(pod.reason, "exit code 3 (Error)");
+  EXPECT_TRUE(pod.terminal);
+}
+
+TEST(ReplicaPod, TheTrainingContainerDecidesAndNotTheSidecar) {
+  const json done = Ended("tensorflow", 0);
+  const json failed = Ended("tensorflow", 1);
+  const json proxy = Running("proxy");
+  EXPECT_EQ(OutcomeOf(Pod("Running", {done, proxy})), PodOutcome::kSucceeded);
+  EXPECT_EQ(OutcomeOf(Pod("Running", {failed, proxy})), PodOutcome::kFailed);
+  EXPECT_EQ(OutcomeOf(Pod("Running", {done, proxy}, "OnFailure")), PodOutcome::kSucceeded);
+  EXPECT_EQ(OutcomeOf(Pod("Failed", {done, Ended("proxy", 1)})), PodOutcome::kSucceeded);
+  EXPECT_EQ(OutcomeOf(Pod("Running", {Running("tensorflow"), Ended("proxy", 1)})),
+            PodOutcome::kActive);
+  EXPECT_FALSE(Read(Pod("Running", {done, proxy})).terminal);
+}
+
+TEST(ReplicaPod, IsTerminalWhenItsContainersHaveEndedBeforeItsPhaseSaysSo) {
+  const json done = json::array({Ended("tensorflow", 0)});
+  EXPECT_TRUE(Read(Pod("Running", done)).terminal);
+  EXPECT_TRUE(Read(Pod("Pending", done)).terminal);
+  EXPECT_FALSE(Read(Pod("Running", done, "Always")).terminal);
+  EXPECT_FALSE(Read(Pod("Pending", json::array())).terminal);
+}
+
+TEST(ReplicaPod, AContainerThatIsRestartedInPlaceHasNotEnded) {
+  const json failed = json::array({Ended("tensorflow", 1)});
+  EXPECT_EQ(OutcomeOf(Pod("Running", failed, "OnFailure")), PodOutcome::kActive);
+  EXPECT_EQ(OutcomeOf(Pod("Running", failed, "Always")), PodOutcome::kActive);
+  EXPECT_EQ(OutcomeOf(Pod("Running", json::array({Ended("tensorflow", 0)}), "Always")),
+            PodOutcome::kActive);
+}
+
+TEST(ReplicaPod, Q3_APodThatIsDeletedHasNotFailed) {
+  const json running = Pod("Running", json::array({Running("tensorflow")}));
+  EXPECT_EQ(OutcomeOf(Deleted(running)), PodOutcome::kTerminating);
+  EXPECT_EQ(Read(Deleted(running)).reason, "its pod was deleted");
+  const json failed = Pod("Failed", json::array({Ended("tensorflow", 143)}));
+  EXPECT_EQ(OutcomeOf(Deleted(failed)), PodOutcome::kTerminating);
+}
+
+TEST(ReplicaPod, OnlyASuccessBeforeTheDeletionCounts) {
+  const auto ended_at = [](const char* time) {
+    return Deleted(Pod("Succeeded", json::array({Ended("tensorflow", 0, time)})));
+  };
+  EXPECT_EQ(OutcomeOf(ended_at("2026-11-15T09:59:59Z")), PodOutcome::kSucceeded);
+  // The kubelet's last request to delete a pod has the time of this request and no grace period.
+  kube::Object last(ended_at("2026-11-15T09:59:59Z"));
+  last.metadata()["deletionGracePeriodSeconds"] = 0;
+  EXPECT_EQ(OutcomeOf(last.fields()), PodOutcome::kTerminating);
+  // The program was told to end, and did.
+  EXPECT_EQ(OutcomeOf(ended_at("2026-11-15T10:00:05Z")), PodOutcome::kTerminating);
+}
+
+TEST(ReplicaPod, NodesAndSchedulersDisruptPods) {
+  const json killed = json::array({Ended("tensorflow", 137)});
+  for (const char* reason : {"PreemptionByScheduler", "EvictionByEvictionAPI",
+                             "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet"}) {
+    EXPECT_EQ(OutcomeOf(Disrupted(Pod("Failed", killed), reason)), PodOutcome::kDisrupted)
+        << reason;
+  }
+  for (const char* reason : {"Evicted", "NodeLost", "NodeShutdown", "Terminated", "OutOfcpu",
+                             "OutOfnvidia.com/gpu", "NodeAffinity", "UnexpectedAdmissionError"}) {
+    EXPECT_EQ(OutcomeOf(WithReason(Pod("Failed", json::array()), reason)), PodOutcome::kDisrupted)
+        << reason;
+  }
+  EXPECT_EQ(OutcomeOf(WithReason(Pod("Failed", killed), "DeadlineExceeded")), PodOutcome::kFailed);
+}
+
+TEST(ReplicaPod, AProgramThatEndsWithZeroWhenEvictedHasNotSucceeded) {
+  const json ended = json::array({Ended("tensorflow", 0)});
+  EXPECT_EQ(OutcomeOf(Disrupted(Pod("Succeeded", ended), "PreemptionByScheduler")),
+            PodOutcome::kDisrupted);
+  EXPECT_EQ(OutcomeOf(WithReason(Pod("Failed", ended), "Evicted")), PodOutcome::kDisrupted);
+  EXPECT_EQ(OutcomeOf(WithReason(Pod("Failed", ended), "DeadlineExceeded")), PodOutcome::kFailed);
+}
+
+TEST(ReplicaPod, ARebootOfTheNodeIsADisruption) {
+  json ended = Ended("tensorflow", 137);
+  ended["state"]["terminated"]["reason"] = "ContainerStatusUnknown";
+  EXPECT_EQ(OutcomeOf(Pod("Failed", json::array({ended}))), PodOutcome::kDisrupted);
+}
+
+TEST(ReplicaPod, ATerminatingPodOnALostNodeIsMarked) {
+  json pod = Deleted(Pod("Running", json::array({Running("tensorflow")})));
+  EXPECT_FALSE(Read(pod).node_lost);
+  pod["status"]["conditions"] = json::array({{{"type", "Ready"}, {"status", "False"}}});
+  EXPECT_TRUE(Read(pod).node_lost);
+  pod["status"]["conditions"][0]["reason"] = "ContainersNotReady";
+  EXPECT_FALSE(Read(pod).node_lost);
+}
+
+TEST(ReplicaPod, TroubleOfAPodThatHasNotEndedIsDescribed) {
+  json waiting = {{"name", "tensorflow"},
+                  {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such"}}}}}};
+  const ReplicaPod pending = Read(Pod("Pending", json::array({waiting})));
+  EXPECT_EQ(pending.trouble_reason, "ErrImagePull");
+  EXPECT_THAT(pending.reason, HasSubstr("j-worker-0 container tensorflow waiting: ErrImagePull"));
+  json unschedulable = Pod("Pending", json::array());
+  unschedulable["status"]["conditions"] = json::array({{{"type", "PodScheduled"},
+                                                        {"status", "False"},
+                                                        {"reason", "Unschedulable"},
+                                                        {"message", "no node"}}});
+  EXPECT_EQ(Read(unschedulable).trouble_reason, "Unschedulable");
+  EXPECT_EQ(Read(Pod("Running", json::array({Running("tensorflow")}))).trouble_reason, "");
+}
+
+TEST(ReplicaPod, RestartsOfAllContainersAreAdded) {
+  json pod = Pod("Running", json::array({Running("tensorflow"), Running("proxy")}));
+  pod["status"]["containerStatuses"][0]["restartCount"] = 2;
+  pod["status"]["containerStatuses"][1]["restartCount"] = INT64_MAX;
+  pod["status"]["initContainerStatuses"] = json::array({{{"name", "i"}, {"restartCount", 1}}});
+  EXPECT_EQ(Read(pod).restarts, 1'000'003);
+}
+
+TEST(ReplicaPod, WrongTypesAnywhereReadAsEmpty) {
+  json pod = Disrupted(Deleted(Pod("Failed", json::array({Ended("tensorflow", 1)}))), "x");
+  const int tried = ForEachWrongType(pod, [&] { ReadPod(kube::Object(pod)); });
+  EXPECT_GT(tried, 200);
+}
+
+}  // namespace
+}  // namespace edl::reconciler

@@ -1,0 +1,71 @@
+#include "reconciler/shard_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace edl::reconciler {
+
+void ShardPlan::LookAgainAt(WallTime time) {
+  if (!plan_.again_at || time < *plan_.again_at) plan_.again_at = time;
+}
+
+void ShardPlan::ReadProgress() {
+  if (shards_ && !shards_->progress.empty()) plan_.status.progress = shards_->progress;
+}
+
+std::optional<JobFailure> ShardPlan::Failure() const {
+  if (!shards_ || !shards_->pod || !IsOurs(*shards_->pod) || shards_->failure.empty()) {
+    return std::nullopt;
+  }
+  return JobFailure{.type = kube::EventType::kWarning,
+                    .message = fmt::format("TFJob {} has failed because its data-shard service "
+                                           "ended: {}",
+                                           job_.key, shards_->failure),
+                    .pod = ""};
+}
+
+void ShardPlan::Create() {
+  using Kind = Action::Kind;
+  plan_.actions.push_back(
+      {.kind = Kind::kCreateSecret, .object = MakeShardSecret(job_, settings_.new_token())});
+  plan_.actions.push_back({.kind = Kind::kCreateService, .object = MakeShardEndpoint(job_)});
+  plan_.actions.push_back(
+      {.kind = Kind::kCreatePod, .object = MakeShardPod(job_, settings_.image)});
+}
+
+void ShardPlan::Ensure() {
+  if (!job_.has_data_shards()) return;
+  LookAgainAt(now_ + kReadProgressEvery);
+  if (!shards_) return;
+  if (!shards_->pod) return Create();
+  const ReplicaPod& pod = *shards_->pod;
+  if (!IsOurs(pod)) {
+    // The pod of a deleted job of the same name will be deleted, too.
+    if (pod.job == job_.key.name) return;
+    plan_.events.push_back(
+        {.type = kube::EventType::kWarning,
+         .reason = "DataShardsNameTaken",
+         .message = fmt::format("Pod {} does not belong to this job, so the job has no data-shard "
+                                "service. Delete the pod, or give the job another name.",
+                                pod.name),
+         .subject = pod.uid});
+    return;
+  }
+  if (!pod.trouble_reason.empty()) {
+    plan_.events.push_back({.type = kube::EventType::kWarning,
+                            .reason = pod.trouble_reason,
+                            .message = pod.reason,
+                            .subject = pod.uid});
+  }
+  if (pod.terminal || pod.deletion_time) cleanup_.DeletePod(pod);
+}
+
+void ShardPlan::AfterEnd() {
+  if (!shards_ || !shards_->pod || !IsOurs(*shards_->pod)) return;
+  const WallTime due = plan_.status.completion_time.value_or(now_) + kKeptAfterEnd;
+  if (due <= now_) return cleanup_.DeletePod(*shards_->pod);
+  LookAgainAt(std::min<WallTime>(due, now_ + kReadProgressEvery));
+}
+
+}  // namespace edl::reconciler

@@ -1,0 +1,316 @@
+#include "reconciler/tfjob.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/json.h"
+
+namespace edl::reconciler {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMostReplicas = 10'000;
+
+std::optional<int64_t> IntegerIn(const json& in, const char* name) {
+  const json& field = FieldAt(in, {name});
+  return field.is_number_integer() ? std::optional(field.get<int64_t>()) : std::nullopt;
+}
+
+std::optional<std::chrono::seconds> SecondsIn(const json& in, const char* name) {
+  // Larger values would overflow when they are added to a time.
+  constexpr int64_t kMost = int64_t{50} * 365 * 24 * 3600;
+  const auto value = IntegerIn(in, name);
+  if (!value) return std::nullopt;
+  return std::chrono::seconds(std::clamp<int64_t>(*value, 0, kMost));
+}
+
+Result<RestartPolicy> ParseRestartPolicy(const std::string& text) {
+  if (text.empty() || text == "Never") return RestartPolicy::kNever;
+  if (text == "OnFailure") return RestartPolicy::kOnFailure;
+  if (text == "Always") return RestartPolicy::kAlways;
+  if (text == "ExitCode") return RestartPolicy::kExitCode;
+  return InvalidArgument(
+      "restartPolicy: Unsupported value: \"{}\": supported values: \"Always\", \"OnFailure\", "
+      "\"Never\", \"ExitCode\"",
+      text);
+}
+
+Result<CleanPodPolicy> ParseCleanPodPolicy(const std::string& text) {
+  if (text.empty() || text == "None") return CleanPodPolicy::kNone;
+  if (text == "Running") return CleanPodPolicy::kRunning;
+  if (text == "All") return CleanPodPolicy::kAll;
+  return InvalidArgument(
+      "spec.runPolicy.cleanPodPolicy: Unsupported value: \"{}\": supported values: \"All\", "
+      "\"Running\", \"None\"",
+      text);
+}
+
+// The index of the container that gets the default port.
+size_t DefaultedContainer(const json& containers) {
+  for (size_t i = 0; i < containers.size(); ++i) {
+    if (TextIn(containers[i], "name") == kContainerName) return i;
+  }
+  return 0;
+}
+
+// Adds the port "tfjob-port" if it is missing, and returns its number.
+int64_t DefaultPort(json& pod_template) {
+  const json& found = FieldAt(pod_template, {"spec", "containers"});
+  if (!found.is_array() || found.empty()) return kDefaultPort;
+  json& containers = pod_template["spec"]["containers"];
+  json& container = containers[DefaultedContainer(containers)];
+  if (!container.is_object()) return kDefaultPort;
+  for (const json& port : ListAt(container, {"ports"})) {
+    const int64_t number = NumberIn(port, "containerPort");
+    if (TextIn(port, "name") == kPortName && number > 0) return number;
+  }
+  if (!container.contains("ports") || !container["ports"].is_array()) {
+    container["ports"] = json::array();
+  }
+  container["ports"].push_back({{"name", kPortName}, {"containerPort", kDefaultPort}});
+  return kDefaultPort;
+}
+
+Result<ReplicaSpec> ParseReplicaSpec(const json& given) {
+  ReplicaSpec out;
+  out.replicas = static_cast<int>(
+      std::clamp<int64_t>(IntegerIn(given, "replicas").value_or(1), 0, kMostReplicas));
+  EDL_ASSIGN_OR_RETURN(out.restart, ParseRestartPolicy(TextIn(given, "restartPolicy")));
+  const json& pod_template = FieldAt(given, {"template"});
+  out.pod_template = pod_template.is_object() ? pod_template : json::object();
+  out.port = DefaultPort(out.pod_template);
+  return out;
+}
+
+Status ParseRunPolicy(const json& policy, TFJob& out) {
+  EDL_ASSIGN_OR_RETURN(out.clean, ParseCleanPodPolicy(TextIn(policy, "cleanPodPolicy")));
+  out.ttl = SecondsIn(policy, "ttlSecondsAfterFinished");
+  out.deadline = SecondsIn(policy, "activeDeadlineSeconds");
+  out.backoff_limit = IntegerIn(policy, "backoffLimit");
+  out.suspended = FlagIn(policy, "suspend");
+  const json& scheduling = FieldAt(policy, {"schedulingPolicy"});
+  out.scheduling = {.min_available = IntegerIn(scheduling, "minAvailable"),
+                    .queue = TextIn(scheduling, "queue"),
+                    .min_resources = FieldAt(scheduling, {"minResources"}),
+                    .priority_class = TextIn(scheduling, "priorityClass"),
+                    .timeout_seconds = IntegerIn(scheduling, "scheduleTimeoutSeconds")};
+  return Ok();
+}
+
+// Limits dynamic workers to the annotations.
+void LimitWorkers(TFJob& job) {
+  const auto workers = job.replicas.find(ReplicaType::kWorker);
+  const auto most = job.annotations.find(kMaxWorkers);
+  if (!job.dynamic_workers || workers == job.replicas.end()) return;
+  int limit = 0;
+  if (most != job.annotations.end()) {
+    const std::string& text = most->second;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), limit);
+    if (parsed.ec == std::errc() && limit > 0) {
+      workers->second.replicas = std::min(workers->second.replicas, limit);
+    }
+  }
+  workers->second.replicas = std::max(workers->second.replicas, job.min_workers());
+}
+
+bool IsDns1035Label(const std::string& name) {
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (name.empty() || name.size() > 63 || !is_lower(name.front()) || name.back() == '-') {
+    return false;
+  }
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+}
+
+void ValidateReplicas(const std::string& role, const json& spec, std::vector<std::string>& out) {
+  const int64_t replicas = IntegerIn(spec, "replicas").value_or(1);
+  if (replicas < 0 || replicas > kMostReplicas) {
+    out.push_back(
+        fmt::format("spec.tfReplicaSpecs[{}].replicas: Invalid value: {}: must be between 0 and {}",
+                    role, replicas, kMostReplicas));
+  }
+  const std::string path = fmt::format("spec.tfReplicaSpecs[{}].template.spec.containers", role);
+  const json& containers = ListAt(spec, {"template", "spec", "containers"});
+  if (containers.empty()) out.push_back(path + ": Required value: must be specified");
+  bool trains = false;
+  for (size_t i = 0; i < containers.size(); ++i) {
+    if (TextIn(containers[i], "image").empty()) {
+      out.push_back(fmt::format("{}[{}].image: Required value: must be required", path, i));
+    }
+    trains = trains || TextIn(containers[i], "name") == kContainerName;
+  }
+  if (!trains) {
+    out.push_back(path + ": Required value: must have at least one container with name tensorflow");
+  }
+}
+
+// Jobs that could never end, or would succeed without doing anything.
+void ValidateRoles(const json& specs, std::vector<std::string>& out) {
+  const auto replicas = [&](ReplicaType type) -> int64_t {
+    for (const auto& [role, spec] : specs.items()) {
+      if (ParseReplicaType(role) == type) return IntegerIn(spec, "replicas").value_or(1);
+    }
+    return -1;
+  };
+  const bool chief = replicas(ReplicaType::kChief) > 0 || replicas(ReplicaType::kMaster) > 0;
+  if (!chief && replicas(ReplicaType::kWorker) < 1) {
+    out.emplace_back(
+        "spec.tfReplicaSpecs: Required value: must have a Chief, a Master or at least one Worker, "
+        "whose end is the end of the job");
+  }
+}
+
+void ValidateSpecs(const std::string& name, const json& specs, std::vector<std::string>& out) {
+  int chiefs = 0;
+  std::set<ReplicaType> known;
+  for (const auto& [role, spec] : specs.items()) {
+    const auto type = ParseReplicaType(role);
+    if (!type) {
+      out.push_back(fmt::format(
+          "spec.tfReplicaSpecs: Unsupported value: \"{}\": supported values: \"Chief\", "
+          "\"Evaluator\", \"Master\", \"PS\", \"Worker\"",
+          role));
+      continue;
+    }
+    if (!known.insert(*type).second) {
+      out.push_back(fmt::format(
+          "spec.tfReplicaSpecs: Duplicate value: \"{}\": must not have a role twice, in different "
+          "cases",
+          role));
+    }
+    if (IsChiefOrMaster(*type)) ++chiefs;
+    ValidateReplicas(std::string(NameOf(*type)), spec, out);
+    const int64_t last = std::max<int64_t>(IntegerIn(spec, "replicas").value_or(1), 1) - 1;
+    const std::string longest = fmt::format("{}-{}-{}", name, LowerNameOf(*type), last);
+    if (longest.size() > 63) {
+      out.push_back(fmt::format(
+          "metadata.name: Invalid value: \"{}\": must be shorter: the service \"{}\" would have {} "
+          "characters, the most are 63",
+          name, longest, longest.size()));
+    }
+  }
+  if (chiefs > 1) {
+    out.emplace_back(
+        "spec.tfReplicaSpecs: Forbidden: must not have more than 1 Chief or Master role");
+  }
+  ValidateRoles(specs, out);
+}
+
+}  // namespace
+
+std::optional<ReplicaType> TFJob::chief() const {
+  for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kMaster}) {
+    const auto found = replicas.find(type);
+    if (found != replicas.end() && found->second.replicas > 0) return type;
+  }
+  return std::nullopt;
+}
+
+int64_t TFJob::total_replicas() const {
+  int64_t total = 0;
+  for (const auto& [type, spec] : replicas) total += spec.replicas;
+  return total;
+}
+
+bool TFJob::Option(const char* annotation, bool by_default) const {
+  const auto found = annotations.find(annotation);
+  if (found == annotations.end()) return by_default;
+  if (found->second == "true") return true;
+  if (found->second == "false") return false;
+  return by_default;
+}
+
+int TFJob::min_workers() const {
+  const auto found = annotations.find(kMinWorkers);
+  if (found == annotations.end()) return 1;
+  int least = 1;
+  const std::string& text = found->second;
+  std::from_chars(text.data(), text.data() + text.size(), least);
+  return std::clamp(least, 1, static_cast<int>(kMostReplicas));
+}
+
+bool ManagedByUs(const kube::Object& object) {
+  const json& managed_by = FieldAt(object.fields(), {"spec", "runPolicy", "managedBy"});
+  return managed_by.is_null() || managed_by == kManagedByUs;
+}
+
+Result<TFJob> ParseTFJob(const kube::Object& object) {
+  const std::vector<std::string> mistakes = Validate(object);
+  if (mistakes.size() == 1) return InvalidArgument("{}", mistakes.front());
+  if (!mistakes.empty()) return InvalidArgument("[{}]", fmt::join(mistakes, ", "));
+  if (object.uid().empty()) {
+    return InvalidArgument("metadata.uid: Required value: must be set by the API server");
+  }
+  const json& spec = FieldAt(object.fields(), {"spec"});
+  TFJob out{.key = object.key(),
+            .uid = object.uid(),
+            .deleting = object.deleting(),
+            .annotations = object.annotations()};
+  for (const auto& [role, given] : FieldAt(spec, {"tfReplicaSpecs"}).items()) {
+    const auto type = ParseReplicaType(role);
+    if (!type) continue;
+    auto parsed = ParseReplicaSpec(given);
+    if (!parsed.ok()) {
+      return InvalidArgument("spec.tfReplicaSpecs[{}].{}", NameOf(*type),
+                             parsed.status().message());
+    }
+    out.replicas[*type] = std::move(*parsed);
+  }
+  // Each worker may hold the last shards of the data.
+  out.all_workers_must_succeed =
+      TextIn(spec, "successPolicy") == "AllWorkers" || out.has_data_shards();
+  out.dynamic_workers = FlagIn(spec, "enableDynamicWorker");
+  EDL_RETURN_IF_ERROR(ParseRunPolicy(FieldAt(spec, {"runPolicy"}), out));
+  LimitWorkers(out);
+  out.status = ParseStatus(FieldAt(object.fields(), {"status"}));
+  return out;
+}
+
+std::vector<std::string> Validate(const kube::Object& object) {
+  std::vector<std::string> out;
+  if (!IsDns1035Label(object.name())) {
+    out.push_back(fmt::format(
+        "metadata.name: Invalid value: \"{}\": should match: a DNS-1035 label must consist of "
+        "lower "
+        "case alphanumeric characters or '-', start with an alphabetic character, and end with an "
+        "alphanumeric character",
+        object.name()));
+  }
+  const json& managed_by = FieldAt(object.fields(), {"spec", "runPolicy", "managedBy"});
+  if (managed_by.is_string() && managed_by != kManagedByUs &&
+      managed_by != "kueue.x-k8s.io/multikueue") {
+    out.push_back(
+        fmt::format("spec.runPolicy.managedBy: Unsupported value: {}: supported values: "
+                    "\"kueue.x-k8s.io/multikueue\", \"{}\"",
+                    Excerpt(managed_by), kManagedByUs));
+  }
+  const json& specs = FieldAt(object.fields(), {"spec", "tfReplicaSpecs"});
+  if (!specs.is_object()) {
+    out.emplace_back("spec.tfReplicaSpecs: Required value: must be required");
+    return out;
+  }
+  ValidateSpecs(object.name(), specs, out);
+  return out;
+}
+
+const json* TrainingContainer(const json& pod_spec) {
+  for (const json& container : ListAt(pod_spec, {"containers"})) {
+    if (TextIn(container, "name") == kContainerName) return &container;
+  }
+  return nullptr;
+}
+
+std::string ReplicaName(const std::string& job, ReplicaType type, int index) {
+  std::string name = fmt::format("{}-{}-{}", job, LowerNameOf(type), index);
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+}  // namespace edl::reconciler
