@@ -1,0 +1,484 @@
+"""The operator when things go wrong around it: the list K-45 of ../shared/reference/tfjob.md.
+
+The tests write the status of pods, because most faults are between the operator and the API server.
+Elsewhere: a drained node is in test_tfjob_disruptions.py, a clock that jumps in the unit tests of
+src/reconciler, 5,000 finished jobs in `make bench-operator`. The tests that disturb the whole
+cluster are at the end.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Set
+
+import pytest
+from cluster import Cluster, Namespace, nightly, wait_for
+from e2e.relay import Relay
+from tfjob_place import (
+    GROUPS,
+    Place,
+    condition,
+    moment,
+    pod_status,
+    role,
+)
+from tfjobs import MANIFESTS, READY, Operator, tfjob_crd  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("tfjob_crd")
+
+NIGHTLY = "ELASTICDL_NIGHTLY" in os.environ
+
+
+@pytest.fixture
+def place(namespace: Namespace, tmp_path: Path) -> Iterator[Place]:
+    with Operator(namespace, tmp_path / "operator.log") as operator:
+        yield Place(namespace, operator)
+
+
+def edited_config(namespace: Namespace, path: Path, edit: Callable[[Dict, Dict], None]) -> str:
+    """The kubeconfig with changes to its cluster and its user."""
+    config = json.loads(namespace.kubectl("config", "view", "--raw", "-o", "json"))
+    edit(config["clusters"][0]["cluster"], config["users"][0])
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+@pytest.fixture
+def relay(namespace: Namespace) -> Iterator[Relay]:
+    config = json.loads(namespace.kubectl("config", "view", "--raw", "-o", "json"))
+    address = config["clusters"][0]["cluster"]["server"].split("//")[1]
+    made = Relay(lambda: address, seed=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def relayed(namespace: Namespace, tmp_path: Path, relay: Relay) -> Iterator[Place]:
+    """A place whose operator reaches the API server over the relay only."""
+    def edit(server: Dict, _: Dict) -> None:
+        server["server"] = f"https://{relay.address}"
+
+    config = edited_config(namespace, tmp_path / "relayed", edit)
+    with Operator(namespace, tmp_path / "operator.log", env={"KUBECONFIG": config}) as operator:
+        yield Place(namespace, operator)
+
+
+def assert_works(place: Place, seconds: float = 60) -> None:
+    """The operator runs a new job to its end."""
+    name = f"works-{time.monotonic_ns()}"
+    place.start(name, Worker=role(1))
+    place.wait_pods(name, 1, seconds)
+    place.set_pod(f"{name}-worker-0", "Succeeded")
+    place.wait_condition(name, "Succeeded", seconds=seconds)
+
+
+# Foreign objects, quotas, admission, permissions.
+
+def test_K45_name_collision_with_a_foreign_pod_and_service_is_told_and_waited_out(
+        place: Place) -> None:
+    foreign = {"metadata": {"name": "taken-worker-0"}, "spec": {
+        "schedulerName": "nobody", "containers": [{"name": "main", "image": "busybox:1"}]}}
+    pod = place.create("pods", foreign)["metadata"]["uid"]
+    service = place.create("services", {"metadata": {"name": "taken-ps-0"}, "spec": {
+        "ports": [{"port": 80}]}})["metadata"]["uid"]
+    place.start("taken", Worker=role(2), PS=role(1))
+    place.wait("both to be told", lambda: {"FailedCreatePod", "FailedCreateService"}
+               <= place.reasons("taken"))
+    messages = [message for reason, message in place.events("taken") if "Failed" in reason]
+    assert any("taken-worker-0" in message and "already exists" in message
+               for message in messages), messages
+    place.wait("the other replicas", lambda: set(place.pods("taken")) == {
+        "taken-worker-1", "taken-ps-0"})
+    place.barrier()
+    for kind, name, uid in (("pods", "taken-worker-0", pod), ("services", "taken-ps-0", service)):
+        found = place.get(kind, name)
+        assert found is not None and found["metadata"]["uid"] == uid
+        assert "ownerReferences" not in found["metadata"] and "labels" not in found["metadata"]
+        place.delete(kind, name)
+    place.wait_pods("taken", 3, 60)
+
+
+def test_K45_quota_403_on_pod_create_is_told_and_waited_out(place: Place) -> None:
+    place.create("resourcequotas", {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}})
+    place.wait("the quota to count", lambda: "hard" in (place.get("resourcequotas", "small") or {})[
+        "status"])
+    place.start("large", Worker=role(3))
+    place.wait("the quota to be told", lambda: any(
+        reason == "FailedCreatePod" and "exceeded quota: small" in message
+        for reason, message in place.events("large")))
+    assert len(place.pods("large")) == 1
+    assert place.conditions("large") == [("Created", "True")], "it waits"
+    place.patch("resourcequotas", "small", {"spec": {"hard": {"pods": "9"}}})
+    place.wait_pods("large", 3, 60)
+
+
+def test_K45_admission_mutated_pod_spec_is_left_as_it_is(place: Place) -> None:
+    place.create("limitranges", {"metadata": {"name": "defaults"}, "spec": {"limits": [{
+        "type": "Container", "default": {"memory": "64Mi", "cpu": "200m"}}]}})
+    place.start("changed", Worker=role(2), PS=role(1))
+    pods = place.wait_pods("changed", 3)
+    for pod in pods.values():
+        assert pod["spec"]["containers"][0]["resources"]["limits"]["memory"] == "64Mi"
+    place.set_pods("changed", "Running")
+    place.wait_condition("changed", "Running")
+    before = place.uids("changed"), place.uids("changed", "services")
+    with place.without_operator():
+        pass
+    place.patch("tfjobs", "changed", {"metadata": {"labels": {"looked": "at"}}})
+    place.barrier()
+    assert (place.uids("changed"), place.uids("changed", "services")) == before
+    assert place.conditions("changed") == [("Created", "True"), ("Running", "True")]
+
+
+def rules(without: Dict[str, Set[str]]) -> List[Dict]:
+    """What the operator may do in a namespace, without some verbs of a resource."""
+    every = {
+        ("kubeflow.org", "tfjobs"): {"get", "list", "watch", "update", "patch", "delete"},
+        ("kubeflow.org", "tfjobs/status"): {"get", "update", "patch"},
+        ("", "pods"): {"get", "list", "watch", "create", "delete", "patch", "update"},
+        ("", "services"): {"get", "list", "watch", "create", "delete", "patch", "update"},
+        ("", "pods/log"): {"get"},
+        ("", "events"): {"create", "patch", "update"},
+    }
+    return [{"apiGroups": [group], "resources": [resource],
+             "verbs": sorted(verbs - without.get(resource, set()))}
+            for (group, resource), verbs in every.items()]
+
+
+def test_K45_rbac_denied_on_one_verb_is_told_and_waited_out(
+        namespace: Namespace, tmp_path: Path) -> None:
+    place = Place(namespace)
+    place.create("serviceaccounts", {"metadata": {"name": "operator"}})
+    place.create("roles", {"metadata": {"name": "operator"}, "rules": rules({"pods": {"watch"}})})
+    place.create("rolebindings", {
+        "metadata": {"name": "operator"}, "subjects": [
+            {"kind": "ServiceAccount", "name": "operator", "namespace": namespace.name}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}})
+    token = namespace.kubectl("create", "token", "operator")
+
+    def edit(_: Dict, user: Dict) -> None:
+        user["user"] = {"token": token}
+
+    def allow(without: Dict[str, Set[str]]) -> None:
+        place.patch("roles", "operator", {"rules": rules(without)})
+
+    operator = Operator(namespace, tmp_path / "operator.log", env={
+        "KUBECONFIG": edited_config(namespace, tmp_path / "limited", edit)})
+    place.operator = operator
+    operator.start(wait=False)
+    with operator_ends(operator):
+        operator.wait_for_log("forbidden")
+        allow({})
+        operator.wait_for_log(READY, 60)
+        assert_works(place)
+        for number, (resource, verbs) in enumerate({
+                "pods": {"create"}, "services": {"create"},
+                "tfjobs/status": {"update", "patch"}}.items()):
+            allow({resource: verbs})
+            logged = operator.text().count("forbidden")
+            job = f"denied-{number}"
+            # Permissions that were taken away are still in the server's cache for a moment.
+            place.wait("the server to deny it", lambda: is_denied(place, resource, verbs))
+            place.start(job, Worker=role(1), PS=role(1))
+            place.wait(f"{resource} to be told", lambda: operator.text().count("forbidden") > logged
+                       or any("forbidden" in message for _, message in place.events(job)))
+            assert ("Running", "True") not in place.conditions(job)
+            allow({})
+            place.wait_pods(job, 2, 60)
+            place.set_pods(job, "Running")
+            place.wait_condition(job, "Running", seconds=60)
+
+
+def is_denied(place: Place, resource: str, verbs: Set[str]) -> bool:
+    name, _, sub = resource.partition("/")
+    group = "kubeflow.org" if name == "tfjobs" else ""
+    attributes = {"namespace": place.namespace.name, "verb": min(verbs), "resource": name,
+                  "subresource": sub, "group": group}
+    account = f"system:serviceaccount:{place.namespace.name}:operator"
+    answer = json.loads(place.ask(
+        "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        {"spec": {"user": account, "resourceAttributes": attributes}}))
+    return not answer["status"]["allowed"]
+
+
+class operator_ends:
+    """Ends an operator that was started without `with`."""
+
+    def __init__(self, *operators: Operator) -> None:
+        self.operators = operators
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: object, *_: object) -> None:
+        for operator in self.operators:
+            if operator.process is not None:
+                operator.__exit__(error)
+
+
+# Many jobs, large jobs.
+
+def test_K45_finished_jobs_at_start_are_not_written_again(place: Place) -> None:
+    count = 1000 if NIGHTLY else 300
+    with place.without_operator():
+        for number in range(count):
+            name = f"old-{number}"
+            job = place.start(name, Worker=role(1))
+            if number % 10 == 0:
+                place.add_pods(job, "worker", ["Succeeded"])
+            # As the upstream operator wrote it.
+            place.patch("tfjobs", name, {"status": {
+                "conditions": [condition("Created"), condition("Running", "False"),
+                               condition("Succeeded")],
+                "replicaStatuses": {"Worker": {"succeeded": 1}}, "startTime": moment(3600),
+                "completionTime": moment(3600)}}, "status")
+        before = versions(place)
+    began = time.monotonic()
+    assert_works(place)
+    assert time.monotonic() - began < 10
+    after = versions(place)
+    assert {name: after[name] for name in before} == before
+    assert not any(name.startswith("old-") and number != 0 for name, number in [
+        (name, len(place.events(name))) for name in ("old-0", "old-1")])
+
+
+def versions(place: Place) -> Dict[str, str]:
+    return {name: job["metadata"]["resourceVersion"]
+            for name, job in place.list("tfjobs").items()}
+
+
+def test_K45_one_job_with_many_replicas(place: Place) -> None:
+    count = 1000 if NIGHTLY else 200
+    place.start("wide", run_policy={"cleanPodPolicy": "All"}, Chief=role(1),
+                Worker=role(count - 2), PS=role(1))
+    place.wait_pods("wide", count, 120)
+    place.set_pods("wide", "Running")
+    place.wait("all to be counted", lambda: place.status("wide")["replicaStatuses"] == {
+        "Chief": {"active": 1}, "PS": {"active": 1}, "Worker": {"active": count - 2}}, 60)
+    place.set_pod("wide-chief-0", "Succeeded")
+    place.wait_condition("wide", "Succeeded", seconds=60)
+    place.wait("everything to go", lambda: not place.pods("wide") and not place.services("wide"),
+               120)
+
+
+# The operator dies.
+
+ENDS = {
+    # name: (roles, run policy, exit codes of the replicas)
+    "led": ({"Chief": role(1), "Worker": role(2), "PS": role(1)}, {"cleanPodPolicy": "Running"},
+            {"chief": 0}),
+    "fails": ({"Worker": role(1), "PS": role(1)}, {}, {"worker": 1}),
+    "retries": ({"Worker": role(1, "ExitCode")}, {"backoffLimit": 3}, {"worker": 130}),
+    "all": ({"Worker": role(3)}, {"cleanPodPolicy": "All"}, {"worker": 0}),
+    "short": ({"Worker": role(1)}, {"ttlSecondsAfterFinished": 0}, {"worker": 0}),
+}
+
+
+class Kubelet:
+    """Advances the pods of all jobs: they run, and then exit as ENDS says."""
+
+    def __init__(self, place: Place, chance: random.Random) -> None:
+        self.place, self.chance = place, chance
+        self.seen: Dict[str, Set[str]] = {name: set() for name in ENDS}  # uids of pods by job
+
+    def step(self) -> None:
+        pods = list(self.place.list("pods").values())
+        for pod in pods:
+            self.seen[pod["metadata"]["name"].split("-")[0]].add(pod["metadata"]["uid"])
+        if not pods:
+            return
+        pod = self.chance.choice(pods)
+        job, kind, _ = pod["metadata"]["name"].split("-")
+        code = ENDS[job][2].get(kind)
+        phase = pod["status"].get("phase")
+        try:
+            if phase == "Pending":
+                self.place.set_pod(pod["metadata"]["name"], "Running")
+            elif phase == "Running" and code is not None:
+                self.place.set_pod(pod["metadata"]["name"], pod_status(
+                    "Failed" if code else "Succeeded", exit_code=code))
+        except AssertionError as error:
+            if "404" not in str(error):  # it was deleted meanwhile
+                raise
+
+
+def is_over(place: Place, name: str) -> bool:
+    job = place.get("tfjobs", name)
+    return job is None or bool({("Succeeded", "True"), ("Failed", "True")}
+                               & set(place.conditions(name)))
+
+
+def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else(
+        place: Place) -> None:
+    seed = int(os.environ.get("ELASTICDL_TEST_SEED", time.time_ns() % 1000000))
+    print(f"ELASTICDL_TEST_SEED={seed}")
+    chance = random.Random(seed)
+    operator = place.operator
+    assert operator is not None
+    for name, (roles, policy, _) in ENDS.items():
+        place.start(name, run_policy=policy, spec={
+            "successPolicy": "AllWorkers"} if name == "all" else {}, **roles)
+    kubelet = Kubelet(place, chance)
+    kills = 0
+    end = time.monotonic() + (120 if NIGHTLY else 40)
+    while not all(is_over(place, name) for name in ENDS) or kills < 10:
+        assert time.monotonic() < end + 60, "the jobs do not end"
+        if time.monotonic() < end:
+            operator.kill()
+            kills += 1
+            operator.start(wait=False)
+        # How long this operator lives: mostly until it has just read the cluster.
+        until = time.monotonic() + chance.uniform(0.02, 0.7)
+        while time.monotonic() < until:
+            kubelet.step()
+    print(f"killed {kills} times")
+    operator.wait_for_log(READY)
+    place.wait("the short job to be deleted", lambda: place.get("tfjobs", "short") is None)
+    place.wait("the pods of led to go", lambda: set(place.pods("led")) == {"led-chief-0"})
+    place.wait("the pods of all to go", lambda: not place.pods("all"))
+    place.barrier()
+    found = {name: [kind for kind, status in place.conditions(name) if status == "True"]
+             for name in ENDS}
+    assert found == {"led": ["Created", "Succeeded"], "fails": ["Created", "Failed"],
+                     "retries": ["Created", "Failed"], "all": ["Created", "Succeeded"],
+                     "short": []}
+    status = place.status("retries")
+    assert status["elasticdl"]["retries"] == 3, status
+    assert {name: len(uids) for name, uids in kubelet.seen.items() if name != "short"} == {
+        "led": 4, "fails": 2, "retries": 3, "all": 3}, "each replica had one pod, or one per try"
+    assert len(kubelet.seen["short"]) == 1
+    assert place.status("all")["replicaStatuses"] == {"Worker": {"succeeded": 3}}
+
+
+def test_answers_that_are_lost_change_nothing(relayed: Place, relay: Relay) -> None:
+    relay.lose = 0.02
+    for number in range(10):
+        relayed.start(f"lossy-{number}", run_policy={"cleanPodPolicy": "All"}, Chief=role(1),
+                      Worker=role(2))
+    for number in range(10):
+        name = f"lossy-{number}"
+        relayed.wait_pods(name, 3, 90)
+        relayed.set_pods(name, "Running")
+        relayed.wait_condition(name, "Running", seconds=90)
+        relayed.set_pod(f"{name}-chief-0", "Succeeded")
+    for number in range(10):
+        name = f"lossy-{number}"
+        relayed.wait_condition(name, "Succeeded", seconds=90)
+        relayed.wait("its pods to go", lambda: not relayed.pods(name), 90)
+    print(f"{relay.lost} answers were lost")
+    assert relay.lost > 0
+
+
+@pytest.mark.parametrize("fault", [
+    "SIGKILL", pytest.param("SIGSTOP", marks=nightly)])
+def test_K45_duplicate_operator_replicas_work_one_after_the_other(
+        namespace: Namespace, tmp_path: Path, fault: str) -> None:
+    place = Place(namespace)
+    first, second = (Operator(namespace, tmp_path / f"{name}.log", "--leader-elect",
+                              env={"MY_POD_NAMESPACE": namespace.name})
+                     for name in ("first", "second"))
+    with operator_ends(first, second):
+        place.operator = first
+        first.start()
+        second.start(wait=False)
+        assert_works(place)
+        (lease,) = place.list("leases").values()
+        assert lease["metadata"]["name"] == "1ca428e5.training-operator.kubeflow.org"
+        assert READY not in second.text()
+        holder = lease["spec"]["holderIdentity"]
+        assert first.process is not None
+        first.process.send_signal(getattr(signal, fault))
+        place.operator = second
+        place.start("orphan", Worker=role(1))
+        second.wait_for_log(READY, 40)
+        place.wait_pods("orphan", 1)
+        (lease,) = place.list("leases").values()
+        assert lease["spec"]["holderIdentity"] not in ("", holder)
+        if fault == "SIGSTOP":
+            # It has lost its lease, and must not write.
+            first.process.send_signal(signal.SIGCONT)
+            first.process.wait(timeout=20)
+            first.process = None
+        else:
+            first.kill()
+        # An operator that is told to end gives its lease away.
+        first.start(wait=False)
+        assert second.stop() == 0
+        place.operator = first
+        first.wait_for_log(READY, 10)
+        assert_works(place)
+
+
+# The namespace, the API server and the CRD go away.
+
+def test_K45_namespace_deleted_while_running_leaves_an_operator_that_works(
+        cluster: Cluster, place: Place) -> None:
+    for number in range(3):
+        place.start(f"doomed-{number}", Worker=role(2, "OnFailure"), PS=role(1))
+        place.wait_pods(f"doomed-{number}", 3)
+        place.set_pods(f"doomed-{number}", "Running")
+    name = place.namespace.name
+    assert place.operator is not None
+    lines = len(place.operator.text().splitlines())
+    cluster("kubectl", "delete", "namespace", name, "--timeout=60s")
+    # It neither creates pods again and again, nor logs an error for each.
+    assert len(place.operator.text().splitlines()) - lines < 100
+    place.namespace = Namespace(cluster, name)
+    assert_works(place)
+
+
+@pytest.mark.parametrize("compacted", [
+    pytest.param(False, marks=nightly, id="restarted"), pytest.param(True, id="compacted")])
+def test_K45_api_server_restart_mid_watch_etcd_compaction_and_dropped_delete_event(
+        cluster: Cluster, relayed: Place, relay: Relay, compacted: bool) -> None:
+    place = relayed
+    for name in ("loses", "ends", "stays"):
+        place.start(name, Worker=role(2), PS=role(1))
+        place.wait_pods(name, 3)
+        place.set_pods(name, "Running")
+        place.wait_condition(name, "Running")
+    before = {name: place.uids(name) for name in ("loses", "ends", "stays")}
+    # From now on, the operator hears nothing.
+    relay.lose = 1.0
+    place.delete("pods", "loses-worker-1", gracePeriodSeconds=0)
+    place.delete("services", "loses-ps-0")
+    place.set_pod("ends-worker-0", "Succeeded")
+    place.start("new", Worker=role(1))
+    cluster("api-kill")
+    try:
+        if compacted:
+            # The watch cannot be continued: the server answers 410.
+            cluster("compact")
+    finally:
+        cluster("api-start")
+    relay.lose = 0.0
+    place.wait_pods("new", 1, 60)
+    place.wait_condition("ends", "Succeeded", seconds=60)
+    place.wait("the deleted pod to be replaced", lambda: place.uids("loses").get(
+        "loses-worker-1", before["loses"]["loses-worker-1"]) != before["loses"]["loses-worker-1"])
+    place.wait("its service too", lambda: "loses-ps-0" in place.services("loses"))
+    assert place.uids("stays") == before["stays"]
+    for name in ("loses", "stays"):
+        assert place.conditions(name) == [("Created", "True"), ("Running", "True")]
+    assert_works(place)
+
+
+def test_K45_crd_removed_and_added_again(cluster: Cluster, place: Place) -> None:
+    place.start("gone", Worker=role(1))
+    place.wait_pods("gone", 1)
+    crd = str(MANIFESTS / "crd.yaml")
+    try:
+        cluster("kubectl", "delete", "-f", crd, "--timeout=60s")
+        wait_for("the API to go", lambda: cluster.run(
+            "kubectl", "get", "--raw", GROUPS["tfjobs"]).returncode != 0)
+        place.wait("the pods of its jobs to go", lambda: not place.pods("gone"), 60)
+    finally:
+        cluster("kubectl", "apply", "-f", crd)
+        cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
+                "crd/tfjobs.kubeflow.org")
+    wait_for("the API to come back", lambda: cluster.run(
+        "kubectl", "get", "tfjobs").returncode == 0)
+    assert_works(place)

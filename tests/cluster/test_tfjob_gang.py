@@ -1,0 +1,128 @@
+"""Gang scheduling of TFJobs: PodGroups of two schedulers, and pods that start together or not."""
+
+import json
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List
+
+import pytest
+from cluster import Cluster, Namespace, wait_for
+from peers import GANG, gang_scheduler, needs_peer
+from tfjobs import Operator, conditions_of, pods_of, tfjob, tfjob_crd, wait_for_condition  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("tfjob_crd")
+
+VOLCANO = "podgroups.scheduling.volcano.sh"
+
+
+def types_of(namespace: Namespace, job: str) -> List[str]:
+    return [condition["type"] for condition in conditions_of(namespace, job)]
+
+
+def stays(seconds: float, check: Callable[[], bool]) -> bool:
+    """Whether the check is true now and for that many seconds."""
+    end = time.monotonic() + seconds
+    wait_for("it to change", lambda: not check() or time.monotonic() > end, seconds + 30)
+    return check()
+
+
+@pytest.fixture
+def volcano_crd(cluster: Cluster) -> Iterator[None]:
+    """PodGroups of Volcano, without their scheduler: what the operator reads and writes of them."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd: Dict = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": VOLCANO},
+        "spec": {
+            "group": "scheduling.volcano.sh", "scope": "Namespaced",
+            "names": {"kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups",
+                      "singular": "podgroup"},
+            "versions": [{
+                "name": "v1beta1", "served": True, "storage": True, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": anything, "status": anything}}}}]}}
+    cluster("kubectl", "apply", "-f", "-", stdin=json.dumps(crd))
+    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s", f"crd/{VOLCANO}")
+    yield
+    cluster("kubectl", "delete", "crd", VOLCANO, "--timeout=60s")
+
+
+@needs_peer(GANG)
+def test_T_E2E2_a_gang_that_is_too_small_does_not_start(
+        cluster: Cluster, namespace: Namespace, tmp_path: Path) -> None:
+    with gang_scheduler(cluster, tmp_path) as scheduler, Operator(
+            namespace, tmp_path / "operator.log", f"--gang-scheduler-name={scheduler}"):
+        namespace.apply(tfjob("gang", command="exit 0", Worker=1, run_policy={
+            "schedulingPolicy": {"minAvailable": 10}}))
+        wait_for_condition(namespace, "gang", "Created")
+        wait_for("the pod", lambda: pods_of(namespace, "gang"))
+        group = namespace.get("podgroups.scheduling.x-k8s.io", "gang")
+        assert group is not None and group["spec"]["minMember"] == 10
+        (pod,) = pods_of(namespace, "gang").values()
+        assert pod["spec"]["schedulerName"] == scheduler
+        assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "gang"
+        # The scheduler has looked at the pod, and said no.
+        wait_for("the scheduler to reject the pod", lambda: any(
+            condition.get("reason") == "Unschedulable" for condition in
+            pods_of(namespace, "gang")["gang-worker-0"]["status"].get("conditions", [])))
+        assert stays(15, lambda: types_of(namespace, "gang") == ["Created"])
+        namespace.kubectl("patch", "tfjob", "gang", "--type=merge", "-p",
+                          '{"spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 1}}}}')
+        wait_for_condition(namespace, "gang", "Succeeded", seconds=120)
+        wait_for("the PodGroup to be deleted", lambda: namespace.get(
+            "podgroups.scheduling.x-k8s.io", "gang") is None)
+
+
+@needs_peer(GANG)
+def test_pods_of_a_gang_start_together(
+        cluster: Cluster, namespace: Namespace, tmp_path: Path) -> None:
+    with gang_scheduler(cluster, tmp_path) as scheduler, Operator(
+            namespace, tmp_path / "operator.log", f"--gang-scheduler-name={scheduler}"):
+        namespace.apply(tfjob("gang", command="exit 0", Worker=2, PS=1, spec={
+            "successPolicy": "AllWorkers"}))
+        wait_for_condition(namespace, "gang", "Succeeded", seconds=120)
+
+
+def test_pods_wait_for_the_pod_group_of_volcano(
+        volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
+    with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
+        namespace.apply(tfjob("gang", Worker=2, PS=1, annotations={"example.org/team": "vision"},
+                              run_policy={"schedulingPolicy": {
+                                  "minAvailable": 2, "queue": "night", "priorityClass": "low"}}))
+        wait_for("the PodGroup", lambda: namespace.get(VOLCANO, "gang"))
+        group, job = namespace.get(VOLCANO, "gang"), namespace.get("tfjob", "gang")
+        assert group is not None and job is not None
+        assert {key: group["spec"].get(key) for key in (
+            "minMember", "queue", "priorityClassName", "minResources")} == {
+            "minMember": 2, "queue": "night", "priorityClassName": "low",
+            "minResources": {"cpu": "20m"}}
+        assert group["metadata"]["annotations"]["example.org/team"] == "vision"
+        assert group["metadata"]["ownerReferences"] == [{
+            "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "gang",
+            "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}]
+        # Without a phase, and with Pending, there are no pods.
+        assert stays(3, lambda: not pods_of(namespace, "gang"))
+        set_phase(namespace, "Pending")
+        assert stays(3, lambda: not pods_of(namespace, "gang"))
+        set_phase(namespace, "Inqueue")
+        wait_for("the pods", lambda: len(pods_of(namespace, "gang")) == 3)
+        for name, pod in pods_of(namespace, "gang").items():
+            assert pod["spec"]["schedulerName"] == "volcano"
+            annotations = pod["metadata"]["annotations"]
+            assert annotations["scheduling.k8s.io/group-name"] == "gang"
+            assert annotations["volcano.sh/task-spec"] == name.split("-")[1]
+
+
+def set_phase(namespace: Namespace, phase: str) -> None:
+    namespace.kubectl("patch", VOLCANO, "gang", "--subresource=status", "--type=merge", "-p",
+                      f'{{"status": {{"phase": "{phase}"}}}}')
+
+
+def test_a_pod_group_of_volcano_needs_no_policy(
+        volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
+    with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
+        namespace.apply(tfjob("plain", Worker=2, PS=1))
+        wait_for("the PodGroup", lambda: namespace.get(VOLCANO, "plain"))
+        spec = (namespace.get(VOLCANO, "plain") or {})["spec"]
+        assert spec["minMember"] == 3 and spec["queue"] == "default"
+        assert "priorityClassName" not in spec or spec["priorityClassName"] == ""

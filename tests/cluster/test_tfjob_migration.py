@@ -1,0 +1,125 @@
+"""A running TFJob goes from the upstream operator to ours and back, and no pod is restarted."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Callable, Dict, Iterator
+
+import pytest
+from cluster import Cluster, Namespace, wait_for
+from peers import UPSTREAM, UpstreamOperator, apply_crd, needs_peer
+from tfjobs import (
+    MANIFESTS,
+    SLEEP,
+    Operator,
+    conditions_of,
+    pods_of,
+    replicas,
+    tfjob,
+    wait_for_condition,
+)
+
+pytestmark = needs_peer(UPSTREAM)
+
+ROLES = {"Chief": 1, "PS": 1, "Worker": 2}
+Start = Callable[[], contextlib.AbstractContextManager]
+
+
+def apply_ours(cluster: Cluster) -> None:
+    """The command of docs/tfjob.md."""
+    cluster("kubectl", "apply", "-f", str(MANIFESTS / "crd.yaml"))
+    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
+            "crd/tfjobs.kubeflow.org")
+
+
+@pytest.fixture
+def ours(cluster: Cluster, namespace: Namespace, tmp_path: Path) -> Start:
+    def start() -> Operator:
+        apply_ours(cluster)
+        return Operator(namespace, tmp_path / "operator.log")
+    return start
+
+
+@pytest.fixture
+def upstream(cluster: Cluster, namespace: Namespace, tmp_path: Path) -> Iterator[Start]:
+    def start() -> Operator:
+        apply_crd(cluster, UPSTREAM, "tfjobs.kubeflow.org")
+        return UpstreamOperator(namespace, tmp_path)
+    yield start
+    apply_ours(cluster)  # other tests need it
+
+
+def identities(namespace: Namespace, kind: str) -> Dict[str, str]:
+    """The uids of all objects of that kind, by name."""
+    listed = json.loads(namespace.kubectl("get", kind, "-o", "json"))["items"]
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in listed}
+
+
+def restarts(namespace: Namespace, job: str) -> Dict[str, int]:
+    return {name: pod["status"]["containerStatuses"][0]["restartCount"]
+            for name, pod in pods_of(namespace, job).items()}
+
+
+def all_run(namespace: Namespace, job: str) -> bool:
+    pods = pods_of(namespace, job)
+    return len(pods) == sum(ROLES.values()) and all(
+        pod["status"].get("phase") == "Running" for pod in pods.values())
+
+
+def migrate(namespace: Namespace, first: Start, second: Start) -> None:
+    # The chief exits when it is told to; then the job has succeeded.
+    until_told = "until [ -e /tmp/end ]; do sleep 0.1; done"
+    roles = {role: replicas(count, until_told if role == "Chief" else SLEEP,
+                            restart="OnFailure") for role, count in ROLES.items()}
+    with first():
+        namespace.apply(tfjob("moved", run_policy={"cleanPodPolicy": "Running"}, **roles))
+        wait_for("all pods to run", lambda: all_run(namespace, "moved"), 120)
+        begun = wait_for_condition(namespace, "moved", "Running")
+    pods, services = identities(namespace, "pods"), identities(namespace, "services")
+    assert len(services) == sum(ROLES.values())
+    with second():
+        # A second job runs, so the operator has looked at the first.
+        namespace.apply(tfjob("next", command="exit 0", Worker=1))
+        wait_for_condition(namespace, "next", "Succeeded")
+        namespace.kubectl("delete", "tfjob", "next")
+        wait_for("the second job's pods to go", lambda: not pods_of(namespace, "next"))
+        assert identities(namespace, "pods") == pods
+        assert set(restarts(namespace, "moved").values()) == {0}
+        assert [condition["type"] for condition in conditions_of(namespace, "moved")] == [
+            "Created", "Running"]
+        namespace.kubectl("exec", "moved-chief-0", "--", "touch", "/tmp/end")
+        ended = wait_for_condition(namespace, "moved", "Succeeded", seconds=120)
+        # Its policy about pods that run still holds for pods of the first operator.
+        wait_for("all others to be deleted", lambda: set(pods_of(namespace, "moved")) == {
+            "moved-chief-0"}, 60)
+    assert ended["metadata"]["uid"] == begun["metadata"]["uid"]
+    assert ended["status"]["startTime"] == begun["status"]["startTime"]
+    assert not any(condition["type"] in ("Failed", "Restarting")
+                   for condition in ended["status"]["conditions"])
+
+
+def test_our_operator_takes_over_a_running_job(
+        namespace: Namespace, upstream: Start, ours: Start) -> None:
+    migrate(namespace, upstream, ours)
+
+
+def test_the_upstream_operator_takes_a_running_job_back(
+        namespace: Namespace, upstream: Start, ours: Start) -> None:
+    migrate(namespace, ours, upstream)
+
+
+def test_a_finished_job_stays_as_it_is(
+        namespace: Namespace, upstream: Start, ours: Start) -> None:
+    with upstream():
+        namespace.apply(tfjob("done", command="exit 0", Worker=1))
+        wait_for_condition(namespace, "done", "Succeeded")
+        wait_for("its pod to be counted", lambda: (namespace.get("tfjob", "done") or {})[
+            "status"]["replicaStatuses"] == {"Worker": {"succeeded": 1}})
+    before, pods = conditions_of(namespace, "done"), identities(namespace, "pods")
+    with ours():
+        namespace.apply(tfjob("next", command="exit 0", Worker=1))
+        wait_for_condition(namespace, "next", "Succeeded")
+        namespace.kubectl("delete", "tfjob", "next")
+        wait_for("the second job's pods to go", lambda: not pods_of(namespace, "next"))
+    assert conditions_of(namespace, "done") == before
+    assert identities(namespace, "pods") == pods
