@@ -143,6 +143,7 @@ fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the cor
 nightly: check test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
 	@$(MAKE) --no-print-directory simulation SCHEDULES=1000000
 	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v -rP tests/e2e
+	@$(step) "build peers for tests" tools/cluster build-peers
 	@ELASTICDL_NIGHTLY=1 $(MAKE) --no-print-directory test-images test-cluster
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 

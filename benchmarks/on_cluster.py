@@ -72,8 +72,9 @@ class Api:
 
     def stream(self, method: str, path: str,
                body: Optional[Dict] = None) -> http.client.HTTPResponse:
+        kind = "merge-patch+json" if method == "PATCH" else "json"
         self.connection.request(method, path, json.dumps(body) if body else None,
-                                {"Content-Type": "application/json"})
+                                {"Content-Type": f"application/{kind}"})
         answer = self.connection.getresponse()
         assert answer.status < 300, f"{method} {path}: {answer.status} {answer.read()[:500]!r}"
         return answer
