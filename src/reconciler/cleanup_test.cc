@@ -124,6 +124,18 @@ TEST(Cleanup, APodWithASidecarThatStillRunsIsDeletedAsRunning) {
   EXPECT_THAT(Deleted(observed), kBoth);
 }
 
+TEST(Cleanup, APodThatHasJustEndedIsKeptByThePolicyRunning) {
+  ClusterModel cluster(JobObject({{"Worker", Role(1)}}, {{"cleanPodPolicy", "Running"}}));
+  cluster.Settle();
+  cluster.Exit("j-worker-0", 0);
+  // The kubelet reports the exit first, and the phase later.
+  cluster.pod("j-worker-0").fields()["status"]["phase"] = "Running";
+  cluster.Settle();
+  EXPECT_EQ(cluster.conditions(), "Created Succeeded");
+  EXPECT_THAT(cluster.pods(), ElementsAre("j-worker-0"));
+  EXPECT_THAT(cluster.services(), ElementsAre("j-worker-0"));
+}
+
 TEST(Cleanup, AServiceWhosePodIsGoneIsDeletedToo) {
   Observed observed = TwoWorkers("Running", State::kSucceeded);
   observed.pods.erase(observed.pods.begin());

@@ -180,6 +180,15 @@ TEST(JobOutcome, T_B1_RestartsInPlaceCountTowardsTheBackoffLimit) {
   EXPECT_FALSE(failed(unlimited));
 }
 
+TEST(JobOutcome, Q2_RestartsOfAPodThatIsReplacedCountOnce) {
+  Observed observed = Make({.worker = "fa"}, "OnFailure");
+  observed.job.backoff_limit = 3;
+  observed.pods[0].restarts = 1;
+  const Plan plan = Reconcile(observed, {}, kNoon);
+  EXPECT_EQ(plan.status.retries, 2);
+  EXPECT_FALSE(plan.milestones.failed);
+}
+
 TEST(JobOutcome, T_B1_TheMessageSaysThatTheLimitIsReached) {
   Observed observed = Restarted(3, 3);
   observed.pods[0].reason = "Error pod j-worker-0 container tensorflow waiting: CrashLoopBackOff";

@@ -105,8 +105,8 @@ void ReadTrouble(const PodState& state, ReplicaPod& out) {
   }
 }
 
-// Whether nothing runs in the pod any more. Its containers have ended a moment before its phase says
-// so, and a pod must not be deleted as a running one in that moment.
+// Whether nothing runs in the pod any more. Its containers have ended a moment before its phase
+// says so, and a pod must not be deleted as a running one in that moment.
 bool IsTerminal(const kube::Object& pod, const PodState& state) {
   if (state.terminal()) return true;
   return !state.containers.empty() &&

@@ -102,6 +102,17 @@ TEST(ReplicaPod, IsTerminalWhenItsContainersHaveEndedBeforeItsPhaseSaysSo) {
   EXPECT_FALSE(Read(Pod("Pending", json::array())).terminal);
 }
 
+TEST(ReplicaPod, APodWhoseContainersHaveAllEndedDoesNotRunWhateverItsPhase) {
+  const json done = Ended("tensorflow", 0);
+  const json failed_proxy = Ended("proxy", 1);
+  EXPECT_TRUE(Read(Pod("Running", json::array({done}))).terminal);
+  EXPECT_TRUE(Read(Pod("Running", {done, failed_proxy})).terminal);
+  EXPECT_FALSE(Read(Pod("Running", {done, failed_proxy}, "OnFailure")).terminal);
+  EXPECT_FALSE(Read(Pod("Running", json::array({done}), "Always")).terminal);
+  EXPECT_FALSE(Read(Pod("Pending", json::array())).terminal);
+  EXPECT_TRUE(Read(Pod("Failed", json::array())).terminal);
+}
+
 TEST(ReplicaPod, AContainerThatIsRestartedInPlaceHasNotEnded) {
   const json failed = json::array({Ended("tensorflow", 1)});
   EXPECT_EQ(OutcomeOf(Pod("Running", failed, "OnFailure")), PodOutcome::kActive);

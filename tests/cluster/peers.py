@@ -116,7 +116,10 @@ def gang_scheduler(cluster: Cluster, folder: Path) -> Iterator[str]:
     log = folder / "scheduler.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [str(folder_of(GANG) / "scheduler"), f"--config={config}", "--secure-port=0"],
+            [str(folder_of(GANG) / "scheduler"), f"--config={config}", "--secure-port=0",
+             # The plugin may read an old PodGroup when it is told that the group has changed. By
+             # default the pod would then wait for five minutes.
+             "--pod-max-in-unschedulable-pods-duration=10s"],
             env=dict(os.environ), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     try:
         yield GANG_SCHEDULER

@@ -468,6 +468,7 @@ def test_the_operator_may_do_its_work_and_nothing_else(cluster):
         "services": {"get", "list", "watch", "create", "delete", "patch", "update"},
         "pods/log": {"get"},
         "events": {"create", "patch", "update"},
+        "secrets": {"create"},
         "podgroups": {"get", "list", "watch", "create", "update", "patch", "delete"},
         "priorityclasses": {"get", "list", "watch"},
     }

@@ -111,7 +111,7 @@ def life(sdk: TrainingClient, namespace: str) -> None:
 
     assert names() == ["life-ps-0", "life-worker-0", "life-worker-1"]
     assert names(is_master=True) == ["life-worker-0"]
-    assert names(replica_type="PS") == names(replica_type="ps") == ["life-ps-0"]
+    assert names(replica_type="ps") == ["life-ps-0"]
     assert names(replica_type="worker", replica_index=1) == ["life-worker-1"]
     (master,) = sdk.get_job_pods("life", is_master=True)
     assert master.metadata.owner_references[0].kind == "TFJob"
@@ -129,8 +129,8 @@ def life(sdk: TrainingClient, namespace: str) -> None:
     wait_for("all logs", lambda: sdk.get_job_logs("life", is_master=False)[0] == {
         pod: f"hello from {pod}\n" for pod in names()})
     events = sdk.get_job_logs("life", is_master=False, verbose=True)[1]
-    assert any("Created pod: life-worker-0" in event for event in events["TFJob life"]), events
-    assert events["Pod life-worker-0"], events
+    assert any("Created pod: life-worker-0" in event for event in events["tfjob/life"]), events
+    assert events["pod/life-worker-0"], events
     print("logs")
 
     # Workers without a chief: worker 0 decides.
