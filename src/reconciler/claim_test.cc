@@ -41,6 +41,7 @@ Observed ObservedFor(const ClaimCase& each) {
 
 std::vector<Kind> KindsOf(const std::vector<Action>& actions) {
   std::vector<Kind> kinds;
+  kinds.reserve(actions.size());
   for (const Action& action : actions) kinds.push_back(action.kind);
   return kinds;
 }

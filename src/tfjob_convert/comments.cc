@@ -24,7 +24,8 @@ size_t IndentOf(std::string_view line) {
 // Whether the line ends with the header of a block scalar, such as "|" or ">-".
 bool OpensBlock(std::string_view line) {
   line = Trim(line);
-  while (!line.empty() && std::string_view("+-123456789").find(line.back()) != line.npos) {
+  while (!line.empty() &&
+         std::string_view("+-123456789").find(line.back()) != std::string_view::npos) {
     line.remove_suffix(1);
   }
   if (!line.ends_with('|') && !line.ends_with('>')) return false;
@@ -42,13 +43,14 @@ size_t CommentIn(std::string_view line, char& quote) {
       if (quote == '"' && c == '\\') ++i;
       if (c == quote) quote = 0;
       if (i >= line.size()) break;
-    } else if ((c == '"' || c == '\'') && std::string_view(" [{,:").find(before) != line.npos) {
+    } else if ((c == '"' || c == '\'') &&
+               std::string_view(" [{,:").find(before) != std::string_view::npos) {
       quote = c;
     } else if (c == '#' && (before == ' ' || before == '\t')) {
       return i;
     }
   }
-  return line.npos;
+  return std::string_view::npos;
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ bool HasComment(std::string_view yaml) {
       if (line.find_first_not_of(' ') > *block) continue;
       block.reset();
     }
-    if (CommentIn(line, quote) != line.npos) return true;
+    if (CommentIn(line, quote) != std::string_view::npos) return true;
     if (quote == 0 && OpensBlock(line)) block = IndentOf(line);
   }
   return false;

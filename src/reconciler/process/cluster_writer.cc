@@ -114,7 +114,7 @@ Status ClusterWriter::WriteStatus(const kube::Object& job, const json& status,
 Status ClusterWriter::Run(const kube::Object& job, const std::vector<Action>& actions,
                           const std::stop_token& stop) {
   // The first writes are few, because an error such as an exceeded quota mostly concerns all.
-  size_t batch = static_cast<size_t>(2 * options_.parallel_writes);
+  size_t batch = 2 * static_cast<size_t>(options_.parallel_writes);
   for (size_t first = 0; first < actions.size();) {
     size_t last = first + 1;
     if (!IsAlone(actions[first].kind)) {
@@ -210,7 +210,7 @@ Status ClusterWriter::DeleteObject(const kube::Object& job, const Action& action
   kube::DeleteOptions options{.uid = action.uid};
   if (action.kind == ActionKind::kDeleteJob) options.propagation = kube::Propagation::kBackground;
   if (action.force) options.grace = std::chrono::seconds(0);
-  const Status deleted = client_.Delete(ResourceOf(action), key, options, stop);
+  Status deleted = client_.Delete(ResourceOf(action), key, options, stop);
   // Aborted: the object is gone, and another one has its name.
   if (deleted.ok() || deleted.code() == Code::kAborted) {
     if (action.kind == ActionKind::kDeletePod) cache_.DeletedPod(key, action.uid, clock_.WallNow());

@@ -131,12 +131,13 @@ class Process {
  private:
   static std::vector<std::string> EnvironmentStrings() {
     std::vector<std::string> out;
-    for (const auto& [name, value] : Environment()) out.push_back(name + "=" + value);
+    for (const auto& [name, value] : Environment())
+      out.push_back(fmt::format("{}={}", name, value));
     return out;
   }
 
   std::string LeaseNamespace() const {
-    const std::string ns = Variable("MY_POD_NAMESPACE");
+    std::string ns = Variable("MY_POD_NAMESPACE");
     if (!ns.empty()) return ns;
     return connection_.config().context.empty() ? connection_.config().ns : "kubeflow";
   }
