@@ -84,6 +84,7 @@ void RunSchedule(uint64_t seed) {
   Script left = script;
   ClusterModel cluster(script.job);
   cluster.graceful = random() % 2 == 0;
+  cluster.creates_first = random() % 2 == 0;
   for (int step = 0; !cluster.status().conditions.finished(); ++step) {
     ASSERT_LT(step, 10'000) << "the job never ends";
     // Dies before the status was written, after it, or between two actions.

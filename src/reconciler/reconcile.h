@@ -99,8 +99,9 @@ struct Plan {
 };
 
 // Computes what to do for a job. It has no side effects and no memory: everything that it must
-// remember is in the status of the job, which is written before the actions are carried out. So an
-// operator that dies at any point is followed by one that continues.
+// remember is in the status of the job, which is written before the actions are carried out. Only
+// creations may come before it. So an operator that dies at any point is followed by one that
+// continues.
 //
 // REQUIRES: the job is managed by us and is not being deleted.
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now);

@@ -110,19 +110,29 @@ Observed ClusterModel::Observe() const {
   return out;
 }
 
+void ClusterModel::WriteStatus(const JobStatus& status, size_t& writes) {
+  const json stored = FieldAt(job_, {"status"});
+  const json next = StatusJson(status, stored);
+  if (next == stored || writes == 0) return;
+  job_["status"] = next;
+  --writes;
+}
+
 Plan ClusterModel::Pass(size_t writes) {
   Plan plan = Reconcile(Observe(), settings, now_);
-  const json stored = FieldAt(job_, {"status"});
-  const json next = StatusJson(plan.status, stored);
-  if (next != stored) {
-    if (writes == 0) return plan;
-    job_["status"] = next;
+  const bool only_creates =
+      std::all_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+        return action.kind == Action::Kind::kCreatePod ||
+               action.kind == Action::Kind::kCreateService;
+      });
+  const bool actions_first = creates_first && only_creates;
+  if (!actions_first) WriteStatus(plan.status, writes);
+  for (const Action& action : plan.actions) {
+    if (writes == 0) break;
+    Apply(action);
     --writes;
   }
-  for (const Action& action : plan.actions) {
-    if (writes-- == 0) break;
-    Apply(action);
-  }
+  if (actions_first) WriteStatus(plan.status, writes);
   return plan;
 }
 

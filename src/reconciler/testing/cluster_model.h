@@ -45,9 +45,11 @@ class ClusterModel {
   Settings settings;
   // Deleted pods stay until Reap().
   bool graceful = false;
+  // A pass that only creates objects does so before it writes the status.
+  bool creates_first = false;
 
-  // One pass of the operator. It ends after this many writes, as if the operator was killed: the
-  // status, if it changed, is the first.
+  // One pass of the operator. It ends after this many writes, as if the operator was killed. The
+  // status, if it changed, is the first, except with creates_first.
   Plan Pass(size_t writes = static_cast<size_t>(-1));
   // Passes until nothing is left to do now. Returns the last one that did something.
   Plan Settle();
@@ -82,6 +84,7 @@ class ClusterModel {
 
  private:
   Observed Observe() const;
+  void WriteStatus(const JobStatus& status, size_t& writes);
   void Apply(const Action& action);
   void Store(kube::Object object, std::map<std::string, kube::Object>& in);
 
