@@ -474,7 +474,8 @@ def test_K45_crd_removed_and_added_again(cluster: Cluster, place: Place) -> None
         cluster("kubectl", "delete", "-f", crd, "--timeout=60s")
         wait_for("the API to go", lambda: cluster.run(
             "kubectl", "get", "--raw", GROUPS["tfjobs"]).returncode != 0)
-        place.wait("the pods of its jobs to go", lambda: not place.pods("gone"), 60)
+        # The garbage collector learns of a new resource only each 30 s, and then of its removal.
+        place.wait("the pods of its jobs to go", lambda: not place.pods("gone"), 180)
     finally:
         cluster("kubectl", "apply", "-f", crd)
         cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
