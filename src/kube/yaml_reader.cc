@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <sstream>
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/json.h"
@@ -161,20 +163,52 @@ std::optional<ordered_json> ReadAsJson(std::string_view text) {
   return value;
 }
 
+// Records where the last document starts and ignores its content.
+//
+// Confined.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  [[nodiscard]] int line() const { return line_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { line_ = mark.line; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/,
+                       YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int line_ = 0;
+};
+
+// The line, from 0, of text that follows the first document. nullopt: none follows.
+// Not YAML::LoadAll: yaml-cpp reads a comma after a document as empty documents without end.
+std::optional<int> LineAfterFirstDocument(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
+  return std::max(start.line(), 0);
+}
+
 Result<ordered_json> ReadOne(const YamlDocument& document, YamlToJson& converter) {
   if (HasOnlyDirectives(document.text)) return ordered_json(nullptr);
   if (std::optional<ordered_json> value = ReadAsJson(document.text)) return *std::move(value);
   try {
-    const std::vector<YAML::Node> nodes = YAML::LoadAll(document.text);
-    if (nodes.empty()) return ordered_json(nullptr);
-    if (nodes.size() > 1) {
+    if (const std::optional<int> line = LineAfterFirstDocument(document.text)) {
       return InvalidArgument(
           "line {}: more text follows the end of the document; put a line '---' "
           "between documents",
-          document.first_line + std::max(nodes[1].Mark().line, 0));
+          document.first_line + *line);
     }
     converter.set_first_line(document.first_line);
-    return converter.Convert(nodes[0], 1);
+    return converter.Convert(YAML::Load(document.text), 1);
   } catch (const YAML::Exception& error) {
     return InvalidArgument("line {}: not YAML: {}",
                            document.first_line + std::max(error.mark.line, 0), error.msg);

@@ -138,6 +138,7 @@ TEST(ReadYaml, NamesTheDocumentAndLineOfAnError) {
       {"x: 1\ny: !foo bar\n", "document 1, line 2: the tag !foo of 'bar' is not supported"},
       {"x: 1\ny: {<<: 3}\n", "document 1, line 2: the value of '<<' must be a map"},
       {"a: 1\n...\nb: 2\n", "document 1, line 3: more text follows the end of the document"},
+      {"{a: 1}\n,\n", "document 1, line 2: more text follows the end of the document"},
       {"a: \xff\n", "document 1, line 1: the text is not UTF-8"},
       {"a: *b\n", "document 1, line 1: not YAML: "},
       {"a: &x [*x]\n", "document 1, line 1: nested deeper than 64 levels"},
