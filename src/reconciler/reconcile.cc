@@ -206,9 +206,9 @@ void Pass::NoteRestarts(const std::vector<const ReplicaPod*>& failed) {
 }
 
 void Pass::DeletePodAfter(const ReplicaPod& pod, Duration age) {
-  // The clock of the API server may be ahead of ours.
-  const WallTime due = std::min(pod.created, now_) + age;
-  if (due > now_) {
+  // Our clock was set back if the pod was created in the future. Then its age is not known.
+  const WallTime due = pod.created + age;
+  if (due > now_ && pod.created <= now_) {
     LookAgainAt(due);
   } else {
     cleanup_.DeletePod(pod);

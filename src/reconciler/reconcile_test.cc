@@ -344,6 +344,20 @@ TEST(Reconcile, Q2_PodsThatWereReplacedCountTowardsTheBackoffLimit) {
   EXPECT_EQ(cluster.created("j-worker-1"), 3);
 }
 
+TEST(Reconcile, K45_ClockSkewThatWasSetBackDoesNotDelayAReplacement) {
+  ClusterModel cluster(JobObject({{"Worker", Role(1, "ExitCode")}}));
+  cluster.Settle();
+  for (int i = 0; i < 2; ++i) {
+    cluster.RunAll();
+    cluster.Settle();
+    cluster.Exit("j-worker-0", 137);
+    cluster.Settle();
+    cluster.Wait(-std::chrono::hours(1));
+    cluster.Settle();
+  }
+  EXPECT_EQ(cluster.created("j-worker-0"), 3);
+}
+
 TEST(Reconcile, T_I11_APodEndedByASignalIsReplaced) {
   ClusterModel cluster(JobObject({{"Worker", Role(1, "ExitCode")}}));
   cluster.Settle();

@@ -57,10 +57,8 @@ bool RestartsInPlace(const kube::Object& pod, int exit_code) {
 // grace period and replaces the time of the first one, so with that the answer is unknown: no.
 bool EndedBeforeDeletion(const kube::Object& pod, const ReplicaPod& read) {
   if (!read.finished_at || !read.deletion_time) return false;
-  const int64_t grace = std::clamp<int64_t>(
-      NumberIn(FieldAt(pod.fields(), {"metadata"}), "deletionGracePeriodSeconds"), 0,
-      kLongestGrace);
-  return grace > 0 && *read.finished_at < *read.deletion_time - std::chrono::seconds(grace);
+  const std::chrono::seconds grace = DeletionGraceOf(pod);
+  return grace.count() > 0 && *read.finished_at < *read.deletion_time - grace;
 }
 
 // The node lifecycle controller sets Ready to False without a reason on pods of a lost node.
@@ -138,6 +136,12 @@ PodOutcome OutcomeOf(const kube::Object& pod, const PodState& state,
 }
 
 }  // namespace
+
+std::chrono::seconds DeletionGraceOf(const kube::Object& pod) {
+  return std::chrono::seconds(std::clamp<int64_t>(
+      NumberIn(FieldAt(pod.fields(), {"metadata"}), "deletionGracePeriodSeconds"), 0,
+      kLongestGrace));
+}
 
 std::optional<ReplicaPod> ReadPod(const kube::Object& pod) {
   const auto slot = SlotOf(pod);

@@ -37,6 +37,7 @@ struct ReplicaPod {
   bool terminal = false;  // nothing runs in it any more
   // For kTerminating: its node is unreachable, so that it will not go away by itself.
   bool node_lost = false;
+  // In the objects these two are by the clock of the API server, and in JobCache by our own.
   WallTime created;
   std::optional<WallTime> deletion_time;  // when its grace period ends
   int64_t restarts = 0;                   // of all its containers, in place
@@ -54,5 +55,7 @@ struct ReplicaPod {
 std::optional<ReplicaPod> ReadPod(const kube::Object& pod);
 // The same for a pod of another kind, whose outcome is that of the container `name`.
 ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view name);
+// How long a pod that is being deleted may still run.
+std::chrono::seconds DeletionGraceOf(const kube::Object& pod);
 
 }  // namespace edl::reconciler

@@ -94,12 +94,8 @@ Status RunParallel(size_t first, size_t last, int threads,
 }  // namespace
 
 ClusterWriter::ClusterWriter(kube::Client& client, JobCache& cache, kube::EventRecorder& recorder,
-                             const Clock& clock, Options options)
-    : client_(client),
-      cache_(cache),
-      recorder_(recorder),
-      clock_(clock),
-      options_(std::move(options)) {}
+                             Options options)
+    : client_(client), cache_(cache), recorder_(recorder), options_(std::move(options)) {}
 
 Status ClusterWriter::WriteStatus(const kube::Object& job, const json& status,
                                   const std::stop_token& stop) {
@@ -213,7 +209,7 @@ Status ClusterWriter::DeleteObject(const kube::Object& job, const Action& action
   Status deleted = client_.Delete(ResourceOf(action), key, options, stop);
   // Aborted: the object is gone, and another one has its name.
   if (deleted.ok() || deleted.code() == Code::kAborted) {
-    if (action.kind == ActionKind::kDeletePod) cache_.DeletedPod(key, action.uid, clock_.WallNow());
+    if (action.kind == ActionKind::kDeletePod) cache_.DeletedPod(key, action.uid);
     if (action.kind == ActionKind::kDeleteService) cache_.DeletedService(key, action.uid);
     if (deleted.ok()) {
       recorder_.Record(job, kube::EventType::kNormal,

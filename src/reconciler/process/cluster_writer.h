@@ -31,7 +31,7 @@ class ClusterWriter {
 
   // The events about each write go to `recorder`. All arguments outlive this.
   ClusterWriter(kube::Client& client, JobCache& cache, kube::EventRecorder& recorder,
-                const Clock& clock, Options options);
+                Options options);
 
   // Writes the status of a job. Aborted: the job has changed in the meantime; look at it again.
   Status WriteStatus(const kube::Object& job, const nlohmann::json& status,
@@ -63,7 +63,6 @@ class ClusterWriter {
   kube::Client& client_;
   JobCache& cache_;
   kube::EventRecorder& recorder_;
-  const Clock& clock_;
   const Options options_;
 };
 

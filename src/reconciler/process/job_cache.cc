@@ -1,5 +1,6 @@
 #include "reconciler/process/job_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/json.h"
@@ -9,6 +10,9 @@ namespace edl::reconciler {
 namespace {
 
 using EventKind = kube::WatchEvent::Kind;
+
+// This process has requested the deletion; the watch has not reported the grace period yet.
+constexpr WallTime kUnknownEnd = WallTime::max();
 
 std::string OwnerNameOf(const kube::Object& object) {
   const auto controller = ControllerOf(object);
@@ -82,19 +86,37 @@ void JobCache::Unindex(OwnedObjects<T>& in, const kube::ObjectKey& key, const Ow
   }
 }
 
+void JobCache::UseOwnClock(ReplicaPod& pod, const ReplicaPod* before, const kube::Object& object,
+                           Source source) const {
+  const WallTime now = clock_.WallNow();
+  if (before != nullptr) {
+    pod.created = before->created;
+  } else {
+    // One in a list may be old.
+    pod.created = source == Source::kList ? std::min(pod.created, now) : now;
+  }
+  if (!pod.deletion_time) return;
+  const bool was_deleted =
+      before != nullptr && before->deletion_time.value_or(kUnknownEnd) != kUnknownEnd;
+  pod.deletion_time = was_deleted ? *before->deletion_time : now + DeletionGraceOf(object);
+}
+
 template <typename T, typename Read>
 void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& read, Source source,
                    Keys& changed) {
   std::optional<T> value = read(object);
   if (!value) return;
   const kube::ObjectKey key = object.key();
-  Owned<T> owned{*std::move(value), OwnerNameOf(object)};
   const auto* before = in.store.Find(key);
+  const bool is_known = before != nullptr && before->uid == object.uid();
+  UseOwnClock(*value, is_known ? &before->value.value : nullptr, object, source);
+  Owned<T> owned{*std::move(value), OwnerNameOf(object)};
   std::optional<Owned<T>> old;
   if (before != nullptr) old = before->value;
   const std::string version = object.resource_version();
-  const bool stored = source == Source::kWatch ? in.store.Watched(key, object.uid(), version, owned)
-                                               : in.store.Wrote(key, object.uid(), version, owned);
+  const bool stored = source == Source::kOwnWrite
+                          ? in.store.Wrote(key, object.uid(), version, owned)
+                          : in.store.Watched(key, object.uid(), version, owned);
   if (!stored) return;
   if (old) {
     changed.merge(JobsOf(key.ns, *old));
@@ -124,7 +146,7 @@ void JobCache::Replace(OwnedObjects<T>& in, const kube::ObjectList& list, const 
     Unindex(in, key, gone.value);
     changed.merge(JobsOf(key.ns, gone.value));
   }
-  for (const kube::Object& object : list.items) Put(in, object, read, Source::kWatch, changed);
+  for (const kube::Object& object : list.items) Put(in, object, read, Source::kList, changed);
   in.listed = true;
 }
 
@@ -262,11 +284,11 @@ void JobCache::WrotePodGroup(const kube::Object& group) {
   groups_.Wrote(group.key(), group.uid(), group.resource_version(), group);
 }
 
-void JobCache::DeletedPod(const kube::ObjectKey& key, const std::string& uid, WallTime now) {
+void JobCache::DeletedPod(const kube::ObjectKey& key, const std::string& uid) {
   const MutexLock lock(mutex_);
   auto* entry = pods_.store.Find(key);
   if (entry == nullptr || entry->uid != uid || entry->value.value.deletion_time) return;
-  entry->value.value.deletion_time = now;
+  entry->value.value.deletion_time = kUnknownEnd;
   // The outcome of a pod that had ended stays.
   PodOutcome& outcome = entry->value.value.outcome;
   if (outcome == PodOutcome::kPending || outcome == PodOutcome::kActive) {

@@ -10,6 +10,7 @@
 #include "reconciler/process/versioned_store.h"
 #include "reconciler/reconcile.h"
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "kube/object.h"
 #include "kube/reflector.h"
@@ -32,8 +33,8 @@ struct CachedJob {
 class JobCache {
  public:
   // `on_change` is called without a lock, with the key of each job that must be looked at.
-  explicit JobCache(std::function<void(const kube::ObjectKey&)> on_change)
-      : on_change_(std::move(on_change)) {}
+  JobCache(const Clock& clock, std::function<void(const kube::ObjectKey&)> on_change)
+      : clock_(clock), on_change_(std::move(on_change)) {}
 
   // The listeners of the watches of each kind.
   kube::Reflector::Listener JobListener();
@@ -47,7 +48,7 @@ class JobCache {
   void WroteService(const kube::Object& service);
   void WrotePodGroup(const kube::Object& group);
   // This process has requested the deletion of the object with this uid.
-  void DeletedPod(const kube::ObjectKey& key, const std::string& uid, WallTime now);
+  void DeletedPod(const kube::ObjectKey& key, const std::string& uid);
   void DeletedService(const kube::ObjectKey& key, const std::string& uid);
 
   // nullopt: there is no such job.
@@ -77,7 +78,7 @@ class JobCache {
   };
   using Keys = std::set<kube::ObjectKey>;
   // Where a state of an object comes from.
-  enum class Source { kWatch, kOwnWrite };
+  enum class Source { kList, kWatch, kOwnWrite };
 
   template <typename T>
   static Keys JobsOf(const std::string& ns, const Owned<T>& owned);
@@ -97,8 +98,16 @@ class JobCache {
   template <typename T>
   std::vector<T> Of(const OwnedObjects<T>& in, const kube::ObjectKey& job) const;
 
+  // The clocks of the API server and of this machine may differ by hours. What is measured from the
+  // creation or the deletion of a pod is measured from the moment when this process saw it.
+  void UseOwnClock(ReplicaPod& pod, const ReplicaPod* before, const kube::Object& object,
+                   Source source) const;
+  void UseOwnClock(ReplicaService& /*service*/, const ReplicaService* /*before*/,
+                   const kube::Object& /*object*/, Source /*source*/) const {}
+
   void Notify(const Keys& changed) const;
 
+  const Clock& clock_;
   const std::function<void(const kube::ObjectKey&)> on_change_;
 
   mutable Mutex mutex_;

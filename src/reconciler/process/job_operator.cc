@@ -27,7 +27,7 @@ JobOperator::JobOperator(kube::Connection& connection, const kube::Timing& timin
       timing_(timing),
       options_(options),
       queue_(timing.clock),
-      cache_([this](const kube::ObjectKey& key) { queue_.Add(key); }),
+      cache_(timing.clock, [this](const kube::ObjectKey& key) { queue_.Add(key); }),
       recorder_(connection, timing,
                 {.component = kControllerName,
                  .instance = options.instance,
@@ -38,7 +38,7 @@ JobOperator::JobOperator(kube::Connection& connection, const kube::Timing& timin
                .tries = 3,
                .retry_timeout = std::chrono::seconds(15)}),
       writer_(
-          client_, cache_, recorder_, timing.clock,
+          client_, cache_, recorder_,
           {.pod_groups = PodGroupsOf(options.pods.gang_scheduler), .may_write = options.may_write}),
       controller_(cache_, writer_, recorder_, metrics_, timing.clock, options.pods,
                   options.shards) {}

@@ -14,6 +14,7 @@
 #include "base/testing/await.h"
 #include "base/testing/status_matchers.h"
 #include "kube/testing/api_server.h"
+#include "kube/text.h"
 
 namespace edl::reconciler {
 namespace {
@@ -36,6 +37,17 @@ kube::Object JobWith(json roles, json policy = json::object()) {
   job.fields()["spec"] = {{"tfReplicaSpecs", std::move(roles)}, {"runPolicy", std::move(policy)}};
   return job;
 }
+
+// A system clock that may be set to another time.
+class OffsetClock final : public Clock {
+ public:
+  Time Now() const override { return std::chrono::steady_clock::now(); }
+  WallTime WallNow() const override { return std::chrono::system_clock::now() + offset_.load(); }
+  void SetWallTime(WallTime time) { offset_ = time - std::chrono::system_clock::now(); }
+
+ private:
+  std::atomic<Duration> offset_ = Duration::zero();
+};
 
 // An operator that talks to a fake API server. There is no kubelet: the tests write the states of
 // pods.
@@ -98,7 +110,7 @@ class JobOperatorTest : public testing::Test {
   }
 
   kube::ApiServer server_;
-  SystemClock clock_;
+  OffsetClock clock_;
   kube::Connection connection_{server_.config(), clock_, {}};
   kube::Client client_{connection_, kube::RealTiming(clock_)};
   std::atomic<bool> may_write_ = true;
@@ -237,6 +249,37 @@ TEST_F(JobOperatorTest, K45_ANewOperatorContinuesWithoutRecreatingPods) {
 
   AwaitCondition("Succeeded");
   EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), created);
+}
+
+// The fake API server gives each object this creation time.
+constexpr char kServerTime[] = "2026-11-15T10:00:00Z";
+
+TEST_F(JobOperatorTest, K45_ClockSkewOfAnHourChangesNothing) {
+  for (const std::chrono::hours ahead : {std::chrono::hours(-1), std::chrono::hours(1)}) {
+    clock_.SetWallTime(*kube::ParseTime(kServerTime) + ahead);
+    Start();
+    server_.Put(kTFJobs, JobWith({{"Worker", Role(1, "ExitCode")}},
+                                 {{"activeDeadlineSeconds", 600}, {"backoffLimit", 100}}));
+    std::set<std::string> uids;
+    const auto await_next = [&] {
+      return AwaitPolling(fmt::format("pod {}", uids.size() + 1), [&] {
+        const auto pod = server_.Get(kube::kPods, {"ml", "mnist-worker-0"});
+        return pod.ok() && !pod->deleting() && uids.insert(pod->uid()).second;
+      });
+    };
+    ASSERT_OK(await_next());
+    // The first one is replaced at once, the second one a second after its creation.
+    for (int i = 0; i < 2; ++i) {
+      SetPhase("mnist-worker-0", "Failed", 137);
+      ASSERT_OK(await_next()) << "with a clock that is ahead by " << ahead.count() << " hours";
+    }
+    SetPhase("mnist-worker-0", "Succeeded", 0);
+    AwaitCondition("Succeeded");
+    operator_.reset();
+    server_.Remove(kTFJobs, kJob);
+    server_.Remove(kube::kPods, {"ml", "mnist-worker-0"});
+    server_.Remove(kube::kServices, {"ml", "mnist-worker-0"});
+  }
 }
 
 TEST_F(JobOperatorTest, WritesNothingWithoutTheLease) {

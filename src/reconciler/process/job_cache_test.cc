@@ -1,0 +1,98 @@
+#include "reconciler/process/job_cache.h"
+
+#include <string>
+
+#include "reconciler/labels.h"
+#include "reconciler/tfjob.h"
+#include <gtest/gtest.h>
+
+#include "base/testing/fake_clock.h"
+#include "kube/text.h"
+
+namespace edl::reconciler {
+namespace {
+
+using nlohmann::json;
+using std::chrono::hours;
+using std::chrono::seconds;
+using Kind = kube::WatchEvent::Kind;
+
+const kube::ObjectKey kJob{"ml", "mnist"};
+const kube::ObjectKey kPod{"ml", "mnist-worker-0"};
+
+// A pod of the job, created `ahead` of the clock.
+class JobCacheTest : public testing::Test {
+ protected:
+  JobCacheTest() {
+    kube::Object job(kTFJobs, kJob);
+    job.metadata()["uid"] = "job";
+    job.metadata()["resourceVersion"] = "1";
+    cache_.JobListener().on_event(Kind::kAdded, job);
+  }
+
+  kube::Object Pod(Duration ahead, const std::string& uid = "pod") {
+    kube::Object pod(kube::kPods, kPod);
+    json& metadata = pod.metadata();
+    metadata["uid"] = uid;
+    metadata["resourceVersion"] = std::to_string(++version_);
+    metadata["creationTimestamp"] = kube::FormatTime(clock_.WallNow() + ahead);
+    metadata["labels"] = {
+        {kJobNameLabel, "mnist"}, {kReplicaTypeLabel, "worker"}, {kReplicaIndexLabel, "0"}};
+    return pod;
+  }
+  kube::Object DeletedPod(Duration ahead, int grace) {
+    kube::Object pod = Pod(ahead);
+    pod.metadata()["deletionTimestamp"] =
+        kube::FormatTime(clock_.WallNow() + ahead + seconds(grace));
+    pod.metadata()["deletionGracePeriodSeconds"] = grace;
+    return pod;
+  }
+
+  void Watched(const kube::Object& pod) { cache_.PodListener().on_event(Kind::kModified, pod); }
+  ReplicaPod Cached() { return cache_.Find(kJob).value().pods.at(0); }
+
+  FakeClock clock_;
+  int version_ = 1;
+  JobCache cache_{clock_, [](const kube::ObjectKey&) {}};
+};
+
+TEST_F(JobCacheTest, K45_ClockSkewDoesNotChangeTheAgeOfAPod) {
+  const WallTime begin = clock_.WallNow();
+  for (const hours ahead : {hours(-2), hours(2)}) {
+    const std::string uid = fmt::format("pod {}", ahead.count());
+    const WallTime seen = clock_.WallNow();
+    cache_.WrotePod(Pod(ahead, uid));
+    EXPECT_EQ(Cached().created, seen);
+    clock_.Advance(seconds(5));
+    Watched(Pod(ahead, uid));
+    EXPECT_EQ(Cached().created, seen);
+  }
+  EXPECT_GT(clock_.WallNow(), begin);
+}
+
+TEST_F(JobCacheTest, K45_ClockSkewOfAListedPodMakesItAtMostOld) {
+  const WallTime now = clock_.WallNow();
+  for (const hours ahead : {hours(-2), hours(2)}) {
+    const kube::Object pod = Pod(ahead, fmt::format("pod {}", ahead.count()));
+    cache_.PodListener().on_list({.items = {pod}, .resource_version = pod.resource_version()});
+    EXPECT_EQ(Cached().created, ahead < hours(0) ? now + ahead : now);
+  }
+}
+
+TEST_F(JobCacheTest, K45_ClockSkewDoesNotChangeTheGracePeriodOfAPod) {
+  for (const hours ahead : {hours(-2), hours(2)}) {
+    Watched(Pod(ahead));
+    cache_.DeletedPod(kPod, "pod");
+    EXPECT_TRUE(Cached().deletion_time.has_value());
+    const WallTime seen = clock_.WallNow();
+    Watched(DeletedPod(ahead, 30));
+    EXPECT_EQ(Cached().deletion_time, seen + seconds(30));
+    clock_.Advance(seconds(5));
+    Watched(DeletedPod(ahead, 30));
+    EXPECT_EQ(Cached().deletion_time, seen + seconds(30));
+    cache_.PodListener().on_event(Kind::kDeleted, DeletedPod(ahead, 30));
+  }
+}
+
+}  // namespace
+}  // namespace edl::reconciler
