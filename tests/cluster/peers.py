@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,8 +18,10 @@ from typing import Dict, Iterator, Optional
 
 import pytest
 from cluster import TOOL, Cluster, Namespace, wait_for
+from images import Images
 from tfjobs import Operator
 
+OTHER_JOBS = ("jaxjob", "mpijob", "paddlejob", "pytorchjob", "xgboostjob")
 UPSTREAM, GANG = "training-operator", "scheduler-plugins"
 GANG_SCHEDULER = "scheduler-plugins-scheduler"  # the name by which pods select it
 
@@ -99,6 +102,33 @@ class UpstreamOperator(Operator):
             if name in data:
                 (mounted / name).write_bytes(base64.b64decode(data[name]))
         return "tls.crt" in data
+
+
+@contextlib.contextmanager
+def installed_upstream(images: Images, folder: Path) -> Iterator[None]:
+    """Installs the upstream operator by its own manifests, with its CRDs and its webhook."""
+    cluster, overlay = images.cluster, str(folder_of(UPSTREAM) / "manifests/overlays/standalone")
+    (image,) = re.findall(r"image: (\S+/training-operator:\S+)", cluster(
+        "kubectl", "kustomize", overlay))
+    recipe = folder / "Dockerfile"
+    recipe.write_text("FROM scratch\nCOPY manager /manager\n")
+    with images.builder.locked():
+        images.builder.run("buildah", "build", "--quiet", f"--tag={image}", f"--file={recipe}",
+                           str(folder_of(UPSTREAM)))
+        images.push(image, image)
+    cluster("kubectl", "apply", "--server-side", "--force-conflicts", "-k", overlay)
+    try:
+        cluster("kubectl", "-n", "kubeflow", "rollout", "status", "deployment/training-operator",
+                "--timeout=180s", timeout=200)
+        yield
+    finally:
+        cluster("kubectl", "delete", "namespace/kubeflow", "--ignore-not-found", timeout=300)
+        cluster("kubectl", "delete", "--ignore-not-found", "clusterrole,clusterrolebinding",
+                "training-operator")
+        cluster("kubectl", "delete", "--ignore-not-found", "validatingwebhookconfiguration",
+                UpstreamOperator.CONFIGURATION)
+        cluster("kubectl", "delete", "--ignore-not-found", "crd", *(
+            f"{kind}s.kubeflow.org" for kind in OTHER_JOBS))
 
 
 @contextlib.contextmanager

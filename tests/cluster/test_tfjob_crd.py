@@ -156,7 +156,7 @@ def test_unknown_and_double_roles_are_rejected(place):
         "must not have a role twice, in different cases")
 
 
-def test_misspelt_policies_and_negative_numbers_are_rejected(place):
+def test_misspelt_policies_and_numbers_out_of_range_are_rejected(place):
     for policy in ("Always", "OnFailure", "Never", "ExitCode", ""):
         assert refusals(place, tfjob("test", Worker=1, restart=policy)) == []
     assert refusal(place, tfjob("test", Worker=1, restart="never")).startswith(
@@ -172,6 +172,9 @@ def test_misspelt_policies_and_negative_numbers_are_rejected(place):
                    ).startswith("spec.successPolicy: Unsupported value")
     assert refusal(place, tfjob("test", Worker=1, PS=-1)).startswith(
         "spec.tfReplicaSpecs.PS.replicas: Invalid value: -1")
+    assert refusals(place, tfjob("test", Worker=10_000)) == []
+    assert refusal(place, tfjob("test", Worker=10_001)).startswith(
+        "spec.tfReplicaSpecs.Worker.replicas: Invalid value: 10001")
 
 
 @pytest.mark.parametrize("before, after", [(OURS, KUEUES), (None, OURS), (KUEUES, None)])

@@ -2,12 +2,15 @@
 
 import contextlib
 import json
+import re
+import shlex
 from pathlib import Path
-from typing import Callable, Dict, Iterator
+from typing import Callable, Dict, Iterator, List
 
 import pytest
-from cluster import Cluster, Namespace, wait_for
-from peers import UPSTREAM, UpstreamOperator, apply_crd, needs_peer
+from cluster import ROOT, Cluster, Namespace, wait_for
+from images import Images
+from peers import UPSTREAM, UpstreamOperator, apply_crd, installed_upstream, needs_peer
 from tfjobs import (
     MANIFESTS,
     SLEEP,
@@ -66,13 +69,17 @@ def all_run(namespace: Namespace, job: str) -> bool:
         pod["status"].get("phase") == "Running" for pod in pods.values())
 
 
-def migrate(namespace: Namespace, first: Start, second: Start) -> None:
-    # The chief exits when it is told to; then the job has succeeded.
+def moving_job() -> Dict:
+    """A job whose chief exits when the file /tmp/end exists; then the job has succeeded."""
     until_told = "until [ -e /tmp/end ]; do sleep 0.1; done"
     roles = {role: replicas(count, until_told if role == "Chief" else SLEEP,
                             restart="OnFailure") for role, count in ROLES.items()}
+    return tfjob("moved", run_policy={"cleanPodPolicy": "Running"}, **roles)
+
+
+def migrate(namespace: Namespace, first: Start, second: Start) -> None:
     with first():
-        namespace.apply(tfjob("moved", run_policy={"cleanPodPolicy": "Running"}, **roles))
+        namespace.apply(moving_job())
         wait_for("all pods to run", lambda: all_run(namespace, "moved"), 120)
         begun = wait_for_condition(namespace, "moved", "Running")
     pods, services = identities(namespace, "pods"), identities(namespace, "services")
@@ -106,6 +113,54 @@ def test_our_operator_takes_over_a_running_job(
 def test_the_upstream_operator_takes_a_running_job_back(
         namespace: Namespace, upstream: Start, ours: Start) -> None:
     migrate(namespace, ours, upstream)
+
+
+def commands_of_the_page() -> List[List[str]]:
+    text = (ROOT / "docs/tfjob.md").read_text()
+    section = text[text.index("## Move a cluster from Kubeflow's operator"):]
+    block = re.search(r"^```bash\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    return [shlex.split(line) for line in block[1].splitlines()]
+
+
+def test_the_five_commands_of_the_page_move_a_cluster(
+        images: Images, namespace: Namespace, tmp_path: Path) -> None:
+    cluster, commands = namespace.cluster, commands_of_the_page()
+    assert len(commands) == 5 and all(command[0] == "kubectl" for command in commands)
+    (ours,) = re.findall(r"image: (elasticdl/\S+)", cluster(
+        "kubectl", "kustomize", str(MANIFESTS / "operator")))
+    with images.builder.locked():
+        images.builder.build_ours("base", "master")
+        images.push("elasticdl:master", ours)
+    try:
+        with installed_upstream(images, tmp_path):
+            namespace.apply(moving_job())
+            wait_for("all pods to run", lambda: all_run(namespace, "moved"), 120)
+            begun = wait_for_condition(namespace, "moved", "Running")
+            pods, services = identities(namespace, "pods"), identities(namespace, "services")
+
+            for command in commands:
+                words = [str(ROOT / word) if word.startswith("elasticdl/") else word
+                         for word in command[1:]]
+                printed = cluster("kubectl", *words)
+            assert re.search(rf"^{namespace.name} +moved +Running", printed, re.MULTILINE), printed
+            cluster("kubectl", "-n", "kubeflow", "rollout", "status", "--timeout=120s",
+                    "deployment/training-operator", timeout=150)
+
+            # New jobs are accepted, and the operator has looked at the first one when they run.
+            namespace.apply(tfjob("next", command="exit 0", Worker=1))
+            wait_for_condition(namespace, "next", "Succeeded")
+            assert pods.items() <= identities(namespace, "pods").items()
+            assert services.items() <= identities(namespace, "services").items()
+            assert set(restarts(namespace, "moved").values()) == {0}
+            namespace.kubectl("exec", "moved-chief-0", "--", "touch", "/tmp/end")
+            ended = wait_for_condition(namespace, "moved", "Succeeded", seconds=120)
+            assert ended["status"]["startTime"] == begun["status"]["startTime"]
+            log = cluster("kubectl", "-n", "kubeflow", "logs", "--tail=-1", "-l",
+                          "control-plane=kubeflow-training-operator")
+            assert "operator: watching TFJobs" in log
+    finally:
+        apply_ours(cluster)
 
 
 def test_a_finished_job_stays_as_it_is(

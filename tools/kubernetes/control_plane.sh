@@ -6,6 +6,7 @@ start_etcd() {
     --listen-peer-urls http://127.0.0.1:2380
 }
 
+# There is no kube-proxy in cp, so the API server calls the pods of webhooks, not their services.
 start_api_server() {
   local pki=$state/pki
   start cp kube-apiserver --etcd-servers=http://127.0.0.1:2379 \
@@ -18,7 +19,7 @@ start_api_server() {
     --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
     --requestheader-client-ca-file="$pki/front-proxy-ca.crt" --requestheader-allowed-names=front-proxy-client \
     --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
-    --requestheader-extra-headers-prefix=X-Remote-Extra- \
+    --requestheader-extra-headers-prefix=X-Remote-Extra- --enable-aggregator-routing=true \
     --proxy-client-cert-file="$pki/front-proxy-client.crt" --proxy-client-key-file="$pki/front-proxy-client.key"
 }
 

@@ -3,7 +3,8 @@
 peer_names="training-operator scheduler-plugins"
 
 # Builds the named peers, by default all, and prints the folder that has a folder for each: the
-# program, and in crd.yaml the resource that it works with.
+# program, in crd.yaml the resource that it works with, and for the operator the manifests that install
+# it.
 build_peers() { # [NAME...]
   local name go
   # shellcheck disable=SC2086
@@ -35,7 +36,8 @@ build_peer() { # NAME
     export CGO_ENABLED=0 GOFLAGS="-mod=readonly -trimpath -buildvcs=false -gcflags=all=-dwarf=false"
     case $name in
       training-operator) compile_peer tool manager github.com/kubeflow/training-operator \
-        manifests/base/crds/kubeflow.org_tfjobs.yaml ;;
+        manifests/base/crds/kubeflow.org_tfjobs.yaml
+        cp -r --no-preserve=mode "$module_folder/manifests" "$peers/$name.new/" ;;
       scheduler-plugins) compile_peer . scheduler sigs.k8s.io/scheduler-plugins \
         manifests/coscheduling/crd.yaml ;;
     esac
@@ -50,5 +52,6 @@ compile_peer() { # PACKAGE PROGRAM MODULE CRD
   nice -n 10 "$go" build -ldflags "-s -w" -o "$peers/$name.new/" "$package"
   # Go names a program after its package.
   mv "$peers/$name.new"/* "$peers/$name.new/$program"
-  cp "$("$go" list -m -f '{{.Dir}}' "$module")/$crd" "$peers/$name.new/crd.yaml"
+  module_folder=$("$go" list -m -f '{{.Dir}}' "$module")
+  cp "$module_folder/$crd" "$peers/$name.new/crd.yaml"
 }
