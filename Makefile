@@ -91,7 +91,7 @@ test-unit: ## Tier 1: unit tests under asan+ubsan and under tsan, clang-tidy of 
 .PHONY: unit-asan unit-tsan unit-python
 unit-asan unit-tsan: unit-%:
 	@$(step) "build ($*)" $(call build,$*,unit_tests)
-	@$(step) "C++ unit tests ($*)" env EDL_SIM_SCHEDULES=200 tools/with-sanitizers ctest --test-dir $(BUILD)/$* -j$(JOBS) --output-on-failure
+	@$(step) "C++ unit tests ($*)" env EDL_SIM_SCHEDULES=100 tools/with-sanitizers ctest --test-dir $(BUILD)/$* -j$(JOBS) --output-on-failure
 unit-python:
 	@$(step) "build the descriptor" $(call build,release,python_descriptor)
 	@$(step) "Python unit tests" $(pytest) -q tools/tests elasticdl/python/tests

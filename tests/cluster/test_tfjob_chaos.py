@@ -467,6 +467,12 @@ def test_K45_api_server_restart_mid_watch_etcd_compaction_and_dropped_delete_eve
 
 
 def test_K45_crd_removed_and_added_again(cluster: Cluster, place: Place) -> None:
+    # The garbage collector learns of a new resource each 30 s. It ignores the jobs of one that is
+    # removed before that.
+    place.start("known", Worker=role(1))
+    place.wait_pods("known", 1)
+    place.delete("tfjobs", "known")
+    place.wait("the garbage collector to know TFJobs", lambda: not place.pods("known"), 90)
     place.start("gone", Worker=role(1))
     place.wait_pods("gone", 1)
     crd = str(MANIFESTS / "crd.yaml")
@@ -474,8 +480,7 @@ def test_K45_crd_removed_and_added_again(cluster: Cluster, place: Place) -> None
         cluster("kubectl", "delete", "-f", crd, "--timeout=60s")
         wait_for("the API to go", lambda: cluster.run(
             "kubectl", "get", "--raw", GROUPS["tfjobs"]).returncode != 0)
-        # The garbage collector learns of a new resource only each 30 s, and then of its removal.
-        place.wait("the pods of its jobs to go", lambda: not place.pods("gone"), 180)
+        place.wait("the pods of its jobs to go", lambda: not place.pods("gone"), 90)
     finally:
         cluster("kubectl", "apply", "-f", crd)
         cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
