@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/testing/await.h"
 #include "base/testing/status_matchers.h"
+#include "job/progress.h"
 #include "kube/testing/api_server.h"
 #include "kube/text.h"
 
@@ -56,6 +57,7 @@ class JobOperatorTest : public testing::Test {
   void Start() {
     JobOperator::Options options{.instance = "test", .threads = 2};
     options.calls_per_second = 10'000;
+    options.shards = {.image = "elasticdl", .new_token = [] { return "token"; }};
     options.may_write = [this] { return may_write_.load(); };
     options.watch.backoff = {std::chrono::milliseconds(1), std::chrono::milliseconds(50)};
     options.watch.short_watch = std::chrono::milliseconds(1);
@@ -313,6 +315,22 @@ TEST_F(JobOperatorTest, SaysWhyAJobFailed) {
   EXPECT_THAT(message, HasSubstr("mnist-worker-0"));
   EXPECT_THAT(message, HasSubstr("exit code 3"));
   EXPECT_THAT(message, HasSubstr("ImportError: no module named x"));
+}
+
+TEST_F(JobOperatorTest, ReadsTheProgressOfTheDataShardService) {
+  Start();
+  kube::Object job = JobWith({{"Worker", Role(1)}});
+  job.metadata()["annotations"] = {{kDataShards, "true"}};
+  server_.Put(kTFJobs, job);
+  AwaitPods({"mnist-shards", "mnist-worker-0"});
+  server_.SetLog({"ml", "mnist-shards"}, job::ProgressMessage("40 %") + "\n");
+
+  SetPhase("mnist-shards", "Running");
+  SetPhase("mnist-worker-0", "Running");
+
+  EXPECT_OK(AwaitPolling("the progress", [&] {
+    return TextIn(FieldAt(StatusOfJob(), {"elasticdl"}), "progress") == "40 %";
+  })) << Dump(StatusOfJob());
 }
 
 TEST_F(JobOperatorTest, AJobThatCannotBeParsedFailsAndDisturbsNoOther) {
