@@ -222,7 +222,7 @@ class operator_ends:
 # Many jobs, large jobs.
 
 def test_K45_finished_jobs_at_start_are_not_written_again(place: Place) -> None:
-    count = 1000 if NIGHTLY else 300
+    count = 5000 if NIGHTLY else 300
     with place.without_operator():
         for number in range(count):
             name = f"old-{number}"
