@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostIndices = 100'000;
+constexpr int kMostIndices = 100'000;
 
 // A number of the stored status. Larger ones than any operator writes could overflow in sums.
 int64_t CountIn(const json& in, const char* name) {
@@ -130,7 +130,8 @@ std::set<int> ParseIndices(const std::string& text) {
   while (at < end) {
     int first = 0;
     auto [after, error] = std::from_chars(at, end, first);
-    if (error != std::errc() || first < 0) return out;
+    const int least = out.empty() ? 0 : *out.rbegin() + 1;
+    if (error != std::errc() || first < least) return out;
     int last = first;
     at = after;
     if (at < end && *at == '-') {
@@ -138,9 +139,8 @@ std::set<int> ParseIndices(const std::string& text) {
       if (range.ec != std::errc() || last < first) return out;
       at = range.ptr;
     }
-    for (int64_t i = first; i <= last && out.size() < kMostIndices; ++i) {
-      out.insert(static_cast<int>(i));
-    }
+    for (int i = first; i <= last && i < kMostIndices; ++i) out.insert(out.end(), i);
+    if (last >= kMostIndices) return out;
     if (at == end || *at != ',') return out;
     ++at;
   }

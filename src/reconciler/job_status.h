@@ -60,7 +60,8 @@ bool DifferOnlyInCounts(const JobStatus& a, const JobStatus& b);
 
 // Indices as text: "0-2,5".
 std::string FormatIndices(const std::set<int>& indices);
-// Returns the indices up to the first mistake, and at most 100,000 of them.
+// Returns the indices up to the first mistake, and those below 100,000. They must be ascending, as
+// FormatIndices prints them.
 std::set<int> ParseIndices(const std::string& text);
 
 }  // namespace edl::reconciler

@@ -24,6 +24,11 @@ TEST(JobStatus, IndicesAreReadUpToTheFirstMistake) {
   EXPECT_EQ(ParseIndices("0-2147483647").size(), 100'000u);
 }
 
+TEST(JobStatus, IndicesThatAreNotAscendingEndTheList) {
+  EXPECT_EQ(ParseIndices("3,5,4,9"), (std::set<int>{3, 5}));
+  EXPECT_EQ(ParseIndices("0-99998,0-99998"), ParseIndices("0-99998"));
+}
+
 TEST(JobStatus, WhatIsPrintedIsReadAsTheSame) {
   JobStatus status;
   status.conditions.Set(kCreated, true, "TFJobCreated", "TFJob j is created.", kThen);

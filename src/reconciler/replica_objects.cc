@@ -2,6 +2,7 @@
 
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "reconciler/cluster_config.h"
 #include "reconciler/labels.h"
@@ -56,6 +57,33 @@ void AddGang(const TFJob& job, ReplicaType type, const std::string& scheduler, k
   }
 }
 
+// The memory of a value, about. It may be much more than that of its text: "[],[],[]".
+size_t MemoryOf(const json& value) {
+  constexpr size_t kBytesPerValue = 96;  // with the node of a map and its key
+  size_t bytes = 0;
+  std::vector<const json*> left = {&value};
+  while (!left.empty()) {
+    const json& next = *left.back();
+    left.pop_back();
+    bytes += kBytesPerValue;
+    if (next.is_string()) bytes += next.get_ref<const std::string&>().size();
+    if (next.is_structured()) {
+      for (const json& each : next) left.push_back(&each);
+    }
+  }
+  return bytes;
+}
+
+// A name for a port without one: a service with several ports needs different names.
+std::string UniquePortName(int64_t number, const std::string& protocol,
+                           const std::set<std::string>& taken) {
+  std::string name = fmt::format("port-{}", number);
+  if (protocol == "UDP") name += "-udp";
+  if (protocol == "SCTP") name += "-sctp";
+  while (taken.contains(name)) name += "-x";
+  return name;
+}
+
 }  // namespace
 
 void AddJobAsOwner(const TFJob& job, kube::Object& object) {
@@ -97,7 +125,7 @@ kube::Object MakePod(const TFJob& job, ReplicaType type, int index, const PodSet
 
 size_t ApproximatePodSize(const TFJob& job, ReplicaType type) {
   constexpr size_t kBytesPerAddress = 64;
-  return Dump(job.replicas.at(type).pod_template).size() +
+  return MemoryOf(job.replicas.at(type).pod_template) +
          kBytesPerAddress * static_cast<size_t>(job.total_replicas());
 }
 
@@ -110,13 +138,18 @@ kube::Object MakeService(const TFJob& job, ReplicaType type, int index) {
   std::set<std::pair<int64_t, std::string>> known;
   const json none;
   const json* container = TrainingContainer(FieldAt(job.replicas.at(type).pod_template, {"spec"}));
-  for (const json& port : ListAt(container == nullptr ? none : *container, {"ports"})) {
+  const json& given = ListAt(container == nullptr ? none : *container, {"ports"});
+  std::set<std::string> names;
+  for (const json& port : given) names.insert(TextIn(port, "name"));
+  for (const json& port : given) {
     const int64_t number = NumberIn(port, "containerPort");
     if (number < 1 || number > 65535) continue;
     const std::string protocol = TextIn(port, "protocol");
     if (!known.insert({number, protocol.empty() ? "TCP" : protocol}).second) continue;
-    const std::string name = TextIn(port, "name");
-    json entry = {{"name", name.empty() ? fmt::format("port-{}", number) : name}, {"port", number}};
+    std::string name = TextIn(port, "name");
+    if (name.empty()) name = UniquePortName(number, protocol, names);
+    names.insert(name);
+    json entry = {{"name", std::move(name)}, {"port", number}};
     if (!protocol.empty() && protocol != "TCP") entry["protocol"] = protocol;
     ports.push_back(std::move(entry));
   }

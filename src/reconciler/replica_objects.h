@@ -22,7 +22,7 @@ struct PodSettings {
 // The pod of a replica: its template with names, labels, owner, TF_CONFIG and restart policy.
 kube::Object MakePod(const TFJob& job, ReplicaType type, int index, const PodSettings& settings);
 
-// The size of a replica's pod as JSON, roughly.
+// The memory that a replica's pod needs, roughly.
 size_t ApproximatePodSize(const TFJob& job, ReplicaType type);
 
 // The headless service of a replica, with all ports of the training container. A port without a

@@ -139,6 +139,27 @@ TEST(ReplicaObjects, Q11_APortIsListedOncePerProtocol) {
                          {{"name", "u"}, {"port", 2222}, {"protocol", "UDP"}}}));
 }
 
+TEST(ReplicaObjects, Q11_NamesOfPortsAreUnique) {
+  EXPECT_EQ(PortsWith(json::array({{{"containerPort", 53}},
+                                   {{"containerPort", 53}, {"protocol", "UDP"}},
+                                   {{"containerPort", 54}},
+                                   {{"name", "port-54"}, {"containerPort", 55}},
+                                   {{"name", "tfjob-port"}, {"containerPort", 2222}}})),
+            json::array({{{"name", "port-53"}, {"port", 53}},
+                         {{"name", "port-53-udp"}, {"port", 53}, {"protocol", "UDP"}},
+                         {{"name", "port-54-x"}, {"port", 54}},
+                         {{"name", "port-54"}, {"port", 55}},
+                         {{"name", "tfjob-port"}, {"port", 2222}}}));
+}
+
+TEST(ReplicaObjects, TheSizeOfAPodIsThatOfItsValuesAndNotOfItsText) {
+  json job = JobObject({{"Worker", Role(1)}});
+  const size_t small = ApproximatePodSize(ParsedJob(job), ReplicaType::kWorker);
+  TemplateOf(job)["spec"]["x"] = json::array();
+  for (int i = 0; i < 1000; ++i) TemplateOf(job)["spec"]["x"].push_back(json::array());
+  EXPECT_GT(ApproximatePodSize(ParsedJob(job), ReplicaType::kWorker), small + 64'000);
+}
+
 TEST(ReplicaObjects, T_I8_APortWithoutANumberIsReplacedByTheDefault) {
   EXPECT_EQ(PortsWith(json::array({{{"name", "tfjob-port"}}, {{"containerPort", 70000}}})),
             json::array({{{"name", "tfjob-port"}, {"port", 2222}}}));
