@@ -167,7 +167,7 @@ TEST(Cleanup, APodOnALostNodeIsDeletedByForceAfterItsGracePeriod) {
 
 TEST(Cleanup, OnlyThePodGroupOfTheJobIsDeleted) {
   Observed observed = TwoWorkers("None", State::kSucceeded);
-  observed.pod_group = MakePodGroup(observed.job, "volcano", {});
+  observed.pod_group = MakePodGroup(observed.job, {}, "volcano", {});
   EXPECT_THAT(Deleted(observed), ElementsAre("group j"));
   observed.pod_group->metadata()["ownerReferences"] = json::array();
   EXPECT_THAT(Deleted(observed), IsEmpty());

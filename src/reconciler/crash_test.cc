@@ -68,6 +68,13 @@ void Move(ClusterModel& cluster, Script& script, std::mt19937_64& random) {
   cluster.Wait(std::chrono::seconds(random() % 400));
 }
 
+// A user suspends the job now and then, for a while.
+void SuspendOrResume(ClusterModel& cluster, std::mt19937_64& random) {
+  json& suspended = cluster.job()["spec"]["runPolicy"]["suspend"];
+  const bool is_suspended = suspended.is_boolean() && suspended.get<bool>();
+  if (random() % (is_suspended ? 4 : 40) == 0) suspended = !is_suspended;
+}
+
 // The failures that the operator must have counted when the job has ended.
 int64_t FailuresOf(const Script& before, const Script& after) {
   int64_t sum = 0;
@@ -85,12 +92,14 @@ void RunSchedule(uint64_t seed) {
   ClusterModel cluster(script.job);
   cluster.graceful = random() % 2 == 0;
   cluster.creates_first = random() % 2 == 0;
+  const bool suspends = random() % 2 == 0;
   for (int step = 0; !cluster.status().conditions.finished(); ++step) {
     ASSERT_LT(step, 10'000) << "the job never ends";
     // Dies before the status was written, after it, or between two actions.
     const size_t writes = random() % 3 == 0 ? static_cast<size_t>(-1) : random() % 4;
     cluster.Pass(writes);
     if (random() % 3 == 0) Move(cluster, left, random);
+    if (suspends) SuspendOrResume(cluster, random);
   }
   for (int i = 0; i < 3; ++i) cluster.Pass(random() % 3);
   cluster.Reap();

@@ -44,8 +44,13 @@ int64_t JobOutcome::PermanentFailures(ReplicaType type) const {
 
 // Whether the job goes on without this many replicas of a role.
 bool JobOutcome::MayLose(ReplicaType type, int64_t replicas) const {
-  return job_.dynamic_workers && type == ReplicaType::kWorker &&
-         job_.replicas.at(type).replicas - replicas >= job_.min_workers();
+  if (!job_.dynamic_workers || type != ReplicaType::kWorker) return false;
+  const ReplicaSpec& workers = job_.replicas.at(type);
+  // An exit code that is final ends the job, as upstream does, unless a minimum says otherwise.
+  if (workers.restart == RestartPolicy::kExitCode && !job_.annotations.contains(kMinWorkers)) {
+    return false;
+  }
+  return workers.replicas - replicas >= job_.min_workers();
 }
 
 std::optional<JobFailure> JobOutcome::PermanentFailure() const {
@@ -61,14 +66,19 @@ std::optional<JobFailure> JobOutcome::PermanentFailure() const {
           .type = kube::EventType::kWarning,
           .message = fmt::format("job \"{}\" is failing because \"{}\" replica(s) failed.{}",
                                  job_.key.name, NameOf(type), why),
-          .pod = pod->name};
+          .log = LogOf(*pod)};
     }
     return JobFailure{
         .message = fmt::format("TFJob {} has failed because {} {} replica(s) failed.{}", job_.key,
                                failed, NameOf(type), why),
-        .pod = pod->name};
+        .log = LogOf(*pod)};
   }
   return std::nullopt;
+}
+
+bool JobOutcome::HasUncountedRestarts(const ReplicaPod& pod) const {
+  return pod.restarts > 0 && IsWanted(pod) && !status_.replacing.contains(pod.uid) &&
+         job_.replicas.at(pod.slot.type).restart != RestartPolicy::kNever;
 }
 
 std::optional<JobFailure> JobOutcome::PastBackoffLimit() const {
@@ -76,10 +86,9 @@ std::optional<JobFailure> JobOutcome::PastBackoffLimit() const {
   int64_t retries = status_.retries;
   const ReplicaPod* last = FirstToReplace();
   for (const ReplicaPod& pod : pods_) {
-    const auto spec = job_.replicas.find(pod.slot.type);
-    if (spec == job_.replicas.end() || spec->second.restart == RestartPolicy::kNever) continue;
-    if (!status_.replacing.contains(pod.uid)) retries += pod.restarts;
-    if (last == nullptr && pod.restarts > 0) last = &pod;
+    if (!HasUncountedRestarts(pod)) continue;
+    retries += pod.restarts;
+    if (last == nullptr) last = &pod;
   }
   const int64_t limit = std::max<int64_t>(*job_.backoff_limit, 0);
   if (limit == 0 ? retries == 0 : retries < limit) return std::nullopt;
@@ -87,10 +96,11 @@ std::optional<JobFailure> JobOutcome::PastBackoffLimit() const {
       .message = fmt::format("Job {} has failed because it has reached the specified backoff limit",
                              job_.key.name)};
   if (last != nullptr) {
-    out.pod = last->name;
-    if (!last->reason.empty()) {
-      out.message += fmt::format(". Pod {}: {}.", last->name, last->reason);
-    }
+    const std::string& why = last->last_exit.empty() ? last->reason : last->last_exit;
+    out.message += fmt::format(". Pod {}", last->name);
+    if (!why.empty()) out.message += fmt::format(": {}", why);
+    out.message += ".";
+    out.log = LogOf(*last);
   }
   return out;
 }
@@ -126,7 +136,9 @@ bool JobOutcome::HaveEvaluatorsEnded() const {
 bool JobOutcome::HasSucceeded() const { return IsDecided() && HaveEvaluatorsEnded(); }
 
 bool JobOutcome::IsRunning() const {
-  const ReplicaType deciding = job_.chief().value_or(ReplicaType::kWorker);
+  if (IsDecided() && HaveEvaluatorsEnded()) return false;
+  const ReplicaType deciding =
+      IsDecided() ? ReplicaType::kEvaluator : job_.chief().value_or(ReplicaType::kWorker);
   const auto found = status_.replicas.find(deciding);
   return found != status_.replicas.end() && found->second.active > 0;
 }

@@ -16,7 +16,7 @@ namespace edl::reconciler {
 struct JobFailure {
   kube::EventType type = kube::EventType::kNormal;  // of the event
   std::string message;
-  std::string pod;  // the one that failed; may be empty
+  LogSource log;  // of the pod that failed
 };
 
 // What the pods of a job mean for it: which of them are replaced, and whether it has ended.
@@ -31,18 +31,21 @@ class JobOutcome {
   // Whether the replica of the pod has work to do: the role has its index, and it has not
   // succeeded.
   bool IsWanted(const ReplicaPod& pod) const;
+  // Whether containers of a wanted pod were restarted in place, and `status` does not count that.
+  bool HasUncountedRestarts(const ReplicaPod& pod) const;
   // Whether the pod failed and the policy of its role replaces it.
   bool MustReplace(const ReplicaPod& pod) const;
   // Returns null if no pod must be replaced.
   const ReplicaPod* FirstToReplace() const;
 
+  // Whether the role that decides runs, or, after its end, an evaluator that the job waits for.
   bool IsRunning() const;
   // Whether the role that decides has done its work, so that no failure matters any more.
   bool IsDecided() const;
   bool HasSucceeded() const;
   // A failure that is final under the policy of its role.
   std::optional<JobFailure> PermanentFailure() const;
-  // Too many restarts: those in place of the pods that exist, and those of pods that were replaced.
+  // Too many restarts: those in place of the pods that exist, and those that the status counts.
   std::optional<JobFailure> PastBackoffLimit() const;
 
  private:

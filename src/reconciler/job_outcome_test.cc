@@ -80,7 +80,7 @@ TEST(JobOutcome, T_I16_WithoutAChiefTheWorkersDecide) {
   EXPECT_EQ(After(Make({.worker = "aass", .ps = "aa"})), "Created Running");
   EXPECT_EQ(After(Make({.worker = "aaff"})), "Created Running- Failed");
   EXPECT_EQ(After(Make({.worker = "ssff"})), "Created Failed");
-  EXPECT_EQ(After(Make({.worker = "saaa"})), "Created Running- Succeeded");
+  EXPECT_EQ(After(Make({.worker = "saaa"})), "Created Succeeded");
 }
 
 TEST(JobOutcome, T_I16_WithAllWorkersEachWorkerMustSucceed) {
@@ -145,7 +145,7 @@ TEST(JobOutcome, T_I12_ACodeBelow128FailsAJobUnderExitCode) {
   EXPECT_THAT(plan.status.conditions.Find(kFailed)->message,
               testing::StartsWith(
                   "job \"j\" is failing because \"Chief\" replica(s) failed. Pod j-chief-0: "));
-  EXPECT_EQ(plan.failed_pod, "j-chief-0");
+  EXPECT_EQ(plan.failed_log.pod, "j-chief-0");
   EXPECT_EQ(plan.events.back().type, kube::EventType::kWarning);
 }
 
@@ -154,7 +154,7 @@ TEST(JobOutcome, AFailureNamesTheRoleThePodAndTheReason) {
   EXPECT_EQ(plan.status.conditions.Find(kFailed)->message,
             "TFJob ns/j has failed because 2 Worker replica(s) failed. Pod j-worker-1: exit code 1 "
             "(Error).");
-  EXPECT_EQ(plan.failed_pod, "j-worker-1");
+  EXPECT_EQ(plan.failed_log.pod, "j-worker-1");
 }
 
 // A job whose worker 0 runs and was restarted in place this often.
@@ -189,15 +189,61 @@ TEST(JobOutcome, Q2_RestartsOfAPodThatIsReplacedCountOnce) {
   EXPECT_FALSE(plan.milestones.failed);
 }
 
+TEST(JobOutcome, RestartsOfASidecarDoNotFailAReplicaThatHasSucceeded) {
+  Observed observed = AllWorkers(Make({.worker = "as"}, "OnFailure"));
+  observed.job.backoff_limit = 3;
+  observed.job.status.completed[kWorker] = {1};
+  observed.pods[1].restarts = 1000;
+  const Plan plan = Reconcile(observed, {}, kNoon);
+  EXPECT_FALSE(plan.milestones.failed);
+  EXPECT_EQ(plan.status.retries, 0);
+}
+
+TEST(JobOutcome, Q2_RestartsBeforeASuccessStayCounted) {
+  Observed observed = AllWorkers(Make({.worker = "as"}, "OnFailure"));
+  observed.job.backoff_limit = 3;
+  observed.pods[1].restarts = 2;
+  EXPECT_EQ(Reconcile(observed, {}, kNoon).status.retries, 2);
+}
+
+TEST(JobOutcome, Q2_RestartsOfADisruptedPodStayCountedAndTheDisruptionDoesNotCount) {
+  for (const PodOutcome outcome : {PodOutcome::kDisrupted, PodOutcome::kTerminating}) {
+    Observed observed = Restarted(6, 5);
+    observed.pods[0].outcome = outcome;
+    const Plan plan = Reconcile(observed, {}, kNoon);
+    EXPECT_EQ(plan.status.retries, 5);
+    observed.job.status = plan.status;
+    EXPECT_EQ(Reconcile(observed, {}, kNoon).status.retries, 5) << "a second pass counts it again";
+    observed.pods = {PodOf(kWorker, 0, PodOutcome::kActive)};
+    observed.pods[0].uid = "next";
+    observed.pods[0].restarts = 1;
+    EXPECT_TRUE(Reconcile(observed, {}, kNoon).milestones.failed);
+  }
+}
+
+TEST(JobOutcome, TheMessageOfTheLimitNamesThePodThatRunsAgain) {
+  Observed observed = Restarted(3, 3);
+  observed.pods[0].last_exit = "exit code 137 (OOMKilled)";
+  observed.pods[0].log_container = "tensorflow";
+  observed.pods[0].log_previous = true;
+  const Plan plan = Reconcile(observed, {}, kNoon);
+  EXPECT_EQ(plan.status.conditions.Find(kFailed)->message,
+            "Job j has failed because it has reached the specified backoff limit. Pod j-worker-0: "
+            "exit code 137 (OOMKilled).");
+  EXPECT_EQ(plan.failed_log,
+            (LogSource{.pod = "j-worker-0", .container = "tensorflow", .previous = true}));
+}
+
 TEST(JobOutcome, T_B1_TheMessageSaysThatTheLimitIsReached) {
   Observed observed = Restarted(3, 3);
+  observed.pods[0].log_container = "tensorflow";
   observed.pods[0].reason = "Error pod j-worker-0 container tensorflow waiting: CrashLoopBackOff";
   const Plan plan = Reconcile(observed, {}, kNoon);
   EXPECT_THAT(
       plan.status.conditions.Find(kFailed)->message,
       testing::StartsWith("Job j has failed because it has reached the specified backoff limit"));
   EXPECT_THAT(plan.status.conditions.Find(kFailed)->message, HasSubstr("CrashLoopBackOff"));
-  EXPECT_EQ(plan.failed_pod, "j-worker-0");
+  EXPECT_EQ(plan.failed_log.pod, "j-worker-0");
 }
 
 Observed Dynamic(Observed observed, const std::string& least = "") {
@@ -216,6 +262,11 @@ TEST(JobOutcome, AJobWithDynamicWorkersGoesOnWithoutThoseThatFailed) {
             "Created Running- Failed");
 }
 
+TEST(JobOutcome, AFinalExitCodeEndsAJobWithDynamicWorkersUnlessItHasAMinimum) {
+  EXPECT_EQ(After(Dynamic(Make({.worker = "aaf"}, "ExitCode", 1))), "Created Running- Failed");
+  EXPECT_EQ(After(Dynamic(Make({.worker = "aaf"}, "ExitCode", 1), "2")), "Created Running");
+}
+
 TEST(JobOutcome, AJobWithDynamicWorkersSucceedsWithTheRest) {
   EXPECT_EQ(After(Dynamic(Make({.worker = "fss"}))), "Created Succeeded");
   EXPECT_EQ(After(Dynamic(Make({.worker = "fsa"}))), "Created Running");
@@ -228,9 +279,9 @@ Observed Waiting(Observed observed) {
 
 TEST(JobOutcome, Q15_AJobCanWaitForItsEvaluator) {
   EXPECT_EQ(After(Make({.chief = "s", .evaluator = "a"})), "Created Succeeded");
-  EXPECT_EQ(After(Waiting(Make({.chief = "s", .evaluator = "a"}))), "Created");
+  EXPECT_EQ(After(Waiting(Make({.chief = "s", .evaluator = "a"}))), "Created Running");
   EXPECT_EQ(After(Waiting(Make({.chief = "s", .evaluator = "s"}))), "Created Succeeded");
-  EXPECT_EQ(After(Waiting(Make({.worker = "s", .evaluator = "a"}))), "Created");
+  EXPECT_EQ(After(Waiting(Make({.worker = "s", .evaluator = "a"}))), "Created Running");
   EXPECT_EQ(After(Waiting(Make({.chief = "s"}))), "Created Succeeded");
 }
 
@@ -240,12 +291,26 @@ TEST(JobOutcome, Q15_AnEvaluatorThatFailedAfterTrainingHasEnded) {
 }
 
 TEST(JobOutcome, Q15_WhileTheEvaluatorRunsOtherFailuresDoNotMatter) {
-  EXPECT_EQ(After(Waiting(Make({.chief = "s", .worker = "f", .evaluator = "a"}))), "Created");
+  EXPECT_EQ(After(Waiting(Make({.chief = "s", .worker = "f", .evaluator = "a"}))),
+            "Created Running");
   // The workers decide, and one that fails after the others is too late.
   Observed workers = Waiting(Make({.worker = "sf", .evaluator = "a"}));
   EXPECT_EQ(After(workers), "Created Failed");
   workers.job.status.completed[kWorker] = {0};
-  EXPECT_EQ(After(workers), "Created");
+  EXPECT_EQ(After(workers), "Created Running");
+}
+
+TEST(JobOutcome, Q15_AnEvaluatorThatFailsAgainAndAgainIsWaitedForUpToTheLimit) {
+  Observed observed = Waiting(Make({.chief = "s", .evaluator = "f"}, "ExitCode", 137));
+  observed.job.backoff_limit = 2;
+  const Plan first = Reconcile(observed, {}, kNoon);
+  EXPECT_EQ(first.status.retries, 1);
+  EXPECT_FALSE(first.status.conditions.finished());
+  observed.job.status = first.status;
+  for (ReplicaPod& pod : observed.pods) pod.uid += "-next";
+  const Plan second = Reconcile(observed, {}, kNoon);
+  EXPECT_TRUE(second.status.conditions.IsTrue(kSucceeded));
+  EXPECT_FALSE(second.status.conditions.IsTrue(kFailed));
 }
 
 TEST(JobOutcome, AFailedPodOfAReplicaThatHasSucceededDoesNotMatter) {

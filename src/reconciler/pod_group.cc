@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// In thousandths. Larger sums could overflow.
-constexpr int64_t kMostOfResource = int64_t{1} << 53;
+// In thousandths. The sum of two of them does not overflow.
+constexpr int64_t kMostOfResource = int64_t{1} << 61;
 
 int64_t PriorityOf(const ReplicaSpec& spec, const std::map<std::string, int64_t>& priorities) {
   const json& pod = FieldAt(spec.pod_template, {"spec"});
@@ -34,7 +34,7 @@ void AddRequests(const json& pod_spec, int64_t pods, std::map<std::string, int64
     for (const auto& [name, amount] : wanted.items()) {
       const auto text = ScalarText(amount);
       const Result<int64_t> parsed = text.ok() ? ParseQuantity(*text) : text.status();
-      if (!parsed.ok() || pods == 0) continue;
+      if (!parsed.ok() || *parsed <= 0 || pods <= 0) continue;
       const int64_t added = std::min(*parsed, kMostOfResource / pods) * pods;
       sums[name] = std::min(kMostOfResource, sums[name] + added);
     }
@@ -46,17 +46,32 @@ std::string QuantityText(int64_t thousandths) {
   return fmt::format("{}m", thousandths);
 }
 
-json MinResources(const TFJob& job, int64_t members,
+// The replicas of a role that have not completed, whose pods the scheduler places.
+int64_t NumWaiting(const TFJob& job, const JobStatus& status, ReplicaType type) {
+  return std::max<int64_t>(job.replicas.at(type).replicas - status.NumCompleted(type), 0);
+}
+
+// Completed replicas do not run again, so the others must not wait for them.
+int64_t MinMembers(const TFJob& job, const JobStatus& status) {
+  int64_t waiting = 0;
+  for (const auto& [type, spec] : job.replicas) waiting += NumWaiting(job, status, type);
+  const int64_t wanted = job.scheduling.min_available.value_or(waiting);
+  // A limit that is too high from the start is a decision of the user: the job then stays pending.
+  const bool some_completed = waiting < job.total_replicas();
+  return std::max<int64_t>(some_completed ? std::min(wanted, waiting) : wanted, 0);
+}
+
+json MinResources(const TFJob& job, const JobStatus& status, int64_t members,
                   const std::map<std::string, int64_t>& priorities) {
-  std::vector<const ReplicaSpec*> specs;
-  for (const auto& [type, spec] : job.replicas) specs.push_back(&spec);
-  std::stable_sort(specs.begin(), specs.end(), [&](const auto* a, const auto* b) {
-    return PriorityOf(*a, priorities) > PriorityOf(*b, priorities);
+  std::vector<ReplicaType> types;
+  for (const auto& [type, spec] : job.replicas) types.push_back(type);
+  std::stable_sort(types.begin(), types.end(), [&](ReplicaType a, ReplicaType b) {
+    return PriorityOf(job.replicas.at(a), priorities) > PriorityOf(job.replicas.at(b), priorities);
   });
   std::map<std::string, int64_t> sums;
-  for (const ReplicaSpec* spec : specs) {
-    const int64_t pods = std::min<int64_t>(spec->replicas, members);
-    AddRequests(FieldAt(spec->pod_template, {"spec"}), pods, sums);
+  for (const ReplicaType type : types) {
+    const int64_t pods = std::min(NumWaiting(job, status, type), members);
+    AddRequests(FieldAt(job.replicas.at(type).pod_template, {"spec"}), pods, sums);
     members -= pods;
   }
   json out = json::object();
@@ -66,7 +81,8 @@ json MinResources(const TFJob& job, int64_t members,
 
 }  // namespace
 
-kube::Object MakePodGroup(const TFJob& job, const std::string& gang_scheduler,
+kube::Object MakePodGroup(const TFJob& job, const JobStatus& status,
+                          const std::string& gang_scheduler,
                           const std::map<std::string, int64_t>& priorities) {
   const kube::Resource& resource = PodGroupsOf(gang_scheduler);
   kube::Object group(resource, job.key);
@@ -76,12 +92,11 @@ kube::Object MakePodGroup(const TFJob& job, const std::string& gang_scheduler,
     }
   }
   AddJobAsOwner(job, group);
-  const int64_t members =
-      std::max<int64_t>(job.scheduling.min_available.value_or(job.total_replicas()), 0);
+  const int64_t members = MinMembers(job, status);
   json spec = {{"minMember", members}};
   json resources = job.scheduling.min_resources.is_object()
                        ? job.scheduling.min_resources
-                       : MinResources(job, members, priorities);
+                       : MinResources(job, status, members, priorities);
   if (!resources.empty()) spec["minResources"] = std::move(resources);
   if (resource == kVolcanoPodGroups) {
     spec["queue"] = job.scheduling.queue.empty() ? "default" : job.scheduling.queue;

@@ -21,10 +21,12 @@ inline const kube::Resource& PodGroupsOf(const std::string& gang_scheduler) {
   return gang_scheduler == "volcano" ? kVolcanoPodGroups : kPluginPodGroups;
 }
 
-// The PodGroup of a job: its pods are scheduled together or not at all. Without minResources in the
-// job, it has the sum of the requests of the minMember pods with the highest priority. `priorities`
-// are the values of PriorityClasses by name.
-kube::Object MakePodGroup(const TFJob& job, const std::string& gang_scheduler,
+// The PodGroup of a job: its pods are scheduled together or not at all. Replicas that `status` has
+// as completed are no members. Without minResources in the job, it has the sum of the requests of
+// the minMember pods with the highest priority. `priorities` are the values of PriorityClasses by
+// name.
+kube::Object MakePodGroup(const TFJob& job, const JobStatus& status,
+                          const std::string& gang_scheduler,
                           const std::map<std::string, int64_t>& priorities);
 
 // `stored` with the spec of `wanted`. nullopt: they agree. Volcano's queue is never changed.

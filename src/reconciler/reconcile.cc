@@ -27,6 +27,11 @@ constexpr std::chrono::seconds kDisruptedAge{10};
 // The most bytes of pods to create in one pass. All further ones are created in the next.
 constexpr size_t kMostBytes = size_t{64} << 20;
 
+// Whether the pod is lost without a fault of its program.
+bool IsDisrupted(const ReplicaPod& pod) {
+  return pod.outcome == PodOutcome::kDisrupted || pod.outcome == PodOutcome::kTerminating;
+}
+
 // One pass over one job. Confined to the call of Reconcile.
 class Pass {
  public:
@@ -44,14 +49,28 @@ class Pass {
     shards_.ReadProgress();
   }
 
+  Plan Reject(const std::string& why) {
+    plan_.actions.clear();  // it gets no pods
+    if (status().conditions.finished()) {
+      cleanup_.AfterEnd();
+      return std::move(plan_);
+    }
+    EnsureCreated();
+    const std::string message = fmt::format("TFJob {} is not valid: {}", job_.key, why);
+    Set(kFailed, true, "TFJobFailedValidation", message);
+    Note(kube::EventType::kWarning, "TFJobFailedValidation", message);
+    plan_.milestones.failed = true;
+    Finish();
+    return std::move(plan_);
+  }
+
   Plan Run() {
     if (status().conditions.finished()) {
       cleanup_.AfterEnd();
       shards_.AfterEnd();
       return std::move(plan_);
     }
-    plan_.milestones.created = status().conditions.EnsureCreated(
-        "TFJobCreated", fmt::format("TFJob {} is created.", job_.key.name), now_);
+    EnsureCreated();
     if (job_.suspended) {
       Suspend();
     } else {
@@ -64,6 +83,10 @@ class Pass {
   JobStatus& status() { return plan_.status; }
   bool Set(std::string_view type, bool is_true, std::string_view reason, std::string message) {
     return status().conditions.Set(type, is_true, reason, std::move(message), now_);
+  }
+  void EnsureCreated() {
+    plan_.milestones.created = status().conditions.EnsureCreated(
+        "TFJobCreated", fmt::format("TFJob {} is created.", job_.key.name), now_);
   }
   // An event about a change.
   void Note(kube::EventType type, std::string reason, std::string message) {
@@ -83,6 +106,7 @@ class Pass {
 
   // The state of the job.
   void Resume();
+  void RecordCompleted(ReplicaType type);
   void CountRole(ReplicaType type);
   void ForgetLostRoles();
   void NoteTrouble();
@@ -94,8 +118,12 @@ class Pass {
 
   // Replicas.
   std::vector<const ReplicaPod*> CountFailures();
+  void CountRestarts(const ReplicaPod& pod);
+  void CountRestartsOfDisrupted();
+  void ForgetGonePods();
   void NoteRestarts(const std::vector<const ReplicaPod*>& failed);
   void ReplaceFailed();
+  void NoteDisruption(const ReplicaPod& pod);
   void ReplaceDisrupted();
   void DropExtra();
   // Deletes the pod when it is old enough.
@@ -116,9 +144,15 @@ class Pass {
 };
 
 void Pass::Suspend() {
+  ForgetLostRoles();
+  for (const auto& [type, spec] : job_.replicas) RecordCompleted(type);
+  for (auto& [type, counts] : status().replicas) {
+    counts = {.succeeded = status().NumCompleted(type)};
+  }
+  CountFailures();
+  for (const ReplicaPod& pod : own_.pods) CountRestarts(pod);
+  ForgetGonePods();
   cleanup_.DeleteAll();
-  for (auto& [type, counts] : status().replicas) counts.active = 0;
-  status().replacing.clear();
   const std::string message = fmt::format("TFJob {} is suspended.", job_.key.name);
   if (status().conditions.IsTrue(kRunning)) Set(kRunning, false, "TFJobSuspended", message);
   if (Set(kSuspended, true, "TFJobSuspended", message)) {
@@ -136,35 +170,41 @@ void Pass::Resume() {
   if (!status().start_time) status().start_time = now_;
 }
 
-void Pass::CountRole(ReplicaType type) {
+// Remembers the replicas that have succeeded, and forgets those that the role lost by scaling down.
+void Pass::RecordCompleted(ReplicaType type) {
   const int replicas = job_.replicas.at(type).replicas;
   std::set<int> completed = status().completed[type];
-  // A role that was scaled down forgets the indices that it lost.
   completed.erase(completed.lower_bound(replicas), completed.end());
   for (const ReplicaPod& pod : own_.pods) {
+    if (pod.slot.type != type || pod.slot.index >= replicas) continue;
+    if (pod.outcome != PodOutcome::kSucceeded || completed.contains(pod.slot.index)) continue;
+    // Its containers are not watched any more; a sidecar may be restarted again and again.
+    if (outcome_.HasUncountedRestarts(pod)) status().retries += pod.restarts;
+    completed.insert(pod.slot.index);
+  }
+  if (completed.empty()) {
+    status().completed.erase(type);
+  } else {
+    status().completed[type] = std::move(completed);
+  }
+}
+
+void Pass::CountRole(ReplicaType type) {
+  RecordCompleted(type);
+  ReplicaCounts counts{.succeeded = status().NumCompleted(type)};
+  for (const ReplicaPod& pod : own_.pods) {
     if (pod.slot.type != type) continue;
-    if (pod.outcome == PodOutcome::kSucceeded && pod.slot.index < replicas) {
-      completed.insert(pod.slot.index);
-    }
     if (pod.exit_code) {
       NoteState(
           kube::EventType::kNormal, "ExitedWithCode",
           fmt::format("Pod: {}.{} exited with code {}", job_.key.ns, pod.name, *pod.exit_code),
           pod.uid);
     }
-  }
-  ReplicaCounts counts{.succeeded = static_cast<int64_t>(completed.size())};
-  for (const ReplicaPod& pod : own_.pods) {
-    if (pod.slot.type != type || completed.contains(pod.slot.index)) continue;
+    if (status().IsCompleted(type, pod.slot.index)) continue;
     if (pod.outcome == PodOutcome::kActive) ++counts.active;
     if (pod.outcome == PodOutcome::kFailed) ++counts.failed;
   }
   status().replicas[type] = counts;
-  if (completed.empty()) {
-    status().completed.erase(type);
-  } else {
-    status().completed[type] = std::move(completed);
-  }
 }
 
 void Pass::ForgetLostRoles() {
@@ -196,10 +236,32 @@ std::vector<const ReplicaPod*> Pass::CountFailures() {
   return counted;
 }
 
+// Counts the restarts of a pod that will be gone soon.
+void Pass::CountRestarts(const ReplicaPod& pod) {
+  if (!outcome_.HasUncountedRestarts(pod)) return;
+  status().retries += pod.restarts;
+  status().replacing.insert(pod.uid);
+}
+
+void Pass::CountRestartsOfDisrupted() {
+  for (const ReplicaPod& pod : own_.pods) {
+    if (IsDisrupted(pod) && outcome_.HasUncountedRestarts(pod)) {
+      NoteDisruption(pod);
+      CountRestarts(pod);
+    }
+  }
+}
+
+void Pass::ForgetGonePods() {
+  std::set<std::string> uids;
+  for (const ReplicaPod& pod : own_.pods) uids.insert(pod.uid);
+  std::erase_if(status().replacing, [&](const auto& uid) { return !uids.contains(uid); });
+}
+
 void Pass::NoteRestarts(const std::vector<const ReplicaPod*>& failed) {
   for (const ReplicaPod* pod : failed) {
     plan_.milestones.restarted = true;
-    if (plan_.failed_pod.empty()) plan_.failed_pod = pod->name;
+    if (plan_.failed_log.pod.empty()) plan_.failed_log = LogOf(*pod);
     Note(kube::EventType::kWarning, "TFJobRestarting",
          fmt::format("{} Pod {}: {}.", RestartingMessage(*pod), pod->name, pod->reason));
   }
@@ -223,15 +285,17 @@ void Pass::ReplaceFailed() {
   }
 }
 
+void Pass::NoteDisruption(const ReplicaPod& pod) {
+  NoteState(
+      kube::EventType::kNormal, "ReplacingPod",
+      fmt::format("Pod {} is replaced: {}. This does not count as a retry.", pod.name, pod.reason),
+      pod.uid);
+}
+
 void Pass::ReplaceDisrupted() {
   for (const ReplicaPod& pod : own_.pods) {
-    if (pod.outcome != PodOutcome::kDisrupted && pod.outcome != PodOutcome::kTerminating) continue;
-    if (outcome_.IsWanted(pod) && !status().replacing.contains(pod.uid)) {
-      NoteState(kube::EventType::kNormal, "ReplacingPod",
-                fmt::format("Pod {} is replaced: {}. This does not count as a retry.", pod.name,
-                            pod.reason),
-                pod.uid);
-    }
+    if (!IsDisrupted(pod)) continue;
+    if (outcome_.IsWanted(pod) && !status().replacing.contains(pod.uid)) NoteDisruption(pod);
     if (pod.outcome == PodOutcome::kDisrupted) {
       DeletePodAfter(pod, kDisruptedAge);
     } else {
@@ -258,7 +322,7 @@ void Pass::DropExtra() {
 bool Pass::SyncPodGroup() {
   const std::string& scheduler = settings_.pods.gang_scheduler;
   if (scheduler.empty()) return true;
-  const kube::Object wanted = MakePodGroup(job_, scheduler, settings_.priorities);
+  const kube::Object wanted = MakePodGroup(job_, status(), scheduler, settings_.priorities);
   if (HasOtherScheduler(job_, scheduler)) {
     NoteState(kube::EventType::kWarning, "SetPodTemplateSchedulerName",
               "Another scheduler is specified when gang-scheduling is enabled and it will not be "
@@ -343,7 +407,7 @@ void Pass::Succeed() {
 void Pass::Fail(const JobFailure& failure) {
   Set(kFailed, true, "TFJobFailed", failure.message);
   Note(failure.type, "TFJobFailed", failure.message);
-  if (!failure.pod.empty()) plan_.failed_pod = failure.pod;
+  if (!failure.log.pod.empty()) plan_.failed_log = failure.log;
   plan_.milestones.failed = true;
   Finish();
 }
@@ -365,13 +429,18 @@ void Pass::Advance() {
     Set(kRunning, true, "TFJobRunning", fmt::format("TFJob {} is running.", job_.key));
   }
   if (outcome_.HasSucceeded()) return Succeed();
-  if (!outcome_.IsDecided()) {
+  const bool decided = outcome_.IsDecided();
+  if (!decided) {
     if (const auto failure = outcome_.PermanentFailure()) return Fail(*failure);
     if (const auto failure = shards_.Failure()) return Fail(*failure);
-    const auto failed = CountFailures();
-    if (const auto failure = outcome_.PastBackoffLimit()) return Fail(*failure);
-    NoteRestarts(failed);
   }
+  const auto failed = CountFailures();
+  CountRestartsOfDisrupted();
+  if (const auto failure = outcome_.PastBackoffLimit()) {
+    // The model is trained. Only an evaluator that fails again and again was still waited for.
+    return decided ? Succeed() : Fail(*failure);
+  }
+  NoteRestarts(failed);
   if (PastDeadline()) {
     return Fail({.message = fmt::format(
                      "Job {} has failed because it was active longer than specified deadline",
@@ -380,9 +449,7 @@ void Pass::Advance() {
   if (const ReplicaPod* failed = outcome_.FirstToReplace()) {
     Set(kRestarting, true, "TFJobRestarting", RestartingMessage(*failed));
   }
-  std::set<std::string> uids;
-  for (const ReplicaPod& pod : own_.pods) uids.insert(pod.uid);
-  std::erase_if(status().replacing, [&](const auto& uid) { return !uids.contains(uid); });
+  ForgetGonePods();
   ReplaceFailed();
   ReplaceDisrupted();
   DropExtra();
@@ -396,18 +463,8 @@ Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now)
   return Pass(observed, settings, now).Run();
 }
 
-Plan RejectInvalid(const kube::Object& object, const std::string& why, WallTime now) {
-  Plan plan;
-  plan.status = ParseStatus(FieldAt(object.fields(), {"status"}));
-  if (plan.status.conditions.finished()) return plan;
-  const std::string message = fmt::format("TFJob {} is not valid: {}", object.key(), why);
-  plan.status.conditions.EnsureCreated("TFJobCreated",
-                                       fmt::format("TFJob {} is created.", object.name()), now);
-  plan.status.conditions.Set(kFailed, true, "TFJobFailedValidation", message, now);
-  plan.status.completion_time = now;
-  plan.events.push_back({kube::EventType::kWarning, "TFJobFailedValidation", message, ""});
-  plan.milestones.failed = true;
-  return plan;
+Plan RejectInvalid(const Observed& observed, const std::string& why, WallTime now) {
+  return Pass(observed, Settings(), now).Reject(why);
 }
 
 }  // namespace edl::reconciler

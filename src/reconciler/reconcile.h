@@ -67,6 +67,7 @@ struct Action {
   std::string name;     // to delete, to adopt or to release
   std::string uid;      // only the object with this uid
   bool force = false;   // to delete: do not wait for the node
+  bool first = false;   // the actions after it begin only when it was successful
 };
 
 // An event about the job. It is recorded after the status was written. One with a subject describes
@@ -93,8 +94,8 @@ struct Plan {
   std::vector<JobEvent> events;
   // When to look again if nothing changes before: a deadline, a time to live, a retry.
   std::optional<WallTime> again_at;
-  // A pod whose failure made the job fail or restart, for the last lines of its log; may be empty.
-  std::string failed_pod;
+  // The log of a pod whose failure made the job fail or restart.
+  LogSource failed_log;
   Milestones milestones;
 };
 
@@ -106,7 +107,8 @@ struct Plan {
 // REQUIRES: the job is managed by us and is not being deleted.
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now);
 
-// The plan for a job that Validate rejects.
-Plan RejectInvalid(const kube::Object& object, const std::string& why, WallTime now);
+// The plan for a job that ParseTFJob rejects, as ParseRejected returns it: it fails, and its pods
+// are cleaned up as those of any job that has ended.
+Plan RejectInvalid(const Observed& observed, const std::string& why, WallTime now);
 
 }  // namespace edl::reconciler

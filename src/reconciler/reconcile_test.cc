@@ -260,6 +260,38 @@ TEST(Reconcile, T_I19_AJobCanBeSuspendedAndResumed) {
   EXPECT_EQ(cluster.status().start_time, *started + seconds(60));
 }
 
+TEST(Reconcile, Q14_AReplicaThatSucceededWhenTheJobIsSuspendedDoesNotRunAgain) {
+  ClusterModel cluster(JobObject({{"Worker", Role(2)}}));
+  cluster.job()["spec"]["successPolicy"] = "AllWorkers";
+  cluster.Settle();
+  cluster.RunAll();
+  cluster.Settle();
+  cluster.Exit("j-worker-1", 0);
+  cluster.job()["spec"]["runPolicy"]["suspend"] = true;
+  cluster.Settle();
+  EXPECT_THAT(cluster.pods(), IsEmpty());
+  cluster.job()["spec"]["runPolicy"]["suspend"] = false;
+  cluster.Settle();
+  EXPECT_THAT(cluster.pods(), ElementsAre("j-worker-0"));
+}
+
+TEST(Reconcile, Q2_RestartsStayCountedWhenAJobIsSuspended) {
+  ClusterModel cluster(JobObject({{"Worker", Role(1, "OnFailure")}}, {{"backoffLimit", 6}}));
+  cluster.graceful = true;
+  cluster.Settle();
+  cluster.SetRestarts("j-worker-0", 5);
+  cluster.job()["spec"]["runPolicy"]["suspend"] = true;
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().retries, 5);
+  cluster.job()["spec"]["runPolicy"]["suspend"] = false;
+  cluster.Settle();
+  EXPECT_EQ(cluster.status().retries, 5) << "the pod still terminates";
+  cluster.Reap();
+  cluster.Settle();
+  EXPECT_TRUE(cluster.status().replacing.empty());
+  EXPECT_EQ(cluster.status().retries, 5);
+}
+
 TEST(Reconcile, T_I4_AJobFailsAtItsDeadline) {
   const auto left_after = [](json policy) {
     policy["cleanPodPolicy"] = "All";
@@ -367,7 +399,7 @@ TEST(Reconcile, T_I11_APodEndedByASignalIsReplaced) {
   const Plan plan = cluster.Pass();
   EXPECT_THAT(Names(plan, Kind::kDeletePod), ElementsAre("j-worker-0"));
   EXPECT_TRUE(plan.milestones.restarted);
-  EXPECT_EQ(plan.failed_pod, "j-worker-0");
+  EXPECT_EQ(plan.failed_log.pod, "j-worker-0");
   EXPECT_EQ(EventOf(plan, "ExitedWithCode").message, "Pod: ns.j-worker-0 exited with code 130");
   EXPECT_THAT(EventOf(plan, "TFJobRestarting").message,
               StartsWith("job j is restarting because Worker replica(s) failed."));
@@ -666,11 +698,23 @@ TEST(Reconcile, VolcanoDelaysPodsUntilItAdmitsTheGroup) {
   EXPECT_THAT(cluster.pods(), IsEmpty());
   Observed admitted;
   admitted.job = ParsedJob(cluster.job());
-  admitted.pod_group = MakePodGroup(admitted.job, "volcano", {});
+  admitted.pod_group = MakePodGroup(admitted.job, {}, "volcano", {});
   admitted.pod_group->fields()["status"] = {{"phase", "Inqueue"}};
   const Plan plan = Reconcile(admitted, cluster.settings, kNoon);
   EXPECT_EQ(Names(plan, Kind::kCreatePod).size(), 2u);
   EXPECT_THAT(Names(plan, Kind::kUpdatePodGroup), IsEmpty());
+}
+
+TEST(Reconcile, Q14_AGangDoesNotWaitForReplicasThatHaveCompleted) {
+  Observed observed;
+  observed.job = ParsedJob(JobObject({{"Chief", Role(1)}, {"Worker", Role(2)}}));
+  observed.pods = {PodOf(kWorker, 1, PodOutcome::kSucceeded)};
+  observed.pod_group = MakePodGroup(observed.job, {}, "plugin", {});
+  Settings settings;
+  settings.pods.gang_scheduler = "plugin";
+  const Plan plan = Reconcile(observed, settings, kNoon);
+  ASSERT_EQ(Names(plan, Kind::kUpdatePodGroup).size(), 1u);
+  EXPECT_EQ(plan.actions.front().object.fields().at("spec"), json({{"minMember", 2}}));
 }
 
 TEST(Reconcile, AHugeJobIsCreatedInParts) {
@@ -685,17 +729,39 @@ TEST(Reconcile, AHugeJobIsCreatedInParts) {
   EXPECT_EQ(cluster.pods().size(), 100u);
 }
 
+Observed Rejected(const json& job) {
+  Observed out;
+  out.job = ParseRejected(kube::Object(job));
+  return out;
+}
+
 TEST(Reconcile, AnInvalidJobFailsOnceAndSaysWhy) {
   json job = JobObject({{"PS", Role(1)}});
-  const Plan plan = RejectInvalid(kube::Object(job), "no worker", kNoon);
+  const Plan plan = RejectInvalid(Rejected(job), "no worker", kNoon);
   EXPECT_EQ(plan.status.conditions.Find(kFailed)->reason, "TFJobFailedValidation");
   EXPECT_EQ(plan.status.conditions.Find(kFailed)->message, "TFJob ns/j is not valid: no worker");
   EXPECT_EQ(plan.status.completion_time, kNoon);
   EXPECT_THAT(Reasons(plan), ElementsAre("TFJobFailedValidation"));
+  EXPECT_THAT(plan.actions, IsEmpty());
   job["status"] = StatusJson(plan.status, json());
-  const Plan again = RejectInvalid(kube::Object(job), "no worker", kNoon + seconds(5));
+  const Plan again = RejectInvalid(Rejected(job), "no worker", kNoon + seconds(5));
   EXPECT_EQ(again.status, plan.status);
   EXPECT_THAT(again.events, IsEmpty());
+}
+
+TEST(Reconcile, AnInvalidJobIsCleanedUpLikeAnyOther) {
+  json job =
+      JobObject({{"PS", Role(1)}}, {{"cleanPodPolicy", "All"}, {"ttlSecondsAfterFinished", 60}});
+  Observed observed = Rejected(job);
+  observed.pods = {PodOf(kPs, 0, PodOutcome::kActive)};
+  observed.services = {ServiceOf(kPs, 0)};
+  const Plan plan = RejectInvalid(observed, "no worker", kNoon);
+  EXPECT_THAT(Names(plan, Kind::kDeletePod), ElementsAre("j-ps-0"));
+  EXPECT_THAT(Names(plan, Kind::kDeleteService), ElementsAre("j-ps-0"));
+  EXPECT_EQ(plan.again_at, kNoon + seconds(60));
+  job["status"] = StatusJson(plan.status, json());
+  const Plan expired = RejectInvalid(Rejected(job), "no worker", kNoon + seconds(60));
+  EXPECT_THAT(Names(expired, Kind::kDeleteJob), ElementsAre("j"));
 }
 
 }  // namespace

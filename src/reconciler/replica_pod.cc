@@ -68,33 +68,73 @@ bool IsNodeLost(const PodState& state) {
          !state.terminal() && !state.node.empty();
 }
 
-std::string ExitText(const ContainerState* container, const PodState& state) {
-  if (container == nullptr || !container->exit) {
-    if (state.reason.empty()) return "the pod failed";
-    return state.message.empty() ? state.reason
-                                 : fmt::format("{}: {}", state.reason, state.message);
-  }
-  const kube::ContainerExit& exit = *container->exit;
+std::string DescribeExit(const kube::ContainerExit& exit) {
   std::string text = fmt::format("exit code {}", exit.exit_code);
   if (!exit.reason.empty()) text += fmt::format(" ({})", exit.reason);
   if (!exit.message.empty()) text += ": " + exit.message;
   return text;
 }
 
+// An init container that failed, so that the others were not started. Returns null if none did.
+const ContainerState* FailedInitContainer(const PodState& state) {
+  const auto failed =
+      std::find_if(state.init_containers.begin(), state.init_containers.end(),
+                   [](const auto& each) { return each.exit && each.exit->exit_code != 0; });
+  return failed == state.init_containers.end() ? nullptr : &*failed;
+}
+
+// Describes why a pod failed. `container` is the one that trains; null: it has no status.
+void ReadFailure(const PodState& state, const ContainerState* container, ReplicaPod& out) {
+  const bool exited = container != nullptr && container->exit;
+  if (exited) {
+    out.reason = DescribeExit(*container->exit);
+    out.log_container = container->name;
+  } else if (const ContainerState* init = FailedInitContainer(state)) {
+    out.reason = fmt::format("init container {}: {}", init->name, DescribeExit(*init->exit));
+    out.log_container = init->name;
+  } else if (!state.reason.empty()) {
+    out.reason =
+        state.message.empty() ? state.reason : fmt::format("{}: {}", state.reason, state.message);
+  } else {
+    out.reason = "the pod failed";
+  }
+}
+
+// Describes the last restart in place. The container that trains is the most interesting one.
+void ReadRestart(const PodState& state, const ContainerState* container, ReplicaPod& out) {
+  const auto read = [&](const ContainerState& each) {
+    if (each.restarts == 0 || !each.last_exit || !out.last_exit.empty()) return;
+    out.last_exit = DescribeExit(*each.last_exit);
+    if (&each != container)
+      out.last_exit = fmt::format("container {}: {}", each.name, out.last_exit);
+    // A container that waits for its restart has no newer log.
+    if (out.log_container.empty()) {
+      out.log_container = each.name;
+      out.log_previous = each.running || each.exit.has_value();
+    }
+  };
+  if (container != nullptr) read(*container);
+  for (const ContainerState& each : state.init_containers) read(each);
+  for (const ContainerState& each : state.containers) read(each);
+}
+
 // Describes what is wrong with a pod that has not ended.
 void ReadTrouble(const PodState& state, ReplicaPod& out) {
-  for (const ContainerState& container : state.containers) {
-    if (!container.waiting_message.empty()) {
-      out.trouble_reason = container.waiting_reason;
-      out.reason = fmt::format("Error pod {} container {} waiting: {}: {}", out.name,
-                               container.name, container.waiting_reason, container.waiting_message);
-      return;
-    }
-    if (container.exit && container.exit->exit_code != 0) {
-      out.trouble_reason = container.exit->reason;
-      out.reason = fmt::format("Error pod {} container {} exited with code {}: {}", out.name,
-                               container.name, container.exit->exit_code, container.exit->reason);
-      return;
+  for (const auto* list : {&state.init_containers, &state.containers}) {
+    for (const ContainerState& container : *list) {
+      if (!container.waiting_message.empty()) {
+        out.trouble_reason = container.waiting_reason;
+        out.reason =
+            fmt::format("Error pod {} container {} waiting: {}: {}", out.name, container.name,
+                        container.waiting_reason, container.waiting_message);
+        return;
+      }
+      if (container.exit && container.exit->exit_code != 0) {
+        out.trouble_reason = container.exit->reason;
+        out.reason = fmt::format("Error pod {} container {} exited with code {}: {}", out.name,
+                                 container.name, container.exit->exit_code, container.exit->reason);
+        return;
+      }
     }
   }
   if (const std::string why = state.unschedulable(); !why.empty()) {
@@ -171,11 +211,11 @@ ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view
     case PodOutcome::kSucceeded:
     case PodOutcome::kFailed:
       if (container != nullptr && container->exit) out.exit_code = container->exit->exit_code;
-      if (out.outcome == PodOutcome::kFailed) out.reason = ExitText(container, state);
+      if (out.outcome == PodOutcome::kFailed) ReadFailure(state, container, out);
       break;
     case PodOutcome::kDisrupted:
-      out.reason = state.disruption().empty() ? ExitText(container, state)
-                                              : kube::DescribeDisruption(state.disruption());
+      ReadFailure(state, container, out);
+      if (!state.disruption().empty()) out.reason = kube::DescribeDisruption(state.disruption());
       break;
     case PodOutcome::kTerminating:
       out.node_lost = IsNodeLost(state);
@@ -186,6 +226,7 @@ ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view
       ReadTrouble(state, out);
       break;
   }
+  ReadRestart(state, container, out);
   return out;
 }
 

@@ -23,6 +23,15 @@ enum class PodOutcome {
   kTerminating,  // it is being deleted; a replacement must wait until its name is free
 };
 
+// The container whose log says why a pod failed.
+struct LogSource {
+  std::string pod;  // empty: there is none
+  std::string container;
+  bool previous = false;  // the log of its life before the last restart
+
+  bool operator==(const LogSource&) const = default;
+};
+
 // The facts about a replica's pod that decide what happens next. It is small, because the operator
 // keeps one for each pod of each job, also of those that have ended.
 //
@@ -47,9 +56,19 @@ struct ReplicaPod {
   // kPending and kActive: what is wrong with it, as "reason: message"; mostly empty.
   std::string reason;
   std::string trouble_reason;  // for an event about a pod that is pending or active
+  std::string last_exit;       // why a container was restarted in place, as for kFailed
+  // The container that failed or was restarted in place; empty: none.
+  std::string log_container;
+  bool log_previous = false;  // it runs again, and the log of the life before explains it
 
   bool operator==(const ReplicaPod&) const = default;
 };
+
+// The log that says why the pod failed.
+inline LogSource LogOf(const ReplicaPod& pod) {
+  if (pod.log_container.empty()) return {};
+  return {.pod = pod.name, .container = pod.log_container, .previous = pod.log_previous};
+}
 
 // nullopt: the labels do not name a role and an index.
 std::optional<ReplicaPod> ReadPod(const kube::Object& pod);

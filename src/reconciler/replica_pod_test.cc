@@ -195,6 +195,46 @@ TEST(ReplicaPod, TroubleOfAPodThatHasNotEndedIsDescribed) {
   EXPECT_EQ(Read(Pod("Running", json::array({Running("tensorflow")}))).trouble_reason, "");
 }
 
+TEST(ReplicaPod, AnInitContainerThatFailedIsTheReason) {
+  json pod = Pod("Failed", json::array());
+  pod["status"]["initContainerStatuses"] = json::array({Ended("prepare", 3)});
+  const ReplicaPod read = Read(pod);
+  EXPECT_EQ(read.outcome, PodOutcome::kFailed);
+  EXPECT_EQ(read.reason, "init container prepare: exit code 3 (Error)");
+  EXPECT_EQ(LogOf(read), (LogSource{.pod = "j-worker-0", .container = "prepare"}));
+}
+
+TEST(ReplicaPod, AnInitContainerThatWaitsIsTrouble) {
+  json pod = Pod("Pending", json::array());
+  pod["status"]["initContainerStatuses"] = json::array(
+      {{{"name", "prepare"},
+        {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such image"}}}}}}});
+  EXPECT_EQ(Read(pod).trouble_reason, "ErrImagePull");
+  EXPECT_THAT(Read(pod).reason, HasSubstr("container prepare waiting: ErrImagePull"));
+}
+
+TEST(ReplicaPod, TheLastExitOfARestartedContainerIsKept) {
+  json container = Running("tensorflow");
+  container["restartCount"] = 2;
+  container["lastState"] = {{"terminated", {{"exitCode", 137}, {"reason", "OOMKilled"}}}};
+  json pod = Pod("Running", json::array({container}), "OnFailure");
+  EXPECT_EQ(Read(pod).last_exit, "exit code 137 (OOMKilled)");
+  EXPECT_EQ(LogOf(Read(pod)),
+            (LogSource{.pod = "j-worker-0", .container = "tensorflow", .previous = true}));
+  pod["status"]["containerStatuses"][0]["state"] = {
+      {"waiting", {{"reason", "CrashLoopBackOff"}, {"message", "back-off"}}}};
+  EXPECT_FALSE(LogOf(Read(pod)).previous);
+}
+
+TEST(ReplicaPod, TheLastExitOfAnotherContainerNamesIt) {
+  json sidecar = Running("proxy");
+  sidecar["restartCount"] = 1;
+  sidecar["lastState"] = {{"terminated", {{"exitCode", 1}, {"reason", "Error"}}}};
+  const json pod = Pod("Running", json::array({Running("tensorflow"), sidecar}), "OnFailure");
+  EXPECT_EQ(Read(pod).last_exit, "container proxy: exit code 1 (Error)");
+  EXPECT_EQ(LogOf(Read(pod)).container, "proxy");
+}
+
 TEST(ReplicaPod, RestartsOfAllContainersAreAdded) {
   json pod = Pod("Running", json::array({Running("tensorflow"), Running("proxy")}));
   pod["status"]["containerStatuses"][0]["restartCount"] = 2;

@@ -11,7 +11,9 @@ void ShardPlan::LookAgainAt(WallTime time) {
 }
 
 void ShardPlan::ReadProgress() {
-  if (shards_ && !shards_->progress.empty()) plan_.status.progress = shards_->progress;
+  // The pod of a deleted job of the same name has the progress of that job.
+  if (!shards_ || !shards_->pod || !IsOurs(*shards_->pod)) return;
+  if (!shards_->progress.empty()) plan_.status.progress = shards_->progress;
 }
 
 std::optional<JobFailure> ShardPlan::Failure() const {
@@ -22,16 +24,23 @@ std::optional<JobFailure> ShardPlan::Failure() const {
                     .message = fmt::format("TFJob {} has failed because its data-shard service "
                                            "ended: {}",
                                            job_.key, shards_->failure),
-                    .pod = ""};
+                    .log = {}};
 }
 
+// The pod is created last: if it exists, its secret has been created, which cannot be observed.
 void ShardPlan::Create() {
-  using Kind = Action::Kind;
+  plan_.actions.push_back({.kind = Action::Kind::kCreateSecret,
+                           .object = MakeShardSecret(job_, settings_.new_token()),
+                           .first = true});
+  CreateEndpoint();
   plan_.actions.push_back(
-      {.kind = Kind::kCreateSecret, .object = MakeShardSecret(job_, settings_.new_token())});
-  plan_.actions.push_back({.kind = Kind::kCreateService, .object = MakeShardEndpoint(job_)});
+      {.kind = Action::Kind::kCreatePod, .object = MakeShardPod(job_, settings_.image)});
+}
+
+void ShardPlan::CreateEndpoint() {
+  if (shards_->has_endpoint) return;
   plan_.actions.push_back(
-      {.kind = Kind::kCreatePod, .object = MakeShardPod(job_, settings_.image)});
+      {.kind = Action::Kind::kCreateService, .object = MakeShardEndpoint(job_), .first = true});
 }
 
 void ShardPlan::Ensure() {
@@ -58,6 +67,7 @@ void ShardPlan::Ensure() {
                             .message = pod.reason,
                             .subject = pod.uid});
   }
+  CreateEndpoint();
   if (pod.terminal || pod.deletion_time) cleanup_.DeletePod(pod);
 }
 

@@ -42,6 +42,7 @@ class ShardPlan {
  private:
   bool IsOurs(const ReplicaPod& pod) const { return pod.owner == job_.uid; }
   void Create();
+  void CreateEndpoint();
   void LookAgainAt(WallTime time);
 
   const TFJob& job_;

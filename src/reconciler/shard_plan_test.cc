@@ -62,6 +62,28 @@ TEST_F(ShardPlanTest, CreatesTheServiceWithTheReplicas) {
   EXPECT_TRUE(Creates(plan, Kind::kCreatePod, "mnist-worker-0"));
 }
 
+TEST_F(ShardPlanTest, CreatesThePodOnlyAfterItsSecretAndItsService) {
+  std::vector<Kind> first;
+  for (const Action& action : Reconciled().actions) {
+    if (action.first) first.push_back(action.kind);
+    if (action.kind == Kind::kCreatePod) break;
+  }
+  EXPECT_THAT(first, testing::ElementsAre(Kind::kCreateSecret, Kind::kCreateService));
+}
+
+TEST_F(ShardPlanTest, CreatesAServiceThatIsMissing) {
+  ServicePod();
+  EXPECT_TRUE(Creates(Reconciled(), Kind::kCreateService, "mnist-shards"));
+  observed_.shards->has_endpoint = true;
+  EXPECT_FALSE(Creates(Reconciled(), Kind::kCreateService, "mnist-shards"));
+}
+
+TEST_F(ShardPlanTest, IgnoresTheProgressOfADeletedJobOfTheSameName) {
+  ServicePod().owner = "deleted";
+  observed_.shards->progress = "100 %";
+  EXPECT_EQ(Reconciled().status.progress, "");
+}
+
 TEST_F(ShardPlanTest, CreatesNoServiceWithoutTheAnnotation) {
   observed_.job.annotations = {};
   observed_.shards.reset();

@@ -35,6 +35,7 @@ struct ShardSettings {
 // The service as it is in the cluster.
 struct ShardService {
   std::optional<ReplicaPod> pod;  // its slot means nothing
+  bool has_endpoint = false;      // its Service exists
   std::string failure;            // why it gave up; empty: it did not
   std::string progress;           // "40 %"; empty: unknown
 

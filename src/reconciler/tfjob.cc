@@ -41,14 +41,11 @@ Result<RestartPolicy> ParseRestartPolicy(const std::string& text) {
       text);
 }
 
-Result<CleanPodPolicy> ParseCleanPodPolicy(const std::string& text) {
+// Other texts mean All, as in the upstream operator: it accepted such jobs, and they may run. The
+// CRD rejects new ones.
+CleanPodPolicy ParseCleanPodPolicy(const std::string& text) {
   if (text.empty() || text == "None") return CleanPodPolicy::kNone;
-  if (text == "Running") return CleanPodPolicy::kRunning;
-  if (text == "All") return CleanPodPolicy::kAll;
-  return InvalidArgument(
-      "spec.runPolicy.cleanPodPolicy: Unsupported value: \"{}\": supported values: \"All\", "
-      "\"Running\", \"None\"",
-      text);
+  return text == "Running" ? CleanPodPolicy::kRunning : CleanPodPolicy::kAll;
 }
 
 // The index of the container that gets the default port.
@@ -88,8 +85,8 @@ Result<ReplicaSpec> ParseReplicaSpec(const json& given) {
   return out;
 }
 
-Status ParseRunPolicy(const json& policy, TFJob& out) {
-  EDL_ASSIGN_OR_RETURN(out.clean, ParseCleanPodPolicy(TextIn(policy, "cleanPodPolicy")));
+void ParseRunPolicy(const json& policy, TFJob& out) {
+  out.clean = ParseCleanPodPolicy(TextIn(policy, "cleanPodPolicy"));
   out.ttl = SecondsIn(policy, "ttlSecondsAfterFinished");
   out.deadline = SecondsIn(policy, "activeDeadlineSeconds");
   out.backoff_limit = IntegerIn(policy, "backoffLimit");
@@ -100,7 +97,6 @@ Status ParseRunPolicy(const json& policy, TFJob& out) {
                     .min_resources = FieldAt(scheduling, {"minResources"}),
                     .priority_class = TextIn(scheduling, "priorityClass"),
                     .timeout_seconds = IntegerIn(scheduling, "scheduleTimeoutSeconds")};
-  return Ok();
 }
 
 // Limits dynamic workers to the annotations.
@@ -116,7 +112,9 @@ void LimitWorkers(TFJob& job) {
       workers->second.replicas = std::min(workers->second.replicas, limit);
     }
   }
-  workers->second.replicas = std::max(workers->second.replicas, job.min_workers());
+  if (job.annotations.contains(kMinWorkers)) {
+    workers->second.replicas = std::max(workers->second.replicas, job.min_workers());
+  }
 }
 
 bool IsDns1035Label(const std::string& name) {
@@ -267,8 +265,18 @@ Result<TFJob> ParseTFJob(const kube::Object& object) {
   out.all_workers_must_succeed =
       TextIn(spec, "successPolicy") == "AllWorkers" || out.has_data_shards();
   out.dynamic_workers = FlagIn(spec, "enableDynamicWorker");
-  EDL_RETURN_IF_ERROR(ParseRunPolicy(FieldAt(spec, {"runPolicy"}), out));
+  ParseRunPolicy(FieldAt(spec, {"runPolicy"}), out);
   LimitWorkers(out);
+  out.status = ParseStatus(FieldAt(object.fields(), {"status"}));
+  return out;
+}
+
+TFJob ParseRejected(const kube::Object& object) {
+  TFJob out{.key = object.key(),
+            .uid = object.uid(),
+            .deleting = object.deleting(),
+            .annotations = object.annotations()};
+  ParseRunPolicy(FieldAt(object.fields(), {"spec", "runPolicy"}), out);
   out.status = ParseStatus(FieldAt(object.fields(), {"status"}));
   return out;
 }

@@ -107,6 +107,10 @@ bool ManagedByUs(const kube::Object& object);
 // that no operator could use.
 Result<TFJob> ParseTFJob(const kube::Object& object);
 
+// What the end of a job that ParseTFJob rejects needs: its name, its policy and its status, but no
+// replicas.
+TFJob ParseRejected(const kube::Object& object);
+
 // Checks a TFJob as upstream's webhook does, with the same messages. The API server checks most
 // rules when a job is created; this function is for jobs that were stored before.
 std::vector<std::string> Validate(const kube::Object& object);

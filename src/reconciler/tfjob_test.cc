@@ -167,14 +167,16 @@ TEST(TFJobValidation, ARoleMustNotBeGivenTwice) {
               ElementsAre(HasSubstr("must not have a role twice")));
 }
 
+TEST(TFJobValidation, AStoredJobWithAnUnknownCleanPodPolicyGoesOn) {
+  const TFJob job = ParsedJob(JobObject({{"Worker", Role(1)}}, {{"cleanPodPolicy", "all"}}));
+  EXPECT_EQ(job.clean, CleanPodPolicy::kAll);
+}
+
 TEST(TFJobValidation, UnknownRolesAndPoliciesAreRejected) {
   EXPECT_THAT(Mistakes(JobObject({{"Worker", Role(1)}, {"Launcher", Role(1)}})),
               ElementsAre(HasSubstr("\"Launcher\"")));
   EXPECT_THAT(ParseTFJob(kube::Object(JobObject({{"Worker", Role(1, "Sometimes")}}))),
               StatusIs(Code::kInvalidArgument, HasSubstr("spec.tfReplicaSpecs[Worker].restart")));
-  EXPECT_THAT(
-      ParseTFJob(kube::Object(JobObject({{"Worker", Role(1)}}, {{"cleanPodPolicy", "all"}}))),
-      StatusIs(Code::kInvalidArgument, HasSubstr("cleanPodPolicy")));
 }
 
 TEST(TFJobValidation, ANumberOfReplicasThatNoClusterHasIsRejected) {
@@ -256,6 +258,12 @@ TEST(TFJob, DynamicWorkersStayBetweenTheLimitsOfTheAnnotations) {
   EXPECT_EQ(workers(9, {{kMaxWorkers, "many"}}), 9);
   EXPECT_EQ(workers(9, {{kMaxWorkers, "99999999999999"}}), 9);
   EXPECT_EQ(workers(9, {{kMinWorkers, "-3"}}), 9);
+}
+
+TEST(TFJob, DynamicWorkersWithoutAMinimumMayBeScaledToZero) {
+  json job = JobObject({{"Chief", Role(1)}, {"Worker", Role(0)}});
+  job["spec"]["enableDynamicWorker"] = true;
+  EXPECT_EQ(Worker(ParsedJob(job)).replicas, 0);
 }
 
 TEST(TFJob, LongTimesDoNotOverflow) {

@@ -70,7 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto job = ParseTFJob(object);
   if (!job.ok()) {
     CHECK(!job.status().message().empty(), "a job was rejected without a reason");
-    const Plan plan = RejectInvalid(object, job.status().message(), kNow);
+    const Plan plan =
+        RejectInvalid(Read(ParseRejected(object), input), job.status().message(), kNow);
     CHECK(plan.status.conditions.finished(), "a job that is not valid goes on");
     return 0;
   }

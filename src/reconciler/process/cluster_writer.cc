@@ -65,9 +65,11 @@ bool IsDeletion(ActionKind kind) {
 
 // Pods need their group, and a job must not be deleted before its children are handled: these
 // actions are carried out alone.
-bool IsAlone(ActionKind kind) {
-  return kind == ActionKind::kCreatePodGroup || kind == ActionKind::kUpdatePodGroup ||
-         kind == ActionKind::kDeletePodGroup || kind == ActionKind::kDeleteJob;
+bool IsAlone(const Action& action) {
+  const ActionKind kind = action.kind;
+  return action.first || kind == ActionKind::kCreatePodGroup ||
+         kind == ActionKind::kUpdatePodGroup || kind == ActionKind::kDeletePodGroup ||
+         kind == ActionKind::kDeleteJob;
 }
 
 // Calls run(i) for each i in [first, last), on several threads. Returns the first error.
@@ -113,8 +115,8 @@ Status ClusterWriter::Run(const kube::Object& job, const std::vector<Action>& ac
   size_t batch = 2 * static_cast<size_t>(options_.parallel_writes);
   for (size_t first = 0; first < actions.size();) {
     size_t last = first + 1;
-    if (!IsAlone(actions[first].kind)) {
-      while (last < actions.size() && last - first < batch && !IsAlone(actions[last].kind)) ++last;
+    if (!IsAlone(actions[first])) {
+      while (last < actions.size() && last - first < batch && !IsAlone(actions[last])) ++last;
     }
     EDL_RETURN_IF_ERROR(RunParallel(first, last, options_.parallel_writes,
                                     [&](size_t i) { return Carry(job, actions[i], stop); }));
@@ -264,19 +266,28 @@ Status ClusterWriter::UpdatePodGroup(const Action& action, const std::stop_token
 Result<ShardService> ClusterWriter::ReadShards(const kube::ObjectKey& job,
                                                const std::stop_token& stop) {
   const kube::ObjectKey key{job.ns, ShardServiceName(job.name)};
+  const auto endpoint = client_.Get(kube::kServices, key, stop);
+  if (!endpoint.ok() && endpoint.status().code() != Code::kNotFound) return endpoint.status();
   const auto pod = client_.Get(kube::kPods, key, stop);
-  if (pod.status().code() == Code::kNotFound) return ShardService();
+  if (pod.status().code() == Code::kNotFound) {
+    return ShardService{.pod = std::nullopt, .has_endpoint = endpoint.ok()};
+  }
   if (!pod.ok()) return pod.status();
   // Without a log, the progress is unknown.
   const auto log = client_.Log(key, {.tail_lines = kShardLogLines, .limit_bytes = kLogBytes}, stop);
-  return ReadShardService(*pod, log.ok() ? *log : "");
+  ShardService read = ReadShardService(*pod, log.ok() ? *log : "");
+  read.has_endpoint = endpoint.ok();
+  return read;
 }
 
-std::string ClusterWriter::LastLogLines(const kube::ObjectKey& pod, const std::stop_token& stop) {
-  auto log = client_.Log(
-      pod,
-      {.container = std::string(kContainerName), .tail_lines = kLogLines, .limit_bytes = kLogBytes},
-      stop);
+std::string ClusterWriter::LastLogLines(const std::string& ns, const LogSource& source,
+                                        const std::stop_token& stop) {
+  auto log = client_.Log({ns, source.pod},
+                         {.container = source.container,
+                          .previous = source.previous,
+                          .tail_lines = kLogLines,
+                          .limit_bytes = kLogBytes},
+                         stop);
   if (!log.ok()) return "";
   std::string out;
   for (const std::string_view line : Split(Trim(*log), '\n')) {

@@ -45,8 +45,9 @@ class ClusterWriter {
   // The data-shard service of a job as it is now.
   Result<ShardService> ReadShards(const kube::ObjectKey& job, const std::stop_token& stop);
 
-  // The last lines of a pod's log, on one line each. Empty: there is no log, or it cannot be read.
-  std::string LastLogLines(const kube::ObjectKey& pod, const std::stop_token& stop);
+  // The last lines of a log, on one line each. Empty: there is no log, or it cannot be read.
+  std::string LastLogLines(const std::string& ns, const LogSource& source,
+                           const std::stop_token& stop);
 
  private:
   const kube::Resource& ResourceOf(const Action& action) const;

@@ -75,11 +75,14 @@ void JobController::RecordEvents(const kube::Object& job, const Plan& plan) {
 
 void JobController::ExplainFailure(const kube::Object& job, Plan& plan,
                                    const std::stop_token& stop) {
-  if (plan.failed_pod.empty()) return;
-  const std::string lines = writer_.LastLogLines({job.ns(), plan.failed_pod}, stop);
+  const LogSource& log = plan.failed_log;
+  if (log.pod.empty()) return;
+  const std::string lines = writer_.LastLogLines(job.ns(), log, stop);
   if (lines.empty()) return;
-  const std::string text =
-      fmt::format("The last lines of the log of pod {}:\n{}", plan.failed_pod, lines);
+  const std::string of = log.container == kContainerName
+                             ? fmt::format("pod {}", log.pod)
+                             : fmt::format("container {} of pod {}", log.container, log.pod);
+  const std::string text = fmt::format("The last lines of the log of {}:\n{}", of, lines);
   if (plan.milestones.failed) plan.status.conditions.AppendToMessage(kFailed, " " + text);
   plan.events.push_back({.type = kube::EventType::kWarning, .reason = "PodLog", .message = text});
 }
@@ -122,7 +125,12 @@ Result<std::optional<WallTime>> JobController::Sync(const kube::ObjectKey& key,
                       .shards = std::move(shards)},
                      CurrentSettings(), now);
   } else {
-    plan = RejectInvalid(object, job.status().message(), now);
+    plan = RejectInvalid({.job = ParseRejected(object),
+                          .pods = std::move(found->pods),
+                          .services = std::move(found->services),
+                          .pod_group = std::move(found->pod_group),
+                          .shards = std::nullopt},
+                         job.status().message(), now);
   }
   std::optional<WallTime> again = plan.again_at;
   const bool act_first = NeedNoStatus(plan.actions, stored, plan.status);

@@ -47,6 +47,7 @@ ReplicaPod PodOf(ReplicaType type, int index, PodOutcome outcome) {
   if (outcome == PodOutcome::kFailed) {
     pod.exit_code = 1;
     pod.reason = "exit code 1 (Error)";
+    pod.log_container = "tensorflow";
   }
   pod.terminal = outcome == PodOutcome::kSucceeded || outcome == PodOutcome::kFailed ||
                  outcome == PodOutcome::kDisrupted;
