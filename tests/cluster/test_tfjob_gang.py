@@ -74,7 +74,7 @@ def test_T_E2E2_a_gang_that_is_too_small_does_not_start(
 
 
 @needs_peer(GANG)
-def test_pods_of_a_gang_start_together(
+def test_T_E2E2_pods_of_a_gang_start_together(
         cluster: Cluster, namespace: Namespace, tmp_path: Path) -> None:
     with gang_scheduler(cluster, tmp_path) as scheduler, Operator(
             namespace, tmp_path / "operator.log", f"--gang-scheduler-name={scheduler}"):
@@ -83,7 +83,7 @@ def test_pods_of_a_gang_start_together(
         wait_for_condition(namespace, "gang", "Succeeded", seconds=120)
 
 
-def test_pods_wait_for_the_pod_group_of_volcano(
+def test_T_E2E2_pods_wait_for_the_pod_group_of_volcano(
         volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
     with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
         namespace.apply(tfjob("gang", Worker=2, PS=1, annotations={"example.org/team": "vision"},
@@ -118,7 +118,7 @@ def set_phase(namespace: Namespace, phase: str) -> None:
                       f'{{"status": {{"phase": "{phase}"}}}}')
 
 
-def test_a_pod_group_of_volcano_needs_no_policy(
+def test_T_E2E2_a_pod_group_of_volcano_needs_no_policy(
         volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
     with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
         namespace.apply(tfjob("plain", Worker=2, PS=1))

@@ -88,7 +88,7 @@ def test_T_I3_a_job_that_succeeded_keeps_the_pods_that_its_policy_names(place: P
         name: left for name, (_, _, left) in cases.items()}
 
 
-def test_T_I4_a_deadline_deletes_what_is_left(place: Place) -> None:
+def test_T_I4_Q1_a_deadline_deletes_what_is_left(place: Place) -> None:
     roles = {"Worker": role(4), "PS": role(2)}
     place.start("deadline-none", run_policy={"cleanPodPolicy": "All"}, **roles)
     place.start("deadline-two", run_policy={"cleanPodPolicy": "All", "activeDeadlineSeconds": 2},
@@ -130,7 +130,7 @@ def test_T_I6_a_job_disappears_when_its_time_to_live_is_over(place: Place) -> No
         place.wait("its pods to go", lambda: counts(place, name) == EMPTY)
 
 
-def test_T_I7_the_time_to_live_counts_from_the_end_of_a_job(place: Place) -> None:
+def test_T_I7_Q6_the_time_to_live_counts_from_the_end_of_a_job(place: Place) -> None:
     a_day = 24 * 3600
     ended = {"completionTime": moment(a_day)}
     kept: Dict[str, Tuple[Dict, Dict]] = {
@@ -159,7 +159,7 @@ def test_T_I7_the_time_to_live_counts_from_the_end_of_a_job(place: Place) -> Non
     assert not is_gone(place, "life-suspended-0")
 
 
-def test_T_I8_a_service_is_headless_and_selects_its_pod(place: Place) -> None:
+def test_T_I8_Q11_a_service_is_headless_and_selects_its_pod(place: Place) -> None:
     job = place.start("serve", Chief=role(1), PS=role(1, container={
         "ports": [{"containerPort": 6006}, {"name": "debug", "containerPort": 7000}]}))
     place.wait_pods("serve", 2)
@@ -217,7 +217,7 @@ def check_cluster_config(place: Place, suffix: str) -> None:
 
 
 def test_T_I10_only_a_distributed_job_has_TF_CONFIG(place: Place) -> None:
-    # A job with one PS only is not accepted: test_tfjob_crd.py, Q13.
+    # A job with one PS only is rejected: test_T_I10_Q13_... of test_tfjob_crd.py.
     cases = {"alone-worker": ({"Worker": role(1)}, False),
              "alone-chief": ({"Chief": role(1)}, False),
              "both-ps": ({"Worker": role(1), "PS": role(1)}, True),
@@ -350,7 +350,7 @@ STATES: Dict[str, Tuple[Dict, str]] = {
 ROLES = {"chief": "Chief", "ps": "PS", "worker": "Worker"}
 
 
-def test_T_I16_the_states_of_the_replicas_make_the_condition_of_the_job(place: Place) -> None:
+def test_T_I16_Q5_the_states_of_the_replicas_make_the_conditions_of_the_job(place: Place) -> None:
     with place.without_operator():
         for name, (state, _) in STATES.items():
             kinds = [kind for kind in ROLES if kind in state]
