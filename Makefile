@@ -110,12 +110,16 @@ test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in
 .PHONY: test-cluster
 test-cluster: ## Tier 3, as root: a real Kubernetes cluster on this machine, and jobs in it
 ifeq ($(shell id -u),0)
-	@$(step) "build the cluster" tools/cluster build
-	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor kube_conformance backend_kubernetes_conformance)
+	@$(MAKE) --no-print-directory cluster-programs
 	@$(step) "tier 3: cluster" $(pytest) -v -rP --durations=8 tests/cluster $(ARGS)
 else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"
 endif
+
+.PHONY: cluster-programs
+cluster-programs: # what tests/cluster runs
+	@$(step) "build the cluster" tools/cluster build
+	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor kube_conformance backend_kubernetes_conformance)
 
 .PHONY: test-images
 test-images: ## Tier 4, as root: wheels in a bare Debian, images by real builders
