@@ -1,13 +1,13 @@
 """Gang scheduling of TFJobs: PodGroups of two schedulers, and pods that start together or not."""
 
 import json
-import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List
+from typing import Dict, Iterator, List
 
 import pytest
 from cluster import Cluster, Namespace, wait_for
 from peers import GANG, gang_scheduler, needs_peer
+from tfjob_place import stays
 from tfjobs import Operator, conditions_of, pods_of, tfjob, tfjob_crd, wait_for_condition  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -17,13 +17,6 @@ VOLCANO = "podgroups.scheduling.volcano.sh"
 
 def types_of(namespace: Namespace, job: str) -> List[str]:
     return [condition["type"] for condition in conditions_of(namespace, job)]
-
-
-def stays(seconds: float, check: Callable[[], bool]) -> bool:
-    """Whether the check is true now and for that many seconds."""
-    end = time.monotonic() + seconds
-    wait_for("it to change", lambda: not check() or time.monotonic() > end, seconds + 30)
-    return check()
 
 
 @pytest.fixture

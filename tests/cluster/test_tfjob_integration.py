@@ -6,6 +6,7 @@ All tests share a namespace and an operator, and each has jobs of its own.
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
@@ -20,6 +21,8 @@ from tfjob_place import (
     owner_of,
     pod_status,
     role,
+    seconds_of,
+    stays,
 )
 from tfjobs import Operator, tfjob_crd  # noqa: F401
 
@@ -95,10 +98,10 @@ def test_T_I4_Q1_a_deadline_deletes_what_is_left(place: Place) -> None:
                 **roles)
     place.wait_pods("deadline-none", 6)
     # Q1, fixed: it fires although nothing else happens.
-    job = place.wait_condition("deadline-two", "Failed", seconds=15)
+    status = place.wait_condition("deadline-two", "Failed", seconds=15)["status"]
+    assert seconds_of(status["completionTime"]) - seconds_of(status["startTime"]) >= 2
     assert place.condition("deadline-two", "Failed")["message"].startswith(
         "Job deadline-two has failed because it was active longer than specified deadline")
-    assert "completionTime" in job["status"]
     place.wait("its pods to go", lambda: counts(place, "deadline-two") == EMPTY)
     assert counts(place, "deadline-none") == (6, 6)
 
@@ -120,13 +123,22 @@ def test_T_I5_restarts_of_containers_reach_the_backoff_limit(place: Place) -> No
 
 
 def test_T_I6_a_job_disappears_when_its_time_to_live_is_over(place: Place) -> None:
+    due: Dict[str, int] = {}
     for name, phase in {"ttl-succeeded": "Succeeded", "ttl-failed": "Failed"}.items():
         place.start(name, run_policy={"ttlSecondsAfterFinished": 3}, Worker=role(1))
         place.wait_pods(name, 1)
         place.set_pod(f"{name}-worker-0", phase)
-        place.wait_condition(name, phase)
-    for name in ("ttl-succeeded", "ttl-failed"):
-        place.wait(f"{name} to be deleted", lambda: is_gone(place, name), 15)
+        due[name] = 3 + seconds_of(place.wait_condition(name, phase)["status"]["completionTime"])
+    gone: Dict[str, float] = {}
+
+    def all_gone() -> bool:
+        for name in due:
+            if name not in gone and is_gone(place, name):
+                gone[name] = time.time()
+        return len(gone) == len(due)
+    place.wait("both to be deleted", all_gone, 15)
+    assert [name for name in due if gone[name] < due[name]] == [], "deleted too early"
+    for name in due:
         place.wait("its pods to go", lambda: counts(place, name) == EMPTY)
 
 
@@ -413,7 +425,7 @@ def test_T_I17_only_missing_replicas_are_created(place: Place) -> None:
 def test_T_I18_a_job_that_is_created_suspended_creates_nothing(place: Place) -> None:
     place.start("asleep", run_policy={"suspend": True}, Worker=role(2), PS=role(1))
     place.wait_condition("asleep", "Suspended")
-    assert place.stays(3, lambda: counts(place, "asleep") == EMPTY)
+    assert stays(3, lambda: counts(place, "asleep") == EMPTY)
     assert place.conditions("asleep") == [("Created", "True"), ("Suspended", "True")]
     assert "startTime" not in place.status("asleep")
     assert place.condition("asleep", "Suspended")["message"] == "TFJob asleep is suspended."
@@ -452,7 +464,7 @@ def test_T_I20_a_job_of_another_manager_is_left_alone(place: Place) -> None:
                 Worker=role(1))
     place.barrier()
     place.patch("tfjobs", "kueue", {"spec": {"runPolicy": {"suspend": False}}})
-    assert place.stays(3, lambda: counts(place, "kueue") == EMPTY)
+    assert stays(3, lambda: counts(place, "kueue") == EMPTY)
     status = place.status("kueue")
     assert "startTime" not in status and not status.get("conditions")
 

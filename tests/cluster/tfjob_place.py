@@ -6,6 +6,7 @@ Tests can write the pods of a job themselves, and the status of pods that no kub
 """
 
 import base64
+import calendar
 import contextlib
 import http.client
 import json
@@ -35,6 +36,20 @@ def role(count: Optional[int] = None, restart: Optional[str] = None, **more: obj
 
 def moment(ago_s: float = 0) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago_s))
+
+
+def seconds_of(text: str) -> int:
+    """The reverse of `moment`, in seconds since 1970."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def stays(seconds: float, check: Callable[[], object]) -> bool:
+    """Whether the check is true now and for that many seconds. Returns at its first false
+    result."""
+    end = time.monotonic() + seconds
+    return wait_for("the end or a change", lambda: (
+        "changed" if not check() else time.monotonic() > end and "stayed"),
+        seconds + 30) == "stayed"
 
 
 def pod_status(phase: str, exit_code: Optional[int] = None, restarts: int = 0,
@@ -249,12 +264,6 @@ class Place:
                 "events": self.events(job)}, indent=1)
             raise AssertionError(f"{error}\n{shown}") from None
         return self.job(job)
-
-    def stays(self, seconds: float, check: Callable[[], bool]) -> bool:
-        """Whether the check is true now and for that many seconds."""
-        end = time.monotonic() + seconds
-        wait_for("it to change", lambda: not check() or time.monotonic() > end, seconds + 30)
-        return check()
 
     def barrier(self) -> None:
         """Waits until the operator has run a job that is created now: so it has looked at those
