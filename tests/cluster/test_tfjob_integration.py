@@ -17,6 +17,7 @@ from tfjob_place import (
     Place,
     cluster_config,
     condition,
+    labels_of,
     moment,
     owner_of,
     pod_status,
@@ -24,7 +25,7 @@ from tfjob_place import (
     seconds_of,
     stays,
 )
-from tfjobs import Operator, tfjob_crd  # noqa: F401
+from tfjobs import JOB_NAME, Operator, tfjob_crd  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
 
@@ -465,6 +466,53 @@ def test_T_I20_a_job_of_another_manager_is_left_alone(place: Place) -> None:
     assert stays(3, lambda: counts(place, "kueue") == EMPTY)
     status = place.status("kueue")
     assert "startTime" not in status and not status.get("conditions")
+
+
+def add_alone(place: Place, name: str, labels: Dict[str, str], **metadata: object) -> None:
+    """Creates a pod and a service that look like those of a replica."""
+    about = {"name": name, "labels": labels, **metadata}
+    place.create("pods", {"metadata": about, "spec": role(1)["template"]["spec"]})
+    place.create("services", {"metadata": about, "spec": {
+        "clusterIP": "None", "ports": [{"name": "tfjob-port", "port": 2222}]}})
+
+
+def test_T_R1_orphans_are_adopted_and_relabelled_objects_are_released(place: Place) -> None:
+    settings = place.create("configmaps", {"metadata": {"name": "settings"}})
+    of_others = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings",
+                 "uid": settings["metadata"]["uid"], "controller": True}
+    # What belongs to another job, and what another controller has.
+    strangers = [(kind, name) for kind in ("pods", "services")
+                 for name in ("stranger-worker-0", "claims-of-others")]
+    with place.without_operator():
+        job = place.start("claims", Worker=role(2), PS=role(1))
+        add_alone(place, "claims-worker-0", labels_of("claims", "worker", 0))
+        add_alone(place, "stranger-worker-0", labels_of("stranger", "worker", 0))
+        add_alone(place, "claims-of-others", labels_of("claims", "worker", 7),
+                  ownerReferences=[of_others])
+        before = {each: place.get(*each) for each in strangers}
+        orphans = {kind: place.uids("claims", kind)["claims-worker-0"]
+                   for kind in ("pods", "services")}
+    for kind in ("pods", "services"):
+        place.wait(f"the job to own its {kind}", lambda: {
+            name for name, item in place.list(kind, f"{JOB_NAME}=claims").items()
+            if item["metadata"].get("ownerReferences") == [owner_of(job)]} == {
+            "claims-worker-0", "claims-worker-1", "claims-ps-0"})
+        assert place.uids("claims", kind)["claims-worker-0"] == orphans[kind], "created again"
+
+    relabelled = {"pods": "claims-worker-1", "services": "claims-ps-0"}
+    uids = {kind: place.uids("claims", kind)[name] for kind, name in relabelled.items()}
+    for kind, name in relabelled.items():
+        place.patch(kind, name, {"metadata": {"labels": {JOB_NAME: "nobody"}}})
+        place.wait(f"{name} to be released", lambda: "ownerReferences" not in (
+            place.get(kind, name) or {"metadata": {"ownerReferences": []}})["metadata"])
+        assert (place.get(kind, name) or {})["metadata"]["uid"] == uids[kind], "created again"
+        # Until it is deleted, the job cannot have another one of that name.
+        place.delete(kind, name, gracePeriodSeconds=0)
+    for kind, name in relabelled.items():
+        place.wait(f"another {name}", lambda: place.uids("claims", kind).get(
+            name, uids[kind]) != uids[kind], 60)
+    place.barrier()
+    assert {each: place.get(*each) for each in strangers} == before
 
 
 def test_events_and_metrics_tell_the_life_of_jobs(place: Place) -> None:

@@ -209,8 +209,7 @@ class Place:
                     if key.lower() == kind)
         policy = spec.get("restartPolicy", "Never")
         for index, phase in enumerate(phases, first):
-            labels = {OPERATOR_NAME: "tfjob-controller", JOB_NAME: name, REPLICA_TYPE: kind,
-                      REPLICA_INDEX: str(index)}
+            labels = labels_of(name, kind, index)
             metadata = {"name": f"{name}-{kind}-{index}", "labels": labels,
                         "ownerReferences": [owner_of(job)]}
             self.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {
@@ -291,6 +290,12 @@ def owner_of(job: Dict) -> Dict:
     """The owner reference of what belongs to a job."""
     return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": job["metadata"]["name"],
             "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
+
+
+def labels_of(job: str, kind: str, index: int) -> Dict[str, str]:
+    """The labels of a replica's pod and service."""
+    return {OPERATOR_NAME: "tfjob-controller", JOB_NAME: job, REPLICA_TYPE: kind,
+            REPLICA_INDEX: str(index)}
 
 
 def cluster_config(pod: Dict) -> Optional[str]:
