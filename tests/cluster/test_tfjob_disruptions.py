@@ -5,14 +5,13 @@ All jobs start together, before the first test. The tests of nodes are at the en
 their own.
 """
 
-import contextlib
 import json
 from typing import Dict, Iterator
 
 import pytest
 from cluster import Cluster, fresh_namespace, nightly
 from cluster import pod as plain_pod
-from tfjob_place import Place, cluster_config
+from tfjob_place import Place, cluster_config, priority_classes
 from tfjobs import JOB_NAME, SLEEP, Operator, replicas, tfjob, tfjob_crd  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -216,22 +215,9 @@ def test_Q1_a_deadline_ends_a_job_although_nothing_happens(place: Place) -> None
 
 # From here on, tests use whole nodes.
 
-@contextlib.contextmanager
-def priorities(place: Place) -> Iterator[None]:
-    classes = {"tfjob-low": -10, "tfjob-high": 1000}
-    for name, value in classes.items():
-        place.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses",
-                  {"metadata": {"name": name}, "value": value})
-    try:
-        yield
-    finally:
-        for name in classes:
-            place.ask("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
-
-
 def test_Q3_a_preempted_pod_is_replaced_once_and_waits_for_its_turn(place: Place) -> None:
     most = {"resources": {"requests": {"cpu": "1100m"}}}
-    with priorities(place):
+    with priority_classes(place, {"tfjob-low": -10, "tfjob-high": 1000}):
         place.start("preempted", run_policy={"backoffLimit": 0}, Worker=replicas(
             2, container=most, priorityClassName="tfjob-low"))
         all_run(place, "preempted", 2)

@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List
 import pytest
 from cluster import Cluster, Namespace, wait_for
 from peers import GANG, gang_scheduler, needs_peer
-from tfjob_place import stays
+from tfjob_place import Place, priority_classes, role, stays
 from tfjobs import Operator, conditions_of, pods_of, tfjob, tfjob_crd, wait_for_condition  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -119,3 +119,37 @@ def test_T_E2E2_a_pod_group_of_volcano_needs_no_policy(
         spec = (namespace.get(VOLCANO, "plain") or {})["spec"]
         assert spec["minMember"] == 3 and spec["queue"] == "default"
         assert "priorityClassName" not in spec or spec["priorityClassName"] == ""
+
+
+def test_Q10_the_pods_of_highest_priority_count_and_a_pod_group_is_written_once(
+        volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
+    def needing(cpu: str, priority: str, count: int) -> Dict:
+        return role(count, priorityClassName=priority,
+                    container={"resources": {"requests": {"cpu": cpu}}})
+
+    classes = {"gang-first": 1000, "gang-last": 10}
+    place = Place(namespace)
+    with priority_classes(place, classes), Operator(
+            namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano") as operator:
+        place.operator = operator
+        place.start("gang", run_policy={"schedulingPolicy": {"minAvailable": 2}},
+                    PS=needing("30m", "gang-last", 2), Worker=needing("200m", "gang-first", 1))
+        # The worker and one parameter server. In the order of the roles, it would be two of these.
+        place.wait("the resources of two pods", lambda: group_of(namespace)["spec"].get(
+            "minResources") == {"cpu": "230m"})
+        set_phase(namespace, "Inqueue")
+        before = group_of(namespace)
+        # The operator looks at the group whenever pods or the job change.
+        place.wait_pods("gang", 3)
+        place.set_pods("gang", "Running")
+        place.wait_condition("gang", "Running")
+        place.delete("pods", "gang-ps-1", gracePeriodSeconds=0)
+        place.wait_pods("gang", 3)
+        place.patch("tfjobs", "gang", {"spec": {"tfReplicaSpecs": {"PS": {"replicas": 1}}}})
+        place.wait_pods("gang", 2)
+        assert group_of(namespace) == before
+
+
+def group_of(namespace: Namespace) -> Dict:
+    """The PodGroup of the job `gang`, without anything if there is none."""
+    return namespace.get(VOLCANO, "gang") or {"spec": {}}

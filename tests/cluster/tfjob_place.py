@@ -292,6 +292,19 @@ def owner_of(job: Dict) -> Dict:
             "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
 
 
+@contextlib.contextmanager
+def priority_classes(place: Place, classes: Dict[str, int]) -> Iterator[None]:
+    """Creates classes of these names and values. They belong to the whole cluster."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in classes.items():
+        place.ask("POST", path, {"metadata": {"name": name}, "value": value})
+    try:
+        yield
+    finally:
+        for name in classes:
+            place.ask("DELETE", f"{path}/{name}")
+
+
 def labels_of(job: str, kind: str, index: int) -> Dict[str, str]:
     """The labels of a replica's pod and service."""
     return {OPERATOR_NAME: "tfjob-controller", JOB_NAME: job, REPLICA_TYPE: kind,
