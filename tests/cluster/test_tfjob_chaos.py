@@ -9,6 +9,7 @@ cluster are at the end.
 import json
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -351,6 +352,12 @@ ENDS = {
 }
 
 
+def start_all(place: Place) -> None:
+    for name, (roles, policy, _) in ENDS.items():
+        place.start(name, run_policy=policy, spec={
+            "successPolicy": "AllWorkers"} if name == "all" else {}, **roles)
+
+
 class Kubelet:
     """Advances the pods of all jobs: they run, and then exit as ENDS says."""
 
@@ -392,9 +399,7 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
     chance = random.Random(seed)
     operator = place.operator
     assert operator is not None
-    for name, (roles, policy, _) in ENDS.items():
-        place.start(name, run_policy=policy, spec={
-            "successPolicy": "AllWorkers"} if name == "all" else {}, **roles)
+    start_all(place)
     kubelet = Kubelet(place, chance)
     kills = 0
     end = time.monotonic() + (120 if NIGHTLY else 40)
@@ -410,6 +415,11 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
             kubelet.step()
     print(f"killed {kills} times")
     operator.wait_for_log(READY)
+    assert_ends(place, kubelet)
+
+
+def assert_ends(place: Place, kubelet: Kubelet) -> None:
+    """The jobs of ENDS end as with one operator that never dies."""
     place.wait("the short job to be deleted", lambda: place.get("tfjobs", "short") is None)
     place.wait("the pods of led to go", lambda: set(place.pods("led")) == {"led-chief-0"})
     place.wait("the pods of all to go", lambda: not place.pods("all"))
@@ -425,6 +435,22 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
         "led": 4, "fails": 2, "retries": 3, "all": 3}, "each replica had one pod, or one per try"
     assert len(kubelet.seen["short"]) == 1
     assert place.status("all")["replicaStatuses"] == {"Worker": {"succeeded": 3}}
+
+
+def test_K45_duplicate_operators_without_leader_election_come_to_the_same_ends(
+        place: Place, tmp_path: Path) -> None:
+    kubelet = Kubelet(place, random.Random(1))
+    with Operator(place.namespace, tmp_path / "second.log") as second:
+        start_all(place)
+        end = time.monotonic() + 60
+        while not all(is_over(place, name) for name in ENDS):
+            assert time.monotonic() < end, "the jobs do not end"
+            for _ in range(10):
+                kubelet.step()
+        assert_ends(place, kubelet)
+        assert place.operator is not None
+        for operator in (place.operator, second):
+            assert re.search(r'reconcile_total{.*result="success"} [1-9]', operator.metrics())
 
 
 def test_answers_that_are_lost_change_nothing(relayed: Place, relay: Relay) -> None:
