@@ -563,6 +563,9 @@ def test_K45_api_server_restart_mid_watch_etcd_compaction_and_dropped_delete_eve
     assert place.uids("stays") == before["stays"]
     for name in ("loses", "stays"):
         assert place.conditions(name) == [("Created", "True"), ("Running", "True")]
+    if compacted:
+        assert place.operator is not None
+        assert re.search(r"cannot follow \w+: .*(too old|compacted)", place.operator.text())
     assert_works(place)
 
 
