@@ -1,8 +1,8 @@
 """The operator when things go wrong around it: the list K-45 of ../shared/reference/tfjob.md.
 
 The tests write the status of pods, because most faults are between the operator and the API server.
-Elsewhere: a drained node is in test_tfjob_disruptions.py, a clock that jumps in the unit tests of
-src/reconciler, 5,000 finished jobs in `make bench-operator`. The tests that disturb the whole
+docs/robustness.md lists the tests of all entries: the drained node is in test_tfjob_disruptions.py,
+and clocks that jump are in the unit tests of src/reconciler. The tests that disturb the whole
 cluster are at the end.
 """
 
