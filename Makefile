@@ -10,6 +10,8 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 120
 # Simulated schedules of crashes in `make test`; a million in `make nightly`.
 SCHEDULES ?= 10000
+# Simulated schedules of crashes of the operator of TFJobs in `make nightly`: about five minutes.
+OPERATOR_SCHEDULES ?= 30000
 ARGS ?=
 
 # Clones in other folders share the compiler cache.
@@ -101,6 +103,11 @@ simulation: # random schedules of crashes, over all cores
 	@$(step) "build (release)" $(call build,release,simulation_test)
 	@$(step) "simulation, $(SCHEDULES) schedules" tools/simulate $(BUILD)/release $(SCHEDULES)
 
+.PHONY: operator-crashes
+operator-crashes: # random schedules in which the operator of TFJobs dies between two writes
+	@$(step) "build (release)" $(call build,release,reconciler_test)
+	@$(step) "crashes of the operator, $(OPERATOR_SCHEDULES) schedules" env EDL_CRASH_SCHEDULES=$(OPERATOR_SCHEDULES) $(BUILD)/release/src/reconciler/reconciler_test --gtest_filter='Crash.*'
+
 # -rP: tests that pass also print their seed, their kills, and how many kills hit a process.
 .PHONY: test-jobs
 test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in the middle
@@ -110,12 +117,16 @@ test-jobs: ## Tier 2: real jobs on this machine, with real TensorFlow, killed in
 .PHONY: test-cluster
 test-cluster: ## Tier 3, as root: a real Kubernetes cluster on this machine, and jobs in it
 ifeq ($(shell id -u),0)
-	@$(step) "build the cluster" tools/cluster build
-	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor kube_conformance backend_kubernetes_conformance)
+	@$(MAKE) --no-print-directory cluster-programs
 	@$(step) "tier 3: cluster" $(pytest) -v -rP --durations=8 tests/cluster $(ARGS)
 else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"
 endif
+
+.PHONY: cluster-programs
+cluster-programs: # what tests/cluster runs
+	@$(step) "build the cluster" tools/cluster build
+	@$(step) "build (release)" $(call build,release,elasticdl native native_abi3 python_descriptor kube_conformance backend_kubernetes_conformance)
 
 .PHONY: test-images
 test-images: ## Tier 4, as root: wheels in a bare Debian, images by real builders
@@ -142,6 +153,7 @@ fuzz: setup ## Fuzz each target for FUZZ_SECONDS (120); new inputs go to the cor
 .PHONY: nightly
 nightly: check test lint ## Everything, in its long form: a million simulated schedules, long kill schedules
 	@$(MAKE) --no-print-directory simulation SCHEDULES=1000000
+	@$(MAKE) --no-print-directory operator-crashes
 	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v -rP tests/e2e
 	@$(step) "build peers for tests" tools/cluster build-peers
 	@ELASTICDL_NIGHTLY=1 $(MAKE) --no-print-directory test-images test-cluster

@@ -220,7 +220,7 @@ TEST(Cleanup, T_I7_ASuspendedJobIsKept) {
   }
 }
 
-TEST(Cleanup, Q6_AFinishedJobWithoutCompletionTimeExpiresByItsCondition) {
+TEST(Cleanup, T_TTL1_Q6_AFinishedJobWithoutCompletionTimeExpiresByItsCondition) {
   Observed observed = Ended({{"ttlSecondsAfterFinished", 5}}, kFailed);
   observed.job.status.completion_time.reset();
   EXPECT_EQ(Reconcile(observed, {}, kNoon).again_at, kNoon + seconds(5));

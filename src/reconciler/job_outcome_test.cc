@@ -98,7 +98,7 @@ TEST(JobOutcome, T_I16_PodsEndedByASignalAreRestartedUnderExitCode) {
   EXPECT_EQ(After(Make({.chief = "f", .worker = "ffff"}, "ExitCode", 130)), "Created Restarting");
 }
 
-TEST(JobOutcome, Q5_AJobDoesNotSucceedAndFail) {
+TEST(JobOutcome, T_I16_Q5_AJobDoesNotSucceedAndFail) {
   EXPECT_EQ(After(Make({.chief = "s", .worker = "ffff"})), "Created Succeeded");
   EXPECT_EQ(After(Make({.worker = "sf"})), "Created Failed");
 }

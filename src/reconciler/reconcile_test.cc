@@ -106,7 +106,7 @@ TEST(Reconcile, T_P5_ReplicasAreCountedByTheirState) {
             (ReplicaCounts{.active = 1, .succeeded = 1, .failed = 1}));
 }
 
-TEST(Reconcile, Q3_APodThatIsBeingDeletedIsNotCountedAsFailed) {
+TEST(Reconcile, T_P5_Q3_APodThatIsBeingDeletedIsNotCountedAsFailed) {
   Observed observed;
   observed.job = ParsedJob(JobObject({{"Worker", Role(2)}}));
   observed.pods = {PodOf(kWorker, 0, PodOutcome::kActive),
@@ -149,7 +149,7 @@ TEST(Reconcile, T_P3_SlotsAreThoseOfTheSpecAndTheRestIsDeleted) {
   }
 }
 
-TEST(Reconcile, Q7_AGapAboveTheReplicasIsNotFilled) {
+TEST(Reconcile, T_P3_Q7_AGapAboveTheReplicasIsNotFilled) {
   ClusterModel cluster(JobObject({{"Worker", Role(5)}}));
   cluster.Settle();
   cluster.Remove("j-worker-3");
@@ -307,7 +307,7 @@ TEST(Reconcile, T_I4_AJobFailsAtItsDeadline) {
   EXPECT_EQ(left_after({{"activeDeadlineSeconds", 2}}), 0u);
 }
 
-TEST(Reconcile, Q1_TheDeadlineHasATimer) {
+TEST(Reconcile, T_I4_Q1_TheDeadlineHasATimer) {
   ClusterModel cluster(JobObject({{"Worker", Role(1)}}, {{"activeDeadlineSeconds", 60}}));
   cluster.Settle();
   cluster.RunAll();

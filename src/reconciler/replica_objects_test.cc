@@ -126,7 +126,7 @@ json PortsWith(const json& ports) {
   return MakeService(ParsedJob(job), ReplicaType::kWorker, 0).fields()["spec"]["ports"];
 }
 
-TEST(ReplicaObjects, Q11_APortWithoutANameGetsOne) {
+TEST(ReplicaObjects, T_I8_Q11_APortWithoutANameGetsOne) {
   EXPECT_EQ(PortsWith(json::array({{{"containerPort", 6006}}})),
             json::array({{{"name", "port-6006"}, {"port", 6006}},
                          {{"name", "tfjob-port"}, {"port", 2222}}}));

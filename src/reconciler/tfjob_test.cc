@@ -151,7 +151,7 @@ TEST(TFJobValidation, Q12_ANameWhoseServicesWouldBeTooLongIsRejected) {
   EXPECT_THAT(Mistakes(job), ElementsAre(HasSubstr("the most are 63")));
 }
 
-TEST(TFJobValidation, Q13_AJobThatCouldNeverEndIsRejected) {
+TEST(TFJobValidation, T_I10_Q13_AJobThatCouldNeverEndIsRejected) {
   const auto rejected = [](const json& roles) { return !Mistakes(JobObject(roles)).empty(); };
   EXPECT_TRUE(rejected({{"Worker", Role(0)}}));
   EXPECT_TRUE(rejected({{"PS", Role(2)}}));

@@ -1,14 +1,15 @@
 """The operator when things go wrong around it: the list K-45 of ../shared/reference/tfjob.md.
 
 The tests write the status of pods, because most faults are between the operator and the API server.
-Elsewhere: a drained node is in test_tfjob_disruptions.py, a clock that jumps in the unit tests of
-src/reconciler, 5,000 finished jobs in `make bench-operator`. The tests that disturb the whole
+docs/robustness.md lists the tests of all entries: the drained node is in test_tfjob_disruptions.py,
+and clocks that jump are in the unit tests of src/reconciler. The tests that disturb the whole
 cluster are at the end.
 """
 
 import json
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -148,62 +149,6 @@ def rules(without: Dict[str, Set[str]]) -> List[Dict]:
             for (group, resource), verbs in every.items()]
 
 
-def test_K45_rbac_denied_on_one_verb_is_told_and_waited_out(
-        namespace: Namespace, tmp_path: Path) -> None:
-    place = Place(namespace)
-    place.create("serviceaccounts", {"metadata": {"name": "operator"}})
-    place.create("roles", {"metadata": {"name": "operator"}, "rules": rules({"pods": {"watch"}})})
-    place.create("rolebindings", {
-        "metadata": {"name": "operator"}, "subjects": [
-            {"kind": "ServiceAccount", "name": "operator", "namespace": namespace.name}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}})
-    token = namespace.kubectl("create", "token", "operator")
-
-    def edit(_: Dict, user: Dict) -> None:
-        user["user"] = {"token": token}
-
-    def allow(without: Dict[str, Set[str]]) -> None:
-        place.patch("roles", "operator", {"rules": rules(without)})
-
-    operator = Operator(namespace, tmp_path / "operator.log", env={
-        "KUBECONFIG": edited_config(namespace, tmp_path / "limited", edit)})
-    place.operator = operator
-    operator.start(wait=False)
-    with operator_ends(operator):
-        operator.wait_for_log("forbidden")
-        allow({})
-        operator.wait_for_log(READY, 60)
-        assert_works(place)
-        for number, (resource, verbs) in enumerate({
-                "pods": {"create"}, "services": {"create"},
-                "tfjobs/status": {"update", "patch"}}.items()):
-            allow({resource: verbs})
-            logged = operator.text().count("forbidden")
-            job = f"denied-{number}"
-            # Permissions that were taken away are still in the server's cache for a moment.
-            place.wait("the server to deny it", lambda: is_denied(place, resource, verbs))
-            place.start(job, Worker=role(1), PS=role(1))
-            place.wait(f"{resource} to be told", lambda: operator.text().count("forbidden") > logged
-                       or any("forbidden" in message for _, message in place.events(job)))
-            assert ("Running", "True") not in place.conditions(job)
-            allow({})
-            place.wait_pods(job, 2, 60)
-            place.set_pods(job, "Running")
-            place.wait_condition(job, "Running", seconds=60)
-
-
-def is_denied(place: Place, resource: str, verbs: Set[str]) -> bool:
-    name, _, sub = resource.partition("/")
-    group = "kubeflow.org" if name == "tfjobs" else ""
-    attributes = {"namespace": place.namespace.name, "verb": min(verbs), "resource": name,
-                  "subresource": sub, "group": group}
-    account = f"system:serviceaccount:{place.namespace.name}:operator"
-    answer = json.loads(place.ask(
-        "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-        {"spec": {"user": account, "resourceAttributes": attributes}}))
-    return not answer["status"]["allowed"]
-
-
 class operator_ends:
     """Ends an operator that was started without `with`."""
 
@@ -217,6 +162,136 @@ class operator_ends:
         for operator in self.operators:
             if operator.process is not None:
                 operator.__exit__(error)
+
+
+class Limited:
+    """An operator whose permissions a test takes away."""
+
+    def __init__(self, namespace: Namespace, folder: Path) -> None:
+        self.place = Place(namespace)
+        self.place.create("serviceaccounts", {"metadata": {"name": "operator"}})
+        self.place.create("roles", {"metadata": {"name": "operator"}, "rules": rules({})})
+        self.place.create("rolebindings", {
+            "metadata": {"name": "operator"}, "subjects": [
+                {"kind": "ServiceAccount", "name": "operator", "namespace": namespace.name}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
+                        "name": "operator"}})
+        token = namespace.kubectl("create", "token", "operator")
+
+        def edit(_: Dict, user: Dict) -> None:
+            user["user"] = {"token": token}
+
+        self.operator = self.place.operator = Operator(namespace, folder / "operator.log", env={
+            "KUBECONFIG": edited_config(namespace, folder / "limited", edit)})
+
+    def deny(self, resource: str, *verbs: str) -> None:
+        """Allows everything but these verbs of a resource."""
+        self.place.patch("roles", "operator", {"rules": rules({resource: set(verbs)})})
+        # The server remembers permissions for a moment.
+        self.place.wait(f"the server to deny {resource}", lambda: not any(
+            self.is_allowed(resource, verb) for verb in verbs))
+
+    def allow_all(self) -> None:
+        self.place.patch("roles", "operator", {"rules": rules({})})
+
+    def is_allowed(self, resource: str, verb: str) -> bool:
+        name, _, sub = resource.partition("/")
+        namespace = self.place.namespace.name
+        answer = json.loads(self.place.ask(
+            "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": {
+                "user": f"system:serviceaccount:{namespace}:operator", "resourceAttributes": {
+                    "namespace": namespace, "verb": verb, "resource": name, "subresource": sub,
+                    "group": "kubeflow.org" if name == "tfjobs" else ""}}}))
+        return answer["status"]["allowed"]
+
+    def wait_told(self, job: str, reason: str) -> None:
+        self.place.wait(f"{reason} to be told", lambda: any(
+            found == reason and "forbidden" in message
+            for found, message in self.place.events(job)))
+
+
+@pytest.fixture
+def limited(namespace: Namespace, tmp_path: Path) -> Iterator[Limited]:
+    made = Limited(namespace, tmp_path)
+    with operator_ends(made.operator):
+        yield made
+
+
+def test_K45_rbac_denied_on_one_verb_watch_is_waited_out(limited: Limited) -> None:
+    limited.deny("pods", "watch")
+    limited.operator.start(wait=False)
+    limited.operator.wait_for_log("forbidden")
+    limited.allow_all()
+    limited.operator.wait_for_log(READY, 60)
+    assert_works(limited.place)
+
+
+def test_K45_rbac_denied_on_one_verb_create_is_told_and_waited_out(limited: Limited) -> None:
+    place = limited.place
+    limited.operator.start()
+    for resource, found, reason in (("pods", place.pods, "FailedCreatePod"),
+                                    ("services", place.services, "FailedCreateService")):
+        limited.deny(resource, "create")
+        job = f"no-{resource}"
+        place.start(job, Worker=role(1), PS=role(1))
+        limited.wait_told(job, reason)
+        assert not found(job)
+        limited.allow_all()
+        place.wait_pods(job, 2, 60)
+
+
+def test_K45_rbac_denied_on_one_verb_of_the_status_is_logged_and_waited_out(
+        limited: Limited) -> None:
+    place = limited.place
+    limited.operator.start()
+    limited.deny("tfjobs/status", "update", "patch")
+    place.start("silent", Worker=role(1), PS=role(1))
+    limited.operator.wait_for_log("forbidden")
+    assert not place.status("silent")
+    limited.allow_all()
+    place.wait_pods("silent", 2, 60)
+    place.set_pods("silent", "Running")
+    place.wait_condition("silent", "Running", seconds=60)
+
+
+def test_K45_rbac_denied_on_one_verb_delete_is_told_and_waited_out(limited: Limited) -> None:
+    place = limited.place
+    limited.operator.start()
+    cases: Dict[str, Dict] = {"pods": {"cleanPodPolicy": "All"},
+                              "services": {"cleanPodPolicy": "All"},
+                              "tfjobs": {"ttlSecondsAfterFinished": 0}}
+    for resource, policy in cases.items():
+        job = f"keeps-{resource}"
+        place.start(job, run_policy=policy, Worker=role(1))
+        place.wait_pods(job, 1)
+        limited.deny(resource, "delete")
+        place.set_pod(f"{job}-worker-0", "Succeeded")
+        # The status does not wait for it.
+        place.wait_condition(job, "Succeeded")
+        limited.wait_told(job, {"pods": "FailedDeletePod", "services": "FailedDeleteService",
+                                "tfjobs": "FailedDeleteJob"}[resource])
+        name = job if resource == "tfjobs" else f"{job}-worker-0"
+        assert place.get(resource, name) is not None
+        limited.allow_all()
+        place.wait(f"{name} to go", lambda: place.get(resource, name) is None, 60)
+
+
+def test_K45_rbac_denied_on_one_verb_of_events_costs_the_events_only(limited: Limited) -> None:
+    place = limited.place
+    limited.operator.start()
+    limited.deny("events", "create")
+    place.start("unheard", run_policy={"cleanPodPolicy": "All"}, Worker=role(1), PS=role(1))
+    place.wait_pods("unheard", 2)
+    place.set_pods("unheard", "Running")
+    place.wait_condition("unheard", "Running")
+    place.set_pod("unheard-worker-0", "Succeeded")
+    place.wait_condition("unheard", "Succeeded")
+    place.wait("its pods to go", lambda: not place.pods("unheard"))
+    limited.operator.wait_for_log("cannot record the event")
+    assert not place.events("unheard")
+    limited.allow_all()
+    place.start("heard", Worker=role(1))
+    place.wait("an event", lambda: place.events("heard"))
 
 
 # Many jobs, large jobs.
@@ -236,9 +311,9 @@ def test_K45_finished_jobs_at_start_are_not_written_again(place: Place) -> None:
                 "replicaStatuses": {"Worker": {"succeeded": 1}}, "startTime": moment(3600),
                 "completionTime": moment(3600)}}, "status")
         before = versions(place)
-    began = time.monotonic()
+        began = time.monotonic()
     assert_works(place)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 10, "from the start of the operator"
     after = versions(place)
     assert {name: after[name] for name in before} == before
     assert not any(name.startswith("old-") and number != 0 for name, number in [
@@ -275,6 +350,12 @@ ENDS = {
     "all": ({"Worker": role(3)}, {"cleanPodPolicy": "All"}, {"worker": 0}),
     "short": ({"Worker": role(1)}, {"ttlSecondsAfterFinished": 0}, {"worker": 0}),
 }
+
+
+def start_all(place: Place) -> None:
+    for name, (roles, policy, _) in ENDS.items():
+        place.start(name, run_policy=policy, spec={
+            "successPolicy": "AllWorkers"} if name == "all" else {}, **roles)
 
 
 class Kubelet:
@@ -318,9 +399,7 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
     chance = random.Random(seed)
     operator = place.operator
     assert operator is not None
-    for name, (roles, policy, _) in ENDS.items():
-        place.start(name, run_policy=policy, spec={
-            "successPolicy": "AllWorkers"} if name == "all" else {}, **roles)
+    start_all(place)
     kubelet = Kubelet(place, chance)
     kills = 0
     end = time.monotonic() + (120 if NIGHTLY else 40)
@@ -336,6 +415,11 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
             kubelet.step()
     print(f"killed {kills} times")
     operator.wait_for_log(READY)
+    assert_ends(place, kubelet)
+
+
+def assert_ends(place: Place, kubelet: Kubelet) -> None:
+    """The jobs of ENDS end as with one operator that never dies."""
     place.wait("the short job to be deleted", lambda: place.get("tfjobs", "short") is None)
     place.wait("the pods of led to go", lambda: set(place.pods("led")) == {"led-chief-0"})
     place.wait("the pods of all to go", lambda: not place.pods("all"))
@@ -351,6 +435,22 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
         "led": 4, "fails": 2, "retries": 3, "all": 3}, "each replica had one pod, or one per try"
     assert len(kubelet.seen["short"]) == 1
     assert place.status("all")["replicaStatuses"] == {"Worker": {"succeeded": 3}}
+
+
+def test_K45_duplicate_operators_without_leader_election_come_to_the_same_ends(
+        place: Place, tmp_path: Path) -> None:
+    kubelet = Kubelet(place, random.Random(1))
+    with Operator(place.namespace, tmp_path / "second.log") as second:
+        start_all(place)
+        end = time.monotonic() + 60
+        while not all(is_over(place, name) for name in ENDS):
+            assert time.monotonic() < end, "the jobs do not end"
+            for _ in range(10):
+                kubelet.step()
+        assert_ends(place, kubelet)
+        assert place.operator is not None
+        for operator in (place.operator, second):
+            assert re.search(r'reconcile_total{.*result="success"} [1-9]', operator.metrics())
 
 
 def test_answers_that_are_lost_change_nothing(relayed: Place, relay: Relay) -> None:
@@ -463,6 +563,9 @@ def test_K45_api_server_restart_mid_watch_etcd_compaction_and_dropped_delete_eve
     assert place.uids("stays") == before["stays"]
     for name in ("loses", "stays"):
         assert place.conditions(name) == [("Created", "True"), ("Running", "True")]
+    if compacted:
+        assert place.operator is not None
+        assert re.search(r"cannot follow \w+: .*(too old|compacted)", place.operator.text())
     assert_works(place)
 
 

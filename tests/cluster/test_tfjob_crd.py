@@ -137,7 +137,7 @@ def test_Q12_the_names_of_all_pods_must_be_names_of_services(place):
 @pytest.mark.parametrize("roles", [
     {"Worker": 0}, {"PS": 1}, {"Evaluator": 1}, {"PS": 2, "Evaluator": 1},
     {"Worker": 0, "PS": 2}, {"Chief": 0, "Worker": 2}, {"master": 0}], ids=str)
-def test_Q13_a_job_that_nobody_can_end_is_rejected(place, roles):
+def test_T_I10_Q13_a_job_that_nobody_can_end_is_rejected(place, roles):
     assert "must have at least 1 replica of the role that decides about the end" in refusal(
         place, tfjob("test", **roles))
 

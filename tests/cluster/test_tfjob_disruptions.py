@@ -5,14 +5,13 @@ All jobs start together, before the first test. The tests of nodes are at the en
 their own.
 """
 
-import contextlib
 import json
 from typing import Dict, Iterator
 
 import pytest
 from cluster import Cluster, fresh_namespace, nightly
 from cluster import pod as plain_pod
-from tfjob_place import Place, cluster_config
+from tfjob_place import Place, cluster_config, priority_classes
 from tfjobs import JOB_NAME, SLEEP, Operator, replicas, tfjob, tfjob_crd  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -67,7 +66,7 @@ def assert_undisturbed(place: Place, name: str) -> None:
 DELETED = job("deleted", run_policy={"backoffLimit": 0}, Worker=2, PS=1)
 
 
-def test_a_deleted_pod_is_replaced_and_does_not_count(place: Place) -> None:
+def test_Q3_a_deleted_pod_is_replaced_and_does_not_count(place: Place) -> None:
     all_run(place, DELETED, 3)
     before = place.uids(DELETED)
     for pod in ("deleted-worker-1", "deleted-ps-0"):
@@ -83,7 +82,7 @@ def test_a_deleted_pod_is_replaced_and_does_not_count(place: Place) -> None:
 EVICTED = job("evicted", run_policy={"backoffLimit": 0}, Worker=2)
 
 
-def test_an_evicted_pod_is_replaced_and_does_not_count(place: Place) -> None:
+def test_Q3_an_evicted_pod_is_replaced_and_does_not_count(place: Place) -> None:
     all_run(place, EVICTED, 2)
     before = place.uids(EVICTED)
     place.ask("POST", place.path("pods", "evicted-worker-0", "eviction"), {
@@ -169,7 +168,7 @@ COMPLETED = job("completed", spec={"successPolicy": "AllWorkers"}, Worker=replic
     2, f'case "$HOSTNAME" in *-1) exit 0;; esac; {UNTIL_TOLD}'))
 
 
-def test_a_replica_that_has_succeeded_is_not_run_again(place: Place) -> None:
+def test_Q14_a_replica_that_has_succeeded_is_not_run_again(place: Place) -> None:
     place.wait("the second worker to be counted", lambda: place.status(COMPLETED).get(
         "replicaStatuses", {}).get("Worker") == {"active": 1, "succeeded": 1}, LIMIT_S)
     place.delete("pods", "completed-worker-1")
@@ -186,7 +185,7 @@ BACKOFF = job("backoff", run_policy={"backoffLimit": 2}, Worker=replicas(
     1, "exit 137", restart="ExitCode"))
 
 
-def test_the_backoff_limit_counts_pods_that_were_replaced(place: Place) -> None:
+def test_Q2_the_backoff_limit_counts_pods_that_were_replaced(place: Place) -> None:
     place.wait_condition(BACKOFF, "Failed", seconds=LIMIT_S)
     assert place.condition(BACKOFF, "Failed")["message"].startswith(
         "Job backoff has failed because it has reached the specified backoff limit")
@@ -209,29 +208,16 @@ DEADLINE = job("deadline", run_policy={"activeDeadlineSeconds": 3, "cleanPodPoli
                Worker=1)
 
 
-def test_a_deadline_ends_a_job_although_nothing_happens(place: Place) -> None:
+def test_Q1_a_deadline_ends_a_job_although_nothing_happens(place: Place) -> None:
     place.wait_condition(DEADLINE, "Failed", seconds=LIMIT_S)
     place.wait("its pod to go", lambda: not place.pods(DEADLINE), LIMIT_S)
 
 
 # From here on, tests use whole nodes.
 
-@contextlib.contextmanager
-def priorities(place: Place) -> Iterator[None]:
-    classes = {"tfjob-low": -10, "tfjob-high": 1000}
-    for name, value in classes.items():
-        place.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses",
-                  {"metadata": {"name": name}, "value": value})
-    try:
-        yield
-    finally:
-        for name in classes:
-            place.ask("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
-
-
-def test_a_preempted_pod_is_replaced_once_and_waits_for_its_turn(place: Place) -> None:
+def test_Q3_a_preempted_pod_is_replaced_once_and_waits_for_its_turn(place: Place) -> None:
     most = {"resources": {"requests": {"cpu": "1100m"}}}
-    with priorities(place):
+    with priority_classes(place, {"tfjob-low": -10, "tfjob-high": 1000}):
         place.start("preempted", run_policy={"backoffLimit": 0}, Worker=replicas(
             2, container=most, priorityClassName="tfjob-low"))
         all_run(place, "preempted", 2)
@@ -255,7 +241,7 @@ def test_a_preempted_pod_is_replaced_once_and_waits_for_its_turn(place: Place) -
     place.delete("tfjobs", "preempted")
 
 
-def test_K45_node_drain_moves_the_replicas_to_another_node(place: Place) -> None:
+def test_K45_Q3_node_drain_moves_the_replicas_to_another_node(place: Place) -> None:
     place.start("drained", run_policy={"backoffLimit": 0}, Chief=replicas(1, UNTIL_TOLD),
                 Worker=2, PS=1)
     all_run(place, "drained", 4)
@@ -277,7 +263,7 @@ def test_K45_node_drain_moves_the_replicas_to_another_node(place: Place) -> None
 
 
 @nightly
-def test_a_replica_on_a_lost_node_is_replaced(place: Place) -> None:
+def test_Q3_a_replica_on_a_lost_node_is_replaced(place: Place) -> None:
     at_once = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute",
                 "tolerationSeconds": 1} for key in ("not-ready", "unreachable")]
     place.start("lost", run_policy={"backoffLimit": 0}, Worker=replicas(2, tolerations=at_once),

@@ -1,13 +1,13 @@
 """Gang scheduling of TFJobs: PodGroups of two schedulers, and pods that start together or not."""
 
 import json
-import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List
+from typing import Dict, Iterator, List
 
 import pytest
 from cluster import Cluster, Namespace, wait_for
 from peers import GANG, gang_scheduler, needs_peer
+from tfjob_place import Place, priority_classes, role, stays
 from tfjobs import Operator, conditions_of, pods_of, tfjob, tfjob_crd, wait_for_condition  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -17,13 +17,6 @@ VOLCANO = "podgroups.scheduling.volcano.sh"
 
 def types_of(namespace: Namespace, job: str) -> List[str]:
     return [condition["type"] for condition in conditions_of(namespace, job)]
-
-
-def stays(seconds: float, check: Callable[[], bool]) -> bool:
-    """Whether the check is true now and for that many seconds."""
-    end = time.monotonic() + seconds
-    wait_for("it to change", lambda: not check() or time.monotonic() > end, seconds + 30)
-    return check()
 
 
 @pytest.fixture
@@ -74,7 +67,7 @@ def test_T_E2E2_a_gang_that_is_too_small_does_not_start(
 
 
 @needs_peer(GANG)
-def test_pods_of_a_gang_start_together(
+def test_T_E2E2_pods_of_a_gang_start_together(
         cluster: Cluster, namespace: Namespace, tmp_path: Path) -> None:
     with gang_scheduler(cluster, tmp_path) as scheduler, Operator(
             namespace, tmp_path / "operator.log", f"--gang-scheduler-name={scheduler}"):
@@ -83,7 +76,7 @@ def test_pods_of_a_gang_start_together(
         wait_for_condition(namespace, "gang", "Succeeded", seconds=120)
 
 
-def test_pods_wait_for_the_pod_group_of_volcano(
+def test_T_E2E2_pods_wait_for_the_pod_group_of_volcano(
         volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
     with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
         namespace.apply(tfjob("gang", Worker=2, PS=1, annotations={"example.org/team": "vision"},
@@ -118,7 +111,7 @@ def set_phase(namespace: Namespace, phase: str) -> None:
                       f'{{"status": {{"phase": "{phase}"}}}}')
 
 
-def test_a_pod_group_of_volcano_needs_no_policy(
+def test_T_E2E2_a_pod_group_of_volcano_needs_no_policy(
         volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
     with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
         namespace.apply(tfjob("plain", Worker=2, PS=1))
@@ -126,3 +119,37 @@ def test_a_pod_group_of_volcano_needs_no_policy(
         spec = (namespace.get(VOLCANO, "plain") or {})["spec"]
         assert spec["minMember"] == 3 and spec["queue"] == "default"
         assert "priorityClassName" not in spec or spec["priorityClassName"] == ""
+
+
+def test_Q10_the_pods_of_highest_priority_count_and_a_pod_group_is_written_once(
+        volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
+    def needing(cpu: str, priority: str, count: int) -> Dict:
+        return role(count, priorityClassName=priority,
+                    container={"resources": {"requests": {"cpu": cpu}}})
+
+    classes = {"gang-first": 1000, "gang-last": 10}
+    place = Place(namespace)
+    with priority_classes(place, classes), Operator(
+            namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano") as operator:
+        place.operator = operator
+        place.start("gang", run_policy={"schedulingPolicy": {"minAvailable": 2}},
+                    PS=needing("30m", "gang-last", 2), Worker=needing("200m", "gang-first", 1))
+        # The worker and one parameter server. In the order of the roles, it would be two of these.
+        place.wait("the resources of two pods", lambda: group_of(namespace)["spec"].get(
+            "minResources") == {"cpu": "230m"})
+        set_phase(namespace, "Inqueue")
+        before = group_of(namespace)
+        # The operator looks at the group whenever pods or the job change.
+        place.wait_pods("gang", 3)
+        place.set_pods("gang", "Running")
+        place.wait_condition("gang", "Running")
+        place.delete("pods", "gang-ps-1", gracePeriodSeconds=0)
+        place.wait_pods("gang", 3)
+        place.patch("tfjobs", "gang", {"spec": {"tfReplicaSpecs": {"PS": {"replicas": 1}}}})
+        place.wait_pods("gang", 2)
+        assert group_of(namespace) == before
+
+
+def group_of(namespace: Namespace) -> Dict:
+    """The PodGroup of the job `gang`, without anything if there is none."""
+    return namespace.get(VOLCANO, "gang") or {"spec": {}}

@@ -11,6 +11,7 @@ import pytest
 from cluster import ROOT, Cluster, Namespace, wait_for
 from images import Images
 from peers import UPSTREAM, UpstreamOperator, apply_crd, installed_upstream, needs_peer
+from shipped_operator import log_of, log_on_failure, push_its_image, run_kubectl, wait_for_rollout
 from tfjobs import (
     MANIFESTS,
     SLEEP,
@@ -126,26 +127,19 @@ def commands_of_the_page() -> List[List[str]]:
 def test_the_five_commands_of_the_page_move_a_cluster(
         images: Images, namespace: Namespace, tmp_path: Path) -> None:
     cluster, commands = namespace.cluster, commands_of_the_page()
-    assert len(commands) == 5 and all(command[0] == "kubectl" for command in commands)
-    (ours,) = re.findall(r"image: (elasticdl/\S+)", cluster(
-        "kubectl", "kustomize", str(MANIFESTS / "operator")))
-    with images.builder.locked():
-        images.builder.build_ours("base", "master")
-        images.push("elasticdl:master", ours)
+    assert len(commands) == 5
+    push_its_image(images)
     try:
-        with installed_upstream(images, tmp_path):
+        with installed_upstream(images, tmp_path), log_on_failure(cluster):
             namespace.apply(moving_job())
             wait_for("all pods to run", lambda: all_run(namespace, "moved"), 120)
             begun = wait_for_condition(namespace, "moved", "Running")
             pods, services = identities(namespace, "pods"), identities(namespace, "services")
 
             for command in commands:
-                words = [str(ROOT / word) if word.startswith("elasticdl/") else word
-                         for word in command[1:]]
-                printed = cluster("kubectl", *words)
+                printed = run_kubectl(cluster, command)
             assert re.search(rf"^{namespace.name} +moved +Running", printed, re.MULTILINE), printed
-            cluster("kubectl", "-n", "kubeflow", "rollout", "status", "--timeout=120s",
-                    "deployment/training-operator", timeout=150)
+            wait_for_rollout(cluster)
 
             # New jobs are accepted, and the operator has looked at the first one when they run.
             namespace.apply(tfjob("next", command="exit 0", Worker=1))
@@ -156,9 +150,7 @@ def test_the_five_commands_of_the_page_move_a_cluster(
             namespace.kubectl("exec", "moved-chief-0", "--", "touch", "/tmp/end")
             ended = wait_for_condition(namespace, "moved", "Succeeded", seconds=120)
             assert ended["status"]["startTime"] == begun["status"]["startTime"]
-            log = cluster("kubectl", "-n", "kubeflow", "logs", "--tail=-1", "-l",
-                          "control-plane=kubeflow-training-operator")
-            assert "operator: watching TFJobs" in log
+            assert "operator: watching TFJobs" in log_of(cluster)
     finally:
         apply_ours(cluster)
 

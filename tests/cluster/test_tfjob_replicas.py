@@ -140,6 +140,7 @@ def test_T_O_names_and_T_O_shutdown_the_chief_ends_a_job(place: Place) -> None:
     place.wait_condition(NAMES, "Running")
     end(place, "names-chief-0", 0)
     place.wait_condition(NAMES, "Succeeded", seconds=LIMIT_S)
+    place.barrier()
     assert place.phases(NAMES)["names-worker-0"] == "Running", "nobody has told it to exit"
 
 
@@ -197,12 +198,17 @@ def test_T_O_clean_the_policy_decides_which_pods_are_left(place: Place) -> None:
                       f"{name}-worker-0": "Succeeded"}, LIMIT_S)
         end(place, f"{name}-chief-0", 0)
     ended = {"chief-0": "Succeeded", "worker-0": "Succeeded"}
-    for policy, left in {"All": {}, "Running": ended, "None": {**ended, "ps-0": "Running"}}.items():
-        name = CLEAN[policy]
+    left = {CLEAN[policy]: {f"{CLEAN[policy]}-{pod}": phase for pod, phase in pods.items()}
+            for policy, pods in {"All": {}, "Running": ended,
+                                 "None": {**ended, "ps-0": "Running"}}.items()}
+    for name, pods in left.items():
         place.wait_condition(name, "Succeeded", seconds=LIMIT_S)
-        place.wait(f"the policy {policy} to be carried out", lambda: place.phases(name) == {
-            f"{name}-{pod}": phase for pod, phase in left.items()}, LIMIT_S)
-        assert set(place.services(name)) == set(place.pods(name))
+        place.wait(f"the policy of {name} to be carried out", lambda: place.phases(
+            name) == pods, LIMIT_S)
+    place.barrier()
+    assert {name: place.phases(name) for name in left} == left
+    for name, pods in left.items():
+        assert set(place.services(name)) == set(pods)
 
 
 RUN_CONFIG = job("runconfig", Chief=server(tensorflow=True), PS=server(2), Worker=server(2),

@@ -1,6 +1,5 @@
-"""Tutorial 3 from top to bottom: the commands of its page, with fewer steps of training. The
-operator is a process of this machine, and pods mount TensorFlow instead of having it in their
-image."""
+"""Tutorial 3 from top to bottom: the commands of its page, with fewer steps of training. The pods
+of the job mount TensorFlow instead of having it in their image."""
 
 import json
 import re
@@ -14,7 +13,14 @@ from typing import Dict, Iterator, List
 import pytest
 from cluster import ROOT, wait_for
 from images import BINARY
-from tfjobs import Operator, conditions_of, pods_of, tfjob_crd  # noqa: F401
+from shipped_operator import (
+    log_of,
+    push_its_image,
+    removed_at_the_end,
+    run_kubectl,
+    wait_for_rollout,
+)
+from tfjobs import conditions_of, pods_of, tfjob_crd  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
 
@@ -72,6 +78,8 @@ class Story:
     def run(self, command: List[str]) -> str:
         if command[:2] == ["kubectl", "create"]:
             return self.create(command[-1])
+        if command[:3] == ["kubectl", "apply", "-k"]:
+            return run_kubectl(self.namespace.cluster, command)
         if command[0] == "kubectl":
             files = [str(EXAMPLE / word) if word.endswith(".yaml") else word for word in command]
             return self.namespace.kubectl(*files[1:], timeout=900)
@@ -117,11 +125,12 @@ def summarize(model: Path) -> str:
                           stdout=subprocess.PIPE).stdout
 
 
-def test_tutorial_3_trains_an_estimator_as_a_tfjob(images, namespace, tmp_path):
-    story = Story(images, namespace)
-    # The operator of the page would watch all namespaces, also those of other tests.
-    assert story.commands.pop(0) == ["kubectl", "apply", "-k", "elasticdl/manifests/tfjob-operator"]
-    with Operator(namespace, tmp_path / "operator.log"):
+def test_tutorial_3_trains_an_estimator_as_a_tfjob(images, namespace):
+    story, cluster = Story(images, namespace), namespace.cluster
+    push_its_image(images)
+    with removed_at_the_end(cluster):
+        story.run_to("kubectl", "apply", "-k", "elasticdl/manifests/tfjob-operator")
+        wait_for_rollout(cluster)
         story.run_to("kubectl", "create", "-f", TFJOB)
         names = {"github-master-0", "github-ps-0", "github-ps-1", "github-worker-0",
                  "github-worker-1"}
@@ -152,3 +161,7 @@ def test_tutorial_3_trains_an_estimator_as_a_tfjob(images, namespace, tmp_path):
         assert not story.commands
         assert namespace.get("tfjob", "github") is None
         wait_for("the pods to be deleted", lambda: not pods_of(namespace, "github"))
+        log = log_of(cluster)
+        assert "operator: watching TFJobs in all namespaces" in log
+        # Its roles suffice. In namespaces that are being deleted, other things are forbidden.
+        assert "forbidden: User" not in log

@@ -6,6 +6,7 @@ Tests can write the pods of a job themselves, and the status of pods that no kub
 """
 
 import base64
+import calendar
 import contextlib
 import http.client
 import json
@@ -35,6 +36,20 @@ def role(count: Optional[int] = None, restart: Optional[str] = None, **more: obj
 
 def moment(ago_s: float = 0) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago_s))
+
+
+def seconds_of(text: str) -> int:
+    """The reverse of `moment`, in seconds since 1970."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def stays(seconds: float, check: Callable[[], object]) -> bool:
+    """Whether the check is true now and for that many seconds. Returns at its first false
+    result."""
+    end = time.monotonic() + seconds
+    return wait_for("the end or a change", lambda: (
+        "changed" if not check() else time.monotonic() > end and "stayed"),
+        seconds + 30) == "stayed"
 
 
 def pod_status(phase: str, exit_code: Optional[int] = None, restarts: int = 0,
@@ -194,8 +209,7 @@ class Place:
                     if key.lower() == kind)
         policy = spec.get("restartPolicy", "Never")
         for index, phase in enumerate(phases, first):
-            labels = {OPERATOR_NAME: "tfjob-controller", JOB_NAME: name, REPLICA_TYPE: kind,
-                      REPLICA_INDEX: str(index)}
+            labels = labels_of(name, kind, index)
             metadata = {"name": f"{name}-{kind}-{index}", "labels": labels,
                         "ownerReferences": [owner_of(job)]}
             self.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {
@@ -250,12 +264,6 @@ class Place:
             raise AssertionError(f"{error}\n{shown}") from None
         return self.job(job)
 
-    def stays(self, seconds: float, check: Callable[[], bool]) -> bool:
-        """Whether the check is true now and for that many seconds."""
-        end = time.monotonic() + seconds
-        wait_for("it to change", lambda: not check() or time.monotonic() > end, seconds + 30)
-        return check()
-
     def barrier(self) -> None:
         """Waits until the operator has run a job that is created now: so it has looked at those
         that were created before."""
@@ -282,6 +290,25 @@ def owner_of(job: Dict) -> Dict:
     """The owner reference of what belongs to a job."""
     return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": job["metadata"]["name"],
             "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
+
+
+@contextlib.contextmanager
+def priority_classes(place: Place, classes: Dict[str, int]) -> Iterator[None]:
+    """Creates classes of these names and values. They belong to the whole cluster."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in classes.items():
+        place.ask("POST", path, {"metadata": {"name": name}, "value": value})
+    try:
+        yield
+    finally:
+        for name in classes:
+            place.ask("DELETE", f"{path}/{name}")
+
+
+def labels_of(job: str, kind: str, index: int) -> Dict[str, str]:
+    """The labels of a replica's pod and service."""
+    return {OPERATOR_NAME: "tfjob-controller", JOB_NAME: job, REPLICA_TYPE: kind,
+            REPLICA_INDEX: str(index)}
 
 
 def cluster_config(pod: Dict) -> Optional[str]:

@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,24 +37,51 @@ def list_tree(gtests, pytests):
 
 
 def names(ids):
-    return [f'{each.replace("-", "_")}_is_a_claim' for each in ids]
+    return ['_'.join([each.replace('-', '_'), tool.FIXED.get(each, 'is'), 'claimed'])
+            for each in ids]
+
+
+ON_CLUSTER = [each for each in tool.IDS if each.startswith(('T-I', 'T-E2E', 'T-O-'))]
+OF_UNITS = [each for each in tool.IDS if each not in ON_CLUSTER]
+GTESTS, PYTESTS = names(OF_UNITS), [f'test_{name}' for name in names(ON_CLUSTER)]
 
 
 class TfjobAcceptance(unittest.TestCase):
 
     def test_a_list_with_a_test_for_each_entry_is_clean(self):
-        half = len(tool.IDS) // 2
-        result = list_tree(names(tool.IDS[:half]),
-                           [f'test_{name}' for name in names(tool.IDS[half:])])
+        result = list_tree(GTESTS, PYTESTS)
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertTrue(result.stdout.startswith('ok'))
 
     def test_an_entry_without_a_test_is_missing(self):
-        result = list_tree(names(each for each in tool.IDS if each not in ('T-I1', 'T-O-clean')),
-                           [])
-        self.assertEqual(result.returncode, 1)
-        self.assertEqual([line.split() for line in result.stdout.splitlines()[:-1]],
-                         [['T-I1', 'missing'], ['T-O-clean', 'missing']])
+        result = list_tree([name for name in GTESTS if not name.startswith('T_D2_')],
+                           [name for name in PYTESTS if not name.startswith('test_T_O_clean_')])
+        why = 'no test has this id in its name'
+        self.check_missing(result, ['T-D2', 'missing', why, 'T-O-clean', 'missing', why])
+
+    def test_what_upstream_tests_on_a_cluster_needs_a_test_there(self):
+        for each in ('T-I1', 'T-E2E1', 'T-O-names'):
+            name = names([each])[0]
+            result = list_tree([*GTESTS, name],
+                               [test for test in PYTESTS if test != f'test_{name}'])
+            self.check_missing(result, [
+                each, 'missing', 'no test of tests/cluster has this id in its name'])
+
+    def test_a_difference_needs_a_test_that_names_it(self):
+        for other in ('T_P5_claimed', 'T_P5_Q33_claimed', 'Q3_claimed', 'T_P5_NoQ3'):
+            result = list_tree([other, *(name for name in GTESTS if not name.startswith('T_P5_')),
+                                'T_P5_another'], PYTESTS)
+            self.check_missing(result, [
+                'T-P5', 'missing', 'no test with this id has Q3 in its name, too'])
+        result = list_tree([*GTESTS, 'T_P5_another'], PYTESTS)
+        self.assertEqual(result.returncode, 0, 'one of several tests is enough')
+
+    def check_missing(self, result, words):
+        """The output has these ids, verdicts and reasons, and the last line."""
+        self.assertEqual(result.returncode, 1, result.stdout)
+        found = [word.strip() for line in result.stdout.splitlines()[:-1]
+                 for word in re.split(r'\s{2,}', line) if word.strip()]
+        self.assertEqual(found, words)
 
     def test_a_name_may_have_several_ids(self):
         self.assertEqual(tool.ids_in('test_T_I1_and_T_O_names_of_a_job'), ['T-I1', 'T-O-names'])
@@ -71,13 +99,16 @@ class TfjobAcceptance(unittest.TestCase):
                          ('fail', ['p::test_T_I2_y: did not run']))
 
     def test_differences_are_named(self):
-        self.assertEqual(self.verdict({'a': ['T-I4']}, {'a': ''}, 'T-I4'), ('fixed Q1', []))
+        test = 'p::test_T_I4_Q1_x'
+        self.assertEqual(self.verdict({test: ['T-I4']}, {test: ''}, 'T-I4'), ('fixed Q1', []))
+        self.assertEqual(self.verdict({test: ['T-I4']}, {test: 'line 3'}, 'T-I4'),
+                         ('fail', [f'{test}: line 3']))
         self.assertTrue(self.verdict({}, {}, 'T-F1')[0].startswith('not applicable: '))
         self.assertEqual(self.verdict({}, {}, 'T-SDK')[0], 'missing')
         self.assertTrue(self.verdict({'a': ['T-SDK']}, {'a': ''}, 'T-SDK')[0].startswith('pass; '))
 
     def verdict(self, tests, results, wanted):
-        return next((verdict, failed) for each, verdict, failed in tool.verdicts(tests, results)
+        return next((verdict, reasons) for each, verdict, reasons in tool.verdicts(tests, results)
                     if each == wanted)
 
     def test_reports_of_googletest_are_read(self):

@@ -19,7 +19,7 @@ class VersionedStoreTest : public testing::Test {
   VersionedStore<std::string> store_;
 };
 
-TEST_F(VersionedStoreTest, T_E1_KnowsAnOwnWriteBeforeTheWatchReportsIt) {
+TEST_F(VersionedStoreTest, T_E1_Q8_KnowsAnOwnWriteBeforeTheWatchReportsIt) {
   EXPECT_TRUE(store_.Wrote(kKey, "uid", "5", "written"));
   EXPECT_EQ(Value(), "written");
 
@@ -28,7 +28,7 @@ TEST_F(VersionedStoreTest, T_E1_KnowsAnOwnWriteBeforeTheWatchReportsIt) {
   EXPECT_EQ(Value(), "changed");
 }
 
-TEST_F(VersionedStoreTest, T_E1_AnOlderStateOfTheWatchDoesNotReplaceAnOwnWrite) {
+TEST_F(VersionedStoreTest, T_E1_Q8_AnOlderStateOfTheWatchDoesNotReplaceAnOwnWrite) {
   store_.Watched(kKey, "uid", "3", "old");
   store_.Wrote(kKey, "uid", "5", "written");
 
