@@ -14,26 +14,50 @@ namespace {
 
 constexpr size_t kLongestExcerpt = 60;
 
-// The deepest nesting of brackets outside of strings. Works on any text; the parser rejects text
-// that is not JSON.
-int DepthOf(std::string_view text) {
+// Calls visit(part, depth) for each character or escape sequence of the text. The depth is the
+// number of open brackets outside of strings; a bracket counts itself. Works on any text; the
+// parser rejects text that is not JSON.
+template <typename Visit>
+void VisitDepths(std::string_view text, const Visit& visit) {
   int depth = 0;
-  int deepest = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    const size_t from = i;
+    int deepest = depth;
     if (in_string) {
       if (c == '\\') ++i;
       if (c == '"') in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
+      deepest = ++depth;
     } else if (c == ']' || c == '}') {
       --depth;
     }
+    visit(text.substr(from, i + 1 - from), deepest);
   }
+}
+
+int DepthOf(std::string_view text) {
+  int deepest = 0;
+  VisitDepths(text, [&](std::string_view, int depth) { deepest = std::max(deepest, depth); });
   return deepest;
+}
+
+// `text` with null in place of each list or object below the level `deepest`.
+std::string CutBelow(int deepest, std::string_view text) {
+  std::string out;
+  int before = 0;
+  VisitDepths(text, [&](std::string_view part, int depth) {
+    if (depth <= deepest) {
+      out += part;
+    } else if (before <= deepest) {
+      out += "null";
+    }
+    before = depth;
+  });
+  return out;
 }
 
 }  // namespace
@@ -70,6 +94,11 @@ Result<json> ParseJson(std::string_view text) {
 json ReadJson(std::string_view text) {
   if (DepthOf(text) > kDeepestJson) return {json::value_t::discarded};
   return json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+json ReadJsonDownTo(int deepest, std::string_view text) {
+  if (DepthOf(text) <= deepest) return json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json::parse(CutBelow(deepest, text), nullptr, /*allow_exceptions=*/false);
 }
 
 std::string Dump(const json& value, int indent) {

@@ -26,6 +26,10 @@ Result<nlohmann::json> ParseJson(std::string_view text);
 // JSON.
 nlohmann::json ReadJson(std::string_view text);
 
+// Like ReadJson, but replaces the values below the level `deepest` by null, whatever they are. For
+// an answer about many objects, of which one that is nested deeper must not stop the others.
+nlohmann::json ReadJsonDownTo(int deepest, std::string_view text);
+
 // Prints JSON. Bytes that are not UTF-8 are replaced. `indent` < 0: on one line.
 std::string Dump(const nlohmann::json& value, int indent = -1);
 std::string Dump(const nlohmann::ordered_json& value, int indent = -1);

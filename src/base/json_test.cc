@@ -38,6 +38,22 @@ TEST(ParseJson, RejectsInvalidJson) {
   }
 }
 
+TEST(ReadJsonDownTo, ReplacesDeeperValuesByNull) {
+  EXPECT_EQ(ReadJsonDownTo(1, R"([[7], {"a": "]"}, 8])").dump(), "[null,null,8]");
+  EXPECT_EQ(ReadJsonDownTo(2, R"({"a": [{"b": "\"]}"}, "]", [[[1], 2]]], "c": {}})").dump(),
+            R"({"a":[null,"]",null],"c":{}})");
+  const std::string text = R"({"a": [[1, "["], {}], "b": "\\"})";
+  EXPECT_EQ(ReadJsonDownTo(3, text), nlohmann::json::parse(text));
+  EXPECT_EQ(ReadJsonDownTo(kDeepestJson, Nested(2'000'000)),
+            ReadJson(Nested(kDeepestJson).insert(kDeepestJson, "null")));
+}
+
+TEST(ReadJsonDownTo, RejectsInvalidJson) {
+  for (const char* text : {"", "[[", "[[]", "[[1]]]", "]]", "{\"a\": [}"}) {
+    EXPECT_TRUE(ReadJsonDownTo(1, text).is_discarded()) << text;
+  }
+}
+
 TEST(Excerpt, IsShortWhateverTheValueIs) {
   EXPECT_EQ(Excerpt(nlohmann::json::parse(Nested(1'000))), "a list of 1 value(s)");
   EXPECT_EQ(Excerpt({{"a", 1}}), "an object of 1 key(s)");

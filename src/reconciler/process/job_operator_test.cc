@@ -77,7 +77,8 @@ class JobOperatorTest : public testing::Test {
 
   void AwaitPods(const std::set<std::string>& wanted) {
     EXPECT_OK(AwaitPolling(fmt::format("pods {}", fmt::join(wanted, ", ")),
-                           [&] { return Names(kube::kPods) == wanted; }));
+                           [&] { return Names(kube::kPods) == wanted; }))
+        << "there are pods " << fmt::format("{}", fmt::join(Names(kube::kPods), ", "));
   }
 
   json StatusOfJob() {
@@ -347,6 +348,27 @@ TEST_F(JobOperatorTest, AJobThatCannotBeParsedFailsAndDisturbsNoOther) {
     return job.ok() && Dump(FieldAt(job->fields(), {"status"})).find("TFJobFailedValidation") !=
                            std::string::npos;
   }));
+}
+
+TEST_F(JobOperatorTest, AJobThatIsNestedDeeplyDisturbsNoOther) {
+  json deep;
+  for (int i = 0; i < 100; ++i) deep = json::array({std::move(deep)});
+  kube::Object wrong = JobWith({{"Worker", Role(1)}});
+  wrong.metadata()["name"] = "deep";
+  wrong.fields()["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["x"] = deep;
+  server_.Put(kTFJobs, wrong);
+  server_.Put(kTFJobs, JobWith({{"Chief", Role(1)}}));
+  Start();
+  AwaitPods({"deep-worker-0", "mnist-chief-0"});
+
+  wrong.metadata()["name"] = "deep2";
+  server_.Put(kTFJobs, wrong);
+  server_.ExpireWatches();
+  kube::Object next = JobWith({{"Chief", Role(1)}});
+  next.metadata()["name"] = "next";
+  server_.Put(kTFJobs, next);
+
+  AwaitPods({"deep-worker-0", "deep2-worker-0", "mnist-chief-0", "next-chief-0"});
 }
 
 TEST_F(JobOperatorTest, AnExpiredJobIsDeleted) {
