@@ -149,6 +149,17 @@ void ClusterWriter::Remember(const Action& action, const kube::Object& written) 
   }
 }
 
+void ClusterWriter::Found(const Action& action, const kube::Object& object) {
+  const kube::Resource* const resource = TargetOf(action).resource;
+  if (resource == &kube::kPods) {
+    cache_.FoundPod(object);
+  } else if (resource == &kube::kServices) {
+    cache_.FoundService(object);
+  } else if (action.kind == ActionKind::kCreatePodGroup) {
+    cache_.WrotePodGroup(object);  // each event about a group leads to a new plan
+  }
+}
+
 Status ClusterWriter::CreateObject(const kube::Object& job, const Action& action,
                                    const std::stop_token& stop) {
   const Target target = TargetOf(action);
@@ -183,7 +194,7 @@ Status ClusterWriter::ClaimExisting(const kube::Object& job, const Action& actio
   if (!found.ok()) return found.status();
   const auto controller = ControllerOf(*found);
   if (controller && controller->uid == job.uid()) {
-    Remember(action, *found);
+    Found(action, *found);
     return Ok();
   }
   if (found->deleting()) {
@@ -250,7 +261,7 @@ Status ClusterWriter::ChangeOwner(const kube::Object& job, const Action& action,
     return Ok();
   }
   if (!changed.ok()) return changed.status();
-  Remember(action, *changed);
+  Found(action, *changed);
   return Ok();
 }
 

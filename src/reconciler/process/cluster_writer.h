@@ -55,7 +55,10 @@ class ClusterWriter {
   Status DeleteObject(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status ChangeOwner(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status UpdatePodGroup(const Action& action, const std::stop_token& stop);
+  // This process has written the whole object.
   void Remember(const Action& action, const kube::Object& written);
+  // The answer has what others wrote, too, so the plan may be outdated.
+  void Found(const Action& action, const kube::Object& object);
   // The object exists. Ok: the job owns it, so an earlier call has created it.
   Status ClaimExisting(const kube::Object& job, const Action& action, const Status& error,
                        const std::stop_token& stop);

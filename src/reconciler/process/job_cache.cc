@@ -92,8 +92,8 @@ void JobCache::UseOwnClock(ReplicaPod& pod, const ReplicaPod* before, const kube
   if (before != nullptr) {
     pod.created = before->created;
   } else {
-    // One in a list may be old.
-    pod.created = source == Source::kList ? std::min(pod.created, now) : now;
+    const bool may_be_old = source == Source::kList || source == Source::kFound;
+    pod.created = may_be_old ? std::min(pod.created, now) : now;
   }
   if (!pod.deletion_time) return;
   const bool was_deleted =
@@ -114,9 +114,9 @@ void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& 
   std::optional<Owned<T>> old;
   if (before != nullptr) old = before->value;
   const std::string version = object.resource_version();
-  const bool stored = source == Source::kOwnWrite
-                          ? in.store.Wrote(key, object.uid(), version, owned)
-                          : in.store.Watched(key, object.uid(), version, owned);
+  const bool answered = source == Source::kOwnWrite || source == Source::kFound;
+  const bool stored = answered ? in.store.Wrote(key, object.uid(), version, owned)
+                               : in.store.Watched(key, object.uid(), version, owned);
   if (!stored) return;
   if (old) {
     changed.merge(JobsOf(key.ns, *old));
@@ -282,6 +282,24 @@ void JobCache::WroteService(const kube::Object& service) {
 void JobCache::WrotePodGroup(const kube::Object& group) {
   const MutexLock lock(mutex_);
   groups_.Wrote(group.key(), group.uid(), group.resource_version(), group);
+}
+
+void JobCache::FoundPod(const kube::Object& pod) {
+  Keys changed;
+  {
+    const MutexLock lock(mutex_);
+    Put(pods_, pod, ReadReplicaPod, Source::kFound, changed);
+  }
+  Notify(changed);
+}
+
+void JobCache::FoundService(const kube::Object& service) {
+  Keys changed;
+  {
+    const MutexLock lock(mutex_);
+    Put(services_, service, ReadService, Source::kFound, changed);
+  }
+  Notify(changed);
 }
 
 void JobCache::DeletedPod(const kube::ObjectKey& key, const std::string& uid) {

@@ -47,6 +47,11 @@ class JobCache {
   void WrotePod(const kube::Object& pod);
   void WroteService(const kube::Object& service);
   void WrotePodGroup(const kube::Object& group);
+  // The API server has answered with this state of an object that others write too, such as one
+  // that existed already. If it is news, on_change is called: the watch will report the same state,
+  // which is none then.
+  void FoundPod(const kube::Object& pod);
+  void FoundService(const kube::Object& service);
   // This process has requested the deletion of the object with this uid.
   void DeletedPod(const kube::ObjectKey& key, const std::string& uid);
   void DeletedService(const kube::ObjectKey& key, const std::string& uid);
@@ -78,7 +83,7 @@ class JobCache {
   };
   using Keys = std::set<kube::ObjectKey>;
   // Where a state of an object comes from.
-  enum class Source { kList, kWatch, kOwnWrite };
+  enum class Source { kList, kWatch, kOwnWrite, kFound };
 
   template <typename T>
   static Keys JobsOf(const std::string& ns, const Owned<T>& owned);
