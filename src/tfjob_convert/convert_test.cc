@@ -131,6 +131,8 @@ TEST(Convert, NamesTheLineOfAnError) {
        "document 1, line 6, TFJob j: expected the"},
       {Job("v1", "  tfReplicaSpecs:\n    Worker:\n      template:\n        spec: 1\n"),
        "document 1, line 8, TFJob j: spec must be a map, found 1"},
+      {Job("v1", "  tfReplicaSpecs: {Worker: {Template: {spec: {containers: [5]}}}}\n"),
+       "document 1, line 5, TFJob j: a container must be a map, found 5"},
       {Job("v1alpha1", "  replicaSpecs:\n    - {tfReplicaType: MASTER}\n"),
        "document 1, line 6, TFJob j: the replicas of Master have no template"},
       {Job("v1alpha1", "  replicaSpecs:\n    - tfReplicaType: PS\n    - tfReplicaType: ps\n"),

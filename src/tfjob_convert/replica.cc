@@ -171,7 +171,6 @@ void SetPort(Json& spec, const Replica& replica, int64_t port, Notes& notes) {
 }
 
 void RewriteReplica(Json& spec, const Replica& replica, Notes& notes) {
-  FixCase(spec, kReplicaFields, replica.shown(), notes);
   MoveRestartPolicy(spec, replica, notes);
   NameContainer(spec, replica, notes);
   NamePorts(spec, replica, notes);

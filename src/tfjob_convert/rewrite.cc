@@ -193,7 +193,10 @@ Status RewriteReplicas(Json& spec, const std::string& version, Notes& notes) {
       replicas == nullptr || replicas->is_null() ? Json::object() : *replicas, from_list);
   if (list.empty()) notes.Warn("spec.tfReplicaSpecs has no replicas, which v1 requires");
   for (const Replica& replica : list) {
-    EDL_RETURN_IF_ERROR(CheckReplica((*replicas)[replica.role], replica, notes));
+    Json& of_role = (*replicas)[replica.role];
+    // First, so that the check sees what is rewritten below.
+    if (of_role.is_object()) FixCase(of_role, kReplicaFields, replica.shown(), notes);
+    EDL_RETURN_IF_ERROR(CheckReplica(of_role, replica, notes));
   }
   ReplaceOldFields(spec, notes);
   for (const Replica& replica : list) {
