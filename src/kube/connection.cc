@@ -1,5 +1,6 @@
 #include "kube/connection.h"
 
+#include <system_error>
 #include <utility>
 
 #include "base/base64.h"
@@ -20,6 +21,16 @@ void AddImpersonation(const Impersonation& as, std::vector<std::string>& headers
 }
 
 constexpr int kUnauthorized = 401;
+
+// Unavailable: this process can start no further thread now.
+Result<std::shared_ptr<Transport>> MakeTransport(const Config& config) {
+  try {
+    return std::make_shared<Transport>(config);
+  } catch (const std::system_error& error) {
+    return Unavailable("{}: cannot start the thread of its connections: {}", config.server,
+                       error.what());
+  }
+}
 
 }  // namespace
 
@@ -63,8 +74,8 @@ Status Connection::Renew() {
   // A TLS connection keeps the certificate that it was opened with.
   if (identity_.transport == nullptr ||
       transport_config_.credentials.client_certificate != config.credentials.client_certificate) {
+    EDL_ASSIGN_OR_RETURN(identity_.transport, MakeTransport(config));
     transport_config_ = std::move(config);
-    identity_.transport = std::make_shared<Transport>(transport_config_);
   }
   identity_.headers = std::move(headers);
   ++identity_.number;
@@ -83,7 +94,8 @@ Result<Connection::Identity> Connection::Current(uint64_t refused) {
 void Connection::Abandon(const Identity& identity) {
   const MutexLock lock(mutex_);
   if (identity_.transport != identity.transport) return;
-  identity_.transport = std::make_shared<Transport>(transport_config_);
+  auto next = MakeTransport(transport_config_);
+  if (next.ok()) identity_.transport = *std::move(next);
 }
 
 Result<Response> Connection::Call(Request request, const std::stop_token& stop) {

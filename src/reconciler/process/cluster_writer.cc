@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -70,20 +72,32 @@ bool IsAlone(ActionKind kind) {
          kind == ActionKind::kDeletePodGroup || kind == ActionKind::kDeleteJob;
 }
 
-// Calls run(i) for each i in [first, last), on several threads. Returns the first error.
+// An exception of a library must not end the process.
+Status RunOne(const std::function<Status(size_t)>& run, size_t at) {
+  try {
+    return run(at);
+  } catch (const std::exception& error) {
+    return Internal("{}", error.what());
+  }
+}
+
+// Calls run(i) for each i in [first, last), on this thread and others. Returns the first error.
 Status RunParallel(size_t first, size_t last, int threads,
                    const std::function<Status(size_t)>& run) {
-  if (last - first == 1) return run(first);
   std::atomic<size_t> next{first};
   std::vector<Status> results(last - first, Ok());
+  const auto work = [&] {
+    for (size_t at = next++; at < last; at = next++) results[at - first] = RunOne(run, at);
+  };
   {
     std::vector<std::jthread> pool;
     const size_t size = std::min<size_t>(static_cast<size_t>(threads), last - first);
-    for (size_t i = 0; i < size; ++i) {
-      pool.emplace_back([&] {
-        for (size_t at = next++; at < last; at = next++) results[at - first] = run(at);
-      });
+    try {
+      for (size_t i = 1; i < size; ++i) pool.emplace_back(work);
+    } catch (const std::system_error&) {
+      // A limit of threads is reached: those that have started, and this one, do the work.
     }
+    work();
   }
   for (Status& result : results) {
     if (!result.ok()) return std::move(result);

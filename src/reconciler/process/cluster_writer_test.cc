@@ -1,6 +1,6 @@
 #include "reconciler/process/cluster_writer.h"
 
-#include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -65,6 +65,17 @@ TEST_F(ClusterWriterTest, AnAdoptedPodLeadsToANewPlan) {
       job_, {{.kind = Kind::kAdoptPod, .object = {}, .name = pod.name(), .uid = pod.uid()}}, {}));
 
   EXPECT_EQ(changed_, std::vector{kJob});
+}
+
+TEST_F(ClusterWriterTest, K44_AnExceptionInAnActionIsItsError) {
+  ClusterWriter writer(client_, cache_, recorder_,
+                       {.may_write = []() -> bool { throw std::runtime_error("no memory"); }});
+  const Action action{.kind = Kind::kDeletePod, .object = {}, .name = "a", .uid = "b"};
+  for (const size_t actions : {1, 2, 20}) {
+    const Status status = writer.Run(job_, std::vector(actions, action), {});
+    EXPECT_THAT(status, StatusIs(Code::kInternal));
+    EXPECT_EQ(status.message(), "no memory");
+  }
 }
 
 TEST_F(ClusterWriterTest, ACreatedPodLeadsToNone) {
