@@ -53,6 +53,8 @@ class HttplibServer final : public PageServer {
     http_.set_socket_options([](socket_t socket) {
       const int on = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+      const int off = 0;
+      setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));  // fails for IPv4
     });
     http_.set_read_timeout(kRequestTimeout);
     http_.set_write_timeout(kRequestTimeout);
@@ -73,12 +75,13 @@ class HttplibServer final : public PageServer {
   HttplibServer& operator=(const HttplibServer&) = delete;
 
   Status Listen(const Options& options) {
-    const std::string address = options.host.empty() ? "0.0.0.0" : options.host;
-    const bool any = options.port == 0;
-    port_ = any ? http_.bind_to_any_port(address) : options.port;
-    if (port_ < 0 || (!any && !http_.bind_to_port(address, options.port))) {
+    // The socket of "::" also accepts IPv4. Some machines have no IPv6.
+    const bool bound = options.host.empty()
+                           ? Bind("::", options.port) || Bind("0.0.0.0", options.port)
+                           : Bind(options.host, options.port);
+    if (!bound) {
       return Unavailable("cannot listen on port {} of {}: give {} another port", options.port,
-                         address, options.flag);
+                         options.host.empty() ? "all addresses" : options.host, options.flag);
     }
     thread_ = std::thread([this] { http_.listen_after_bind(); });
     // stop() has no effect on a server that has not begun to listen.
@@ -89,6 +92,11 @@ class HttplibServer final : public PageServer {
   int port() const override { return port_; }
 
  private:
+  bool Bind(const std::string& address, int port) {
+    port_ = port == 0 ? http_.bind_to_any_port(address) : port;
+    return port == 0 ? port_ >= 0 : http_.bind_to_port(address, port);
+  }
+
   httplib::Server http_;
   int port_ = 0;
   std::latch started_{1};

@@ -31,7 +31,7 @@ using MakePage = std::function<Page(const PageRequest&)>;
 class PageServer {
  public:
   struct Options {
-    std::string host;  // empty: all addresses of this machine
+    std::string host;  // empty: all addresses of this machine, of IPv4 and IPv6
     int port = 0;      // 0: any free port
     std::string flag;  // for the error: the flag that sets the port
   };

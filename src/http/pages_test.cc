@@ -47,6 +47,15 @@ TEST_F(PageServerTest, APageSeesTheAuthorizationHeader) {
   EXPECT_EQ(found->status, 401);
 }
 
+TEST(PageServer, ListensOnAllAddressesOfIPv4AndIPv6) {
+  const auto server = PageServer::Start({}, {{"/hello", Hello}});
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  const int port = (*server)->port();
+  EXPECT_TRUE(httplib::Client("127.0.0.1", port).Get("/hello"));
+  if (!PageServer::Start({.host = "::1"}, {}).ok()) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_TRUE(httplib::Client("::1", port).Get("/hello"));
+}
+
 TEST_F(PageServerTest, APortInUseIsAnErrorThatNamesTheFlag) {
   const auto second = PageServer::Start(
       {.host = "127.0.0.1", .port = server_->port(), .flag = "--metrics-bind-address"}, {});

@@ -165,7 +165,7 @@ class Process {
                                                             .port = config_.metrics_port,
                                                             .flag = "--metrics-bind-address"},
                                                            {{"/metrics", metrics}}));
-      const std::string host = config_.metrics_host.empty() ? "0.0.0.0" : config_.metrics_host;
+      const std::string host = config_.metrics_host.empty() ? "*" : config_.metrics_host;
       LOG_INFO("operator: metrics on {}:{}", host, pages_->port());
     }
     return Ok();
