@@ -107,9 +107,13 @@ Status RunParallel(size_t first, size_t last, int threads,
 
 }  // namespace
 
-ClusterWriter::ClusterWriter(kube::Client& client, JobCache& cache, kube::EventRecorder& recorder,
-                             Options options)
-    : client_(client), cache_(cache), recorder_(recorder), options_(std::move(options)) {}
+ClusterWriter::ClusterWriter(kube::Client& client, kube::Client& logs, JobCache& cache,
+                             kube::EventRecorder& recorder, Options options)
+    : client_(client),
+      logs_(logs),
+      cache_(cache),
+      recorder_(recorder),
+      options_(std::move(options)) {}
 
 Status ClusterWriter::WriteStatus(const kube::Object& job, const json& status,
                                   const std::stop_token& stop) {
@@ -293,12 +297,12 @@ Result<ShardService> ClusterWriter::ReadShards(const kube::ObjectKey& job,
   if (pod.status().code() == Code::kNotFound) return ShardService();
   if (!pod.ok()) return pod.status();
   // Without a log, the progress is unknown.
-  const auto log = client_.Log(key, {.tail_lines = kShardLogLines, .limit_bytes = kLogBytes}, stop);
+  const auto log = logs_.Log(key, {.tail_lines = kShardLogLines, .limit_bytes = kLogBytes}, stop);
   return ReadShardService(*pod, log.ok() ? *log : "");
 }
 
 std::string ClusterWriter::LastLogLines(const kube::ObjectKey& pod, const std::stop_token& stop) {
-  auto log = client_.Log(
+  auto log = logs_.Log(
       pod,
       {.container = std::string(kContainerName), .tail_lines = kLogLines, .limit_bytes = kLogBytes},
       stop);

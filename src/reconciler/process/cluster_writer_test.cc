@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/status_matchers.h"
+#include "job/progress.h"
 #include "kube/testing/api_server.h"
 
 namespace edl::reconciler {
@@ -44,10 +45,11 @@ class ClusterWriterTest : public testing::Test {
   kube::Object job_ = server_.Put(kTFJobs, kube::Object(kTFJobs, kJob));
   kube::Connection connection_{server_.config(), clock_, {}};
   kube::Client client_{connection_, timing_};
+  kube::Client logs_{connection_, timing_, {.tries = 1}};
   kube::EventRecorder recorder_{connection_, timing_, {}};
   std::vector<kube::ObjectKey> changed_;
   JobCache cache_{clock_, [this](const kube::ObjectKey& key) { changed_.push_back(key); }};
-  ClusterWriter writer_{client_, cache_, recorder_, {}};
+  ClusterWriter writer_{client_, logs_, cache_, recorder_, {}};
 };
 
 TEST_F(ClusterWriterTest, APodThatExistsAlreadyLeadsToANewPlan) {
@@ -67,8 +69,24 @@ TEST_F(ClusterWriterTest, AnAdoptedPodLeadsToANewPlan) {
   EXPECT_EQ(changed_, std::vector{kJob});
 }
 
+TEST_F(ClusterWriterTest, ReadsLogsWithTheirOwnClient) {
+  server_.Put(kube::kPods, kube::Object(kube::kPods, {"ml", "mnist-shards"}));
+  for (const char* pod : {"mnist-shards", "mnist-worker-0"}) {
+    server_.SetLog({"ml", pod}, job::ProgressMessage("40 %") + "\n");
+    server_.Inject({.part = "/log", .status = 503});
+  }
+
+  const auto shards = writer_.ReadShards(kJob, {});
+  const std::string lines = writer_.LastLogLines(kPod, {});
+
+  ASSERT_OK(shards);
+  EXPECT_EQ(shards->progress, "");
+  EXPECT_EQ(lines, "");
+  EXPECT_EQ(server_.CountRequests("/log"), 2);
+}
+
 TEST_F(ClusterWriterTest, K44_AnExceptionInAnActionIsItsError) {
-  ClusterWriter writer(client_, cache_, recorder_,
+  ClusterWriter writer(client_, logs_, cache_, recorder_,
                        {.may_write = []() -> bool { throw std::runtime_error("no memory"); }});
   const Action action{.kind = Kind::kDeletePod, .object = {}, .name = "a", .uid = "b"};
   for (const size_t actions : {1, 2, 20}) {

@@ -105,16 +105,16 @@ Result<std::optional<WallTime>> JobController::Sync(const kube::ObjectKey& key,
   }
   const kube::Object& object = found->object;
   if (object.deleting() || !ManagedByUs(object)) return std::optional<WallTime>();
-  const WallTime now = clock_.WallNow();
   const nlohmann::json& stored_json = FieldAt(object.fields(), {"status"});
   const JobStatus stored = ParseStatus(stored_json);
   Result<TFJob> job = ParseTFJob(object);
+  std::optional<ShardService> shards;
+  if (job.ok() && job->has_data_shards()) {
+    EDL_ASSIGN_OR_RETURN(shards, writer_.ReadShards(key, stop));
+  }
+  const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan;
   if (job.ok()) {
-    std::optional<ShardService> shards;
-    if (job->has_data_shards()) {
-      EDL_ASSIGN_OR_RETURN(shards, writer_.ReadShards(key, stop));
-    }
     plan = Reconcile({.job = *std::move(job),
                       .pods = std::move(found->pods),
                       .services = std::move(found->services),

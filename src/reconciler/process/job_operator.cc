@@ -1,5 +1,6 @@
 #include "reconciler/process/job_operator.h"
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 
 // Events wait in a queue while many jobs start.
 constexpr size_t kMostQueuedEvents = 10'000;
+// Logs are explanations. Reading one from an unreachable node must not keep a thread busy.
+constexpr std::chrono::seconds kLogTimeout{2};
 
 std::string OurLabels() { return fmt::format("{}={}", kOperatorNameLabel, kControllerName); }
 
@@ -37,8 +40,13 @@ JobOperator::JobOperator(kube::Connection& connection, const kube::Timing& timin
                .burst = options.burst,
                .tries = 3,
                .retry_timeout = std::chrono::seconds(15)}),
+      logs_(connection, timing,
+            {.calls_per_second = options.calls_per_second,
+             .burst = options.burst,
+             .timeout = kLogTimeout,
+             .tries = 1}),
       writer_(
-          client_, cache_, recorder_,
+          client_, logs_, cache_, recorder_,
           {.pod_groups = PodGroupsOf(options.pods.gang_scheduler), .may_write = options.may_write}),
       controller_(cache_, writer_, recorder_, metrics_, timing.clock, options.pods,
                   options.shards) {}

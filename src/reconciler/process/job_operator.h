@@ -77,6 +77,7 @@ class JobOperator {
   OperatorMetrics metrics_;
   kube::EventRecorder recorder_;
   kube::Client client_;
+  kube::Client logs_;
   ClusterWriter writer_;
   JobController controller_;
 
