@@ -297,7 +297,11 @@ Result<ShardService> ClusterWriter::ReadShards(const kube::ObjectKey& job,
   if (pod.status().code() == Code::kNotFound) return ShardService();
   if (!pod.ok()) return pod.status();
   // Without a log, the progress is unknown.
-  const auto log = logs_.Log(key, {.tail_lines = kShardLogLines, .limit_bytes = kLogBytes}, stop);
+  const auto log = logs_.Log(key,
+                             {.container = std::string(kShardContainer),
+                              .tail_lines = kShardLogLines,
+                              .limit_bytes = kLogBytes},
+                             stop);
   return ReadShardService(*pod, log.ok() ? *log : "");
 }
 

@@ -85,6 +85,15 @@ TEST_F(ClusterWriterTest, ReadsLogsWithTheirOwnClient) {
   EXPECT_EQ(server_.CountRequests("/log"), 2);
 }
 
+TEST_F(ClusterWriterTest, ReadsTheProgressOfAServiceWithASidecar) {
+  server_.Put(kube::kPods, kube::Object(kube::kPods, {"ml", "mnist-shards"}));
+
+  ASSERT_OK(writer_.ReadShards(kJob, {}));
+
+  // The server refuses to choose one of several containers.
+  EXPECT_EQ(server_.CountRequests("/log?container=data-shards&"), 1);
+}
+
 TEST_F(ClusterWriterTest, K44_AnExceptionInAnActionIsItsError) {
   ClusterWriter writer(client_, logs_, cache_, recorder_,
                        {.may_write = []() -> bool { throw std::runtime_error("no memory"); }});
