@@ -27,7 +27,7 @@ constexpr const char* kTokenKey = "token";
 constexpr const char* kTokenMount = "/elasticdl/token";
 constexpr const char* kStateMount = "/elasticdl/state";
 // The user and group of our image (elasticdl/docker/Dockerfile.master).
-constexpr int kGroup = 65532;
+constexpr int kUser = 65532;
 
 job::Role RoleOf(ReplicaType type) {
   switch (type) {
@@ -97,7 +97,7 @@ void AddState(const TFJob& job, json& spec) {
   } else {
     volume["persistentVolumeClaim"] = {{"claimName", claim->second}};
     mount["subPath"] = fmt::format(".elasticdl/{}", job.key.name);
-    spec["securityContext"]["fsGroup"] = kGroup;
+    spec["securityContext"]["fsGroup"] = kUser;
     spec["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch";
   }
   spec["volumes"].push_back(std::move(volume));
@@ -154,7 +154,12 @@ kube::Object MakeShardPod(const TFJob& job, const std::string& image) {
           // It does not call the API server.
           {"automountServiceAccountToken", false},
           {"enableServiceLinks", false},
-          {"securityContext", {{"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+          // As the Pod Security Standard "restricted" demands.
+          {"securityContext",
+           {{"runAsNonRoot", true},
+            {"runAsUser", kUser},
+            {"runAsGroup", kUser},
+            {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
   AddState(job, spec);
   if (std::string priority = PriorityClassOf(job); !priority.empty()) {
     spec["priorityClassName"] = std::move(priority);
