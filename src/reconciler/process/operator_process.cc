@@ -209,9 +209,11 @@ class Process {
   }
 
   void Release() {
-    if (!keeper_.joinable()) return;
-    keeper_.request_stop();
-    keeper_.join();
+    if (keeper_.joinable()) {
+      keeper_.request_stop();
+      keeper_.join();
+    }
+    // It is also held if the signal arrived before the keeper was started.
     if (const Status released = lease_.Release(); !released.ok()) {
       LOG_WARNING("operator: cannot release the lease: {}", released.message());
     }
