@@ -44,6 +44,16 @@ bool Connection::Expired() const {
   return from_file && clock_.Now() - made_at_ >= kTokenFileAge;
 }
 
+std::string Connection::CurrentAuthority() const {
+  if (!config_.certificate_authority_file.empty()) {
+    const auto read = ReadFile(config_.certificate_authority_file);
+    if (read.ok() && !Trim(*read).empty()) return *read;
+  }
+  // The file may be missing while it is replaced.
+  return identity_.transport == nullptr ? config_.certificate_authority
+                                        : transport_config_.certificate_authority;
+}
+
 Status Connection::Renew() {
   const Credentials& credentials = config_.credentials;
   Config config = config_;
@@ -62,6 +72,7 @@ Status Connection::Renew() {
     if (!read.ok() && identity_.transport != nullptr) return Ok();
     if (!read.ok()) return FailedPrecondition("{}", read.status().message());
     token = Trim(*read);
+    config.certificate_authority = CurrentAuthority();
   }
   std::vector<std::string> headers;
   if (!token.empty()) {
@@ -71,8 +82,9 @@ Status Connection::Renew() {
                       EncodeBase64(credentials.username + ":" + credentials.password));
   }
   AddImpersonation(credentials.as, headers);
-  // A TLS connection keeps the certificate that it was opened with.
+  // A TLS connection keeps the certificates that it was opened with.
   if (identity_.transport == nullptr ||
+      transport_config_.certificate_authority != config.certificate_authority ||
       transport_config_.credentials.client_certificate != config.credentials.client_certificate) {
     EDL_ASSIGN_OR_RETURN(identity_.transport, MakeTransport(config));
     transport_config_ = std::move(config);
