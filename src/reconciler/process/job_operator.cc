@@ -143,23 +143,21 @@ void JobOperator::Work(const std::stop_token& stop) {
 void JobOperator::SyncOne(const kube::ObjectKey& key, const std::stop_token& stop) {
   using SyncResult = OperatorMetrics::SyncResult;
   const Time begun = timing_.clock.Now();
-  const auto result = controller_.Sync(key, stop);
+  const auto [status, again_at] = controller_.Sync(key, stop);
   const Duration lasted = timing_.clock.Now() - begun;
-  if (!result.ok()) {
+  if (again_at) queue_.AddAt(key, timing_.clock.Now() + (*again_at - timing_.clock.WallNow()));
+  if (!status.ok()) {
     // Aborted: the job or one of its objects has changed, which is no failure.
-    if (result.status().code() == Code::kAborted) {
-      LOG_DEBUG("operator: TFJob {}: {}", key, result.status().message());
-    } else if (result.status().code() != Code::kCancelled) {
-      LOG_WARNING("operator: TFJob {}: {}; retrying", key, result.status().message());
+    if (status.code() == Code::kAborted) {
+      LOG_DEBUG("operator: TFJob {}: {}", key, status.message());
+    } else if (status.code() != Code::kCancelled) {
+      LOG_WARNING("operator: TFJob {}: {}; retrying", key, status.message());
     }
     metrics_.CountSync(SyncResult::kError, lasted);
     queue_.Failed(key);
     return;
   }
-  metrics_.CountSync(*result ? SyncResult::kRequeueAfter : SyncResult::kSuccess, lasted);
-  if (*result) {
-    queue_.AddAt(key, timing_.clock.Now() + (**result - timing_.clock.WallNow()));
-  }
+  metrics_.CountSync(again_at ? SyncResult::kRequeueAfter : SyncResult::kSuccess, lasted);
   queue_.Succeeded(key);
 }
 
