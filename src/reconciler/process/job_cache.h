@@ -60,12 +60,16 @@ class JobCache {
   std::optional<CachedJob> Find(const kube::ObjectKey& key) const;
   // Whether the lists of jobs, pods and services have arrived.
   bool synced() const;
+  // Whether the list of PodGroups has arrived, which exists only with gang scheduling.
+  bool pod_groups_listed() const;
+  std::vector<kube::ObjectKey> UnfinishedJobs() const;
   size_t jobs() const;
 
  private:
   // A job is kept as text, which needs a tenth of the memory.
   struct JobText {
     std::string text;
+    bool finished = false;
     bool operator==(const JobText&) const = default;
   };
   // A pod or service, and the job that owns it.
@@ -85,6 +89,7 @@ class JobCache {
   // Where a state of an object comes from.
   enum class Source { kList, kWatch, kOwnWrite, kFound };
 
+  static JobText Print(const kube::Object& job);
   template <typename T>
   static Keys JobsOf(const std::string& ns, const Owned<T>& owned);
   template <typename T>
@@ -121,6 +126,7 @@ class JobCache {
   OwnedObjects<ReplicaPod> pods_ GUARDED_BY(mutex_);
   OwnedObjects<ReplicaService> services_ GUARDED_BY(mutex_);
   VersionedStore<kube::Object> groups_ GUARDED_BY(mutex_);
+  bool groups_listed_ GUARDED_BY(mutex_) = false;
 };
 
 // Removes the fields of a pod that the cache does not read.

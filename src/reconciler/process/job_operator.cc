@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/retry.h"
 
 namespace edl::reconciler {
 namespace {
@@ -75,11 +76,15 @@ void JobOperator::Watch(const kube::Resource& resource, const std::string& label
 
 void JobOperator::WatchPriorities() {
   const auto read = [this] {
+    if (!priorities_->synced()) return;
     std::map<std::string, int64_t> priorities;
     for (const auto& each : priorities_->List()) {
       priorities[each->name()] = NumberIn(each->fields(), "value");
     }
     controller_.SetPriorities(std::move(priorities));
+    for (const kube::ObjectKey& job : cache_.UnfinishedJobs()) queue_.Add(job);
+    priorities_known_ = true;
+    CheckReady();
   };
   priorities_ = std::make_unique<kube::Informer>(
       connection_, kube::Scope{kube::kPriorityClasses, "", {}}, timing_,
@@ -87,11 +92,17 @@ void JobOperator::WatchPriorities() {
           .on_added = [read](const kube::Object&) { read(); },
           .on_updated = [read](const kube::Object&, const kube::Object&) { read(); },
           .on_deleted = [read](const kube::Object&) { read(); },
+          .on_synced = read,
           .on_error =
-              [](const Status& error) {
+              [this](const Status& error) {
                 LOG_WARNING("operator: cannot follow priority classes: {}; retrying",
                             error.message());
-              }});
+                // Jobs run without them, for example if the permission is missing.
+                if (IsTransient(error)) return;
+                priorities_known_ = true;
+                CheckReady();
+              }},
+      options_.watch);
   threads_.emplace_back([this, stop = stop_.get_token()] { priorities_->Run(stop); });
 }
 
@@ -111,6 +122,8 @@ void JobOperator::Start(std::function<void()> on_ready) {
 }
 
 void JobOperator::CheckReady() {
+  const bool gangs = !options_.pods.gang_scheduler.empty();
+  if (gangs && !(cache_.pod_groups_listed() && priorities_known_)) return;
   if (!cache_.synced() || ready_.exchange(true)) return;
   on_ready_();
   const MutexLock lock(mutex_);

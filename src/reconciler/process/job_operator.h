@@ -83,6 +83,7 @@ class JobOperator {
 
   std::function<void()> on_ready_;
   std::atomic<bool> ready_ = false;
+  std::atomic<bool> priorities_known_ = false;  // or not to be had
   Mutex mutex_;
   CondVar became_ready_;
   std::vector<std::unique_ptr<kube::Reflector>> reflectors_;
