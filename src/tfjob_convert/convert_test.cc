@@ -152,6 +152,38 @@ TEST(Convert, NamesTheLineOfAnError) {
   }
 }
 
+// A map whose keys are `last` in up to this many other cases, and then `last`.
+std::string CasesOf(std::string_view last, int cases, std::string_view value) {
+  std::string out = "{";
+  for (int i = 0; i < cases; ++i) {
+    std::string key(last);
+    for (size_t bit = 0; bit < key.size(); ++bit) {
+      const bool upper = ((i >> bit) & 1) != 0;
+      key[bit] = static_cast<char>(upper ? std::toupper(key[bit]) : std::tolower(key[bit]));
+    }
+    if (key != last) out += fmt::format("\"{}\": {},", key, value);
+  }
+  return out + fmt::format("\"{}\": {}}}", last, value);
+}
+
+TEST(Convert, TakesLinearTime) {
+  const std::string head = R"({"kind":"TFJob","apiVersion":"kubeflow.org/v1","spec":)";
+  const std::string policy = CasesOf("activeDeadlineSeconds", 60'000, "1");
+  EXPECT_OK(Convert(head + R"({"runPolicy":)" + policy + "}}", JsonOutput::kJson));
+
+  std::string ports = "{\"containerPort\": 1}";
+  for (int i = 2; i < 60'000; ++i) ports += fmt::format(",{{\"containerPort\": {}}}", i);
+  EXPECT_OK(Convert(head + R"({"tfReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[)" +
+                        R"({"name":"tensorflow","ports":[)" + ports + "]}]}}}}}}",
+                    JsonOutput::kJson));
+
+  EXPECT_THAT(Convert(head + R"({"tfReplicaSpecs":)" + CasesOf("Abcdefghijk", 2'000, "{}") + "}}",
+                      JsonOutput::kJson)
+                  .status()
+                  .message(),
+              HasSubstr("has 2000 roles"));
+}
+
 TEST(Convert, GivesAPortTheNameOfTfPort) {
   const Conversion converted = Converted(
       Job("v1alpha1",
