@@ -22,9 +22,17 @@ inline constexpr int kDeepestJson = 64;
 // kDeepestJson, or a repeated key in an object.
 Result<nlohmann::json> ParseJson(std::string_view text);
 
-// The same without an error message: returns a discarded value (is_discarded()) if `text` is not
-// JSON.
+// The same, with the keys of objects in the order of the text. Takes one from `values_left` for
+// each value. ResourceExhausted: none are left.
+Result<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, size_t& values_left);
+
+// The same as ParseJson without an error message: returns a discarded value (is_discarded()) if
+// `text` is not JSON.
 nlohmann::json ReadJson(std::string_view text);
+
+// Like ReadJson, but replaces the values below the level `deepest` by null, whatever they are. For
+// an answer about many objects, of which one that is nested deeper must not stop the others.
+nlohmann::json ReadJsonDownTo(int deepest, std::string_view text);
 
 // Prints JSON. Bytes that are not UTF-8 are replaced. `indent` < 0: on one line.
 std::string Dump(const nlohmann::json& value, int indent = -1);

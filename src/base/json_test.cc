@@ -38,6 +38,53 @@ TEST(ParseJson, RejectsInvalidJson) {
   }
 }
 
+TEST(ParseJson, ReadsAllKindsOfValues) {
+  const std::string text =
+      R"({"b":[null,true,-1,18446744073709551615,0.5,"x",[],{}],"a":{"c":{"d":[[1]]}}})";
+  EXPECT_EQ(*ParseJson(text), nlohmann::json::parse(text));
+  EXPECT_EQ(ParseJson(" 7 ")->dump(), "7");
+  size_t values_left = 15;
+  const auto ordered = ParseOrderedJson(text, values_left);
+  ASSERT_OK(ordered);
+  EXPECT_EQ(ordered->dump(), text);
+  EXPECT_EQ(values_left, 0U);
+}
+
+TEST(ParseOrderedJson, LimitsTheNumberOfValues) {
+  for (const char* text : {"[[[]]]", "[1, 2]", R"({"a": 1, "b": 2})"}) {
+    size_t values_left = 2;
+    EXPECT_THAT(ParseOrderedJson(text, values_left), StatusIs(Code::kResourceExhausted)) << text;
+  }
+}
+
+TEST(ParseJson, TakesLinearTime) {
+  std::string object = "{\"key\": 0";
+  std::string list = "[{}";
+  for (int i = 1; i < 200'000; ++i) {
+    object += fmt::format(",\"key{}\":{}", i, i);
+    list += ",{}";
+  }
+  size_t values_left = 1'000'000;
+  EXPECT_OK(ParseOrderedJson(object + "}", values_left));
+  EXPECT_OK(ParseJson(list + "]"));
+}
+
+TEST(ReadJsonDownTo, ReplacesDeeperValuesByNull) {
+  EXPECT_EQ(ReadJsonDownTo(1, R"([[7], {"a": "]"}, 8])").dump(), "[null,null,8]");
+  EXPECT_EQ(ReadJsonDownTo(2, R"({"a": [{"b": "\"]}"}, "]", [[[1], 2]]], "c": {}})").dump(),
+            R"({"a":[null,"]",null],"c":{}})");
+  const std::string text = R"({"a": [[1, "["], {}], "b": "\\"})";
+  EXPECT_EQ(ReadJsonDownTo(3, text), nlohmann::json::parse(text));
+  EXPECT_EQ(ReadJsonDownTo(kDeepestJson, Nested(2'000'000)),
+            ReadJson(Nested(kDeepestJson).insert(kDeepestJson, "null")));
+}
+
+TEST(ReadJsonDownTo, RejectsInvalidJson) {
+  for (const char* text : {"", "[[", "[[]", "[[1]]]", "]]", "{\"a\": [}"}) {
+    EXPECT_TRUE(ReadJsonDownTo(1, text).is_discarded()) << text;
+  }
+}
+
 TEST(Excerpt, IsShortWhateverTheValueIs) {
   EXPECT_EQ(Excerpt(nlohmann::json::parse(Nested(1'000))), "a list of 1 value(s)");
   EXPECT_EQ(Excerpt({{"a", 1}}), "an object of 1 key(s)");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,15 +26,18 @@ struct PageRequest {
 using MakePage = std::function<Page(const PageRequest&)>;
 
 // An HTTP server with a few small pages, such as /metrics and /healthz. It serves GET requests and
-// runs until it is destroyed. A slow client does not block the others.
+// runs until it is destroyed. A connection ends after its request or after a timeout; those above a
+// limit of 64 are closed at once.
 //
 // Thread-safe.
 class PageServer {
  public:
   struct Options {
-    std::string host;  // empty: all addresses of this machine
+    std::string host;  // empty: all addresses of this machine, of IPv4 and IPv6
     int port = 0;      // 0: any free port
     std::string flag;  // for the error: the flag that sets the port
+    // From the start of a connection to the end of the answer.
+    std::chrono::milliseconds timeout{5'000};
   };
 
   // `pages` by path. Unavailable: the port is in use.

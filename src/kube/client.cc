@@ -157,6 +157,10 @@ Result<Response> Client::Send(const Call& call, const std::stop_token& stop) {
   const Time begun = timing_.clock.Now();
   for (int tries = 0;; ++tries) {
     EDL_RETURN_IF_ERROR(AwaitRateLimit(stop));
+    if (options_.may_write && call.request.method != "GET" && !options_.may_write()) {
+      return Cancelled("{} {} {}: this process may not write any more", call.verb,
+                       call.resource.plural, call.key);
+    }
     Result<Response> answer = connection_.Call(call.request, stop);
     if (answer.ok()) LogWarnings(answer->warnings);
     const std::optional<Duration> wait = RetryDelay(call, answer, tries);

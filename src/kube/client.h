@@ -39,6 +39,9 @@ struct ClientOptions {
   int page_size = 500;  // objects per page of a list
   // Removes what the caller does not need from each listed object, before the next page is read.
   std::function<void(Object&)> reduce = {};
+  // Checked before each attempt of a call that writes. If it returns false, the call fails with
+  // Cancelled: the caller has lost the right to write since it began. Empty: no check.
+  std::function<bool()> may_write = {};
   // Timeout of DeleteMany, for which the server does the work of many calls.
   std::chrono::milliseconds delete_many_timeout{60'000};
 };

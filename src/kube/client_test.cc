@@ -194,6 +194,16 @@ TEST_F(ClientTest, RepeatsSafeCallsAfterABrokenConnection) {
   EXPECT_OK(client.Patch(kPods, kKey, json::object()));
 }
 
+TEST_F(ClientTest, ChecksBeforeEachAttemptWhetherItMayWrite) {
+  int allowed = 1;
+  Client client = Make({.may_write = [&] { return allowed-- > 0; }});
+  Will({Answer(503, ""), Answer(200, kPod)});
+
+  EXPECT_THAT(client.Update(kPods, Object(kPods, kKey)), StatusIs(Code::kCancelled));
+  EXPECT_EQ(Left(), 1);
+  EXPECT_OK(client.Get(kPods, kKey));
+}
+
 TEST_F(ClientTest, DoesNotRepeatARefusalOfTheCallItself) {
   Client client = Make();
   for (const int status : {400, 403, 404, 409, 422, 500}) {

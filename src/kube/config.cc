@@ -146,8 +146,9 @@ Result<Config> FromPod(const ConfigSources& sources) {
         "kubeconfig",
         token.status().message());
   }
-  EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(sources.service_account / "ca.crt"));
-  out.ca_source = (sources.service_account / "ca.crt").string();
+  out.certificate_authority_file = sources.service_account / "ca.crt";
+  EDL_ASSIGN_OR_RETURN(out.certificate_authority, ReadNamed(out.certificate_authority_file));
+  out.ca_source = out.certificate_authority_file.string();
   if (const auto name = ReadFile(sources.service_account / "namespace"); name.ok()) {
     if (const auto trimmed = Trim(*name); !trimmed.empty()) out.ns = trimmed;
   }

@@ -25,9 +25,11 @@ struct Credentials {
 struct Config {
   std::string server;  // "https://10.0.0.1:6443", possibly with a path; no trailing slash
   std::string certificate_authority;  // PEM; empty: the system's authorities
-  std::string ca_source;              // where the authority comes from, for messages; may be empty
-  std::string tls_server_name;        // empty: the host of `server`
-  std::string proxy_url;              // empty: as the environment variables configure
+  // Where the authority is read again, because it is replaced in a pod; empty: it stays the same.
+  std::filesystem::path certificate_authority_file;
+  std::string ca_source;        // where the authority comes from, for messages; may be empty
+  std::string tls_server_name;  // empty: the host of `server`
+  std::string proxy_url;        // empty: as the environment variables configure
   bool insecure_skip_tls_verify = false;
   std::string ns = "default";
   Credentials credentials;

@@ -95,6 +95,8 @@ TEST_F(ConfigTest, IsThePodsWhenThereIsNoFile) {
   EXPECT_EQ(config->server, "https://[fd00::1]:443");
   EXPECT_EQ(config->ns, "training");
   EXPECT_EQ(config->credentials.token_file, folder_ / "account" / "token");
+  EXPECT_EQ(config->certificate_authority, "the authority");
+  EXPECT_EQ(config->certificate_authority_file, folder_ / "account" / "ca.crt");
 }
 
 TEST_F(ConfigTest, ReportsNotFoundIfNoClusterIsConfigured) {

@@ -1,5 +1,6 @@
 #include "kube/connection.h"
 
+#include <system_error>
 #include <utility>
 
 #include "base/base64.h"
@@ -21,6 +22,16 @@ void AddImpersonation(const Impersonation& as, std::vector<std::string>& headers
 
 constexpr int kUnauthorized = 401;
 
+// Unavailable: this process can start no further thread now.
+Result<std::shared_ptr<Transport>> MakeTransport(const Config& config) {
+  try {
+    return std::make_shared<Transport>(config);
+  } catch (const std::system_error& error) {
+    return Unavailable("{}: cannot start the thread of its connections: {}", config.server,
+                       error.what());
+  }
+}
+
 }  // namespace
 
 Connection::Connection(Config config, const Clock& clock, std::vector<std::string> environment)
@@ -31,6 +42,16 @@ bool Connection::Expired() const {
   if (expires_at_) return clock_.WallNow() >= *expires_at_ - kLeeway;
   const bool from_file = !config_.credentials.exec && !config_.credentials.token_file.empty();
   return from_file && clock_.Now() - made_at_ >= kTokenFileAge;
+}
+
+std::string Connection::CurrentAuthority() const {
+  if (!config_.certificate_authority_file.empty()) {
+    const auto read = ReadFile(config_.certificate_authority_file);
+    if (read.ok() && !Trim(*read).empty()) return *read;
+  }
+  // The file may be missing while it is replaced.
+  return identity_.transport == nullptr ? config_.certificate_authority
+                                        : transport_config_.certificate_authority;
 }
 
 Status Connection::Renew() {
@@ -51,6 +72,7 @@ Status Connection::Renew() {
     if (!read.ok() && identity_.transport != nullptr) return Ok();
     if (!read.ok()) return FailedPrecondition("{}", read.status().message());
     token = Trim(*read);
+    config.certificate_authority = CurrentAuthority();
   }
   std::vector<std::string> headers;
   if (!token.empty()) {
@@ -60,11 +82,12 @@ Status Connection::Renew() {
                       EncodeBase64(credentials.username + ":" + credentials.password));
   }
   AddImpersonation(credentials.as, headers);
-  // A TLS connection keeps the certificate that it was opened with.
+  // A TLS connection keeps the certificates that it was opened with.
   if (identity_.transport == nullptr ||
+      transport_config_.certificate_authority != config.certificate_authority ||
       transport_config_.credentials.client_certificate != config.credentials.client_certificate) {
+    EDL_ASSIGN_OR_RETURN(identity_.transport, MakeTransport(config));
     transport_config_ = std::move(config);
-    identity_.transport = std::make_shared<Transport>(transport_config_);
   }
   identity_.headers = std::move(headers);
   ++identity_.number;
@@ -83,7 +106,8 @@ Result<Connection::Identity> Connection::Current(uint64_t refused) {
 void Connection::Abandon(const Identity& identity) {
   const MutexLock lock(mutex_);
   if (identity_.transport != identity.transport) return;
-  identity_.transport = std::make_shared<Transport>(transport_config_);
+  auto next = MakeTransport(transport_config_);
+  if (next.ok()) identity_.transport = *std::move(next);
 }
 
 Result<Response> Connection::Call(Request request, const std::stop_token& stop) {

@@ -20,7 +20,8 @@ namespace edl::kube {
 // Thread-safe.
 class Connection {
  public:
-  // A token file is read again after this time, because its owner may replace it at any time.
+  // A token file is read again after this time, because its owner may replace it at any time. So is
+  // the file of the certificate authority.
   static constexpr std::chrono::seconds kTokenFileAge{60};
   // A credential plugin runs again this long before its credential expires.
   static constexpr std::chrono::seconds kLeeway{10};
@@ -49,6 +50,7 @@ class Connection {
   // Makes new calls open new connections instead of those of this identity.
   void Abandon(const Identity& identity);
   Status Renew() REQUIRES(mutex_);
+  std::string CurrentAuthority() const REQUIRES(mutex_);
   bool Expired() const REQUIRES(mutex_);
 
   const Config config_;
@@ -57,7 +59,7 @@ class Connection {
 
   Mutex mutex_;
   Identity identity_ GUARDED_BY(mutex_);
-  Config transport_config_ GUARDED_BY(mutex_);  // with the certificate in use
+  Config transport_config_ GUARDED_BY(mutex_);  // with the certificates in use
   Time made_at_ GUARDED_BY(mutex_);
   std::optional<WallTime> expires_at_ GUARDED_BY(mutex_);
 };

@@ -77,6 +77,30 @@ TEST_F(ConnectionTest, ReadsATokenFileAgainAfterAMinute) {
   EXPECT_EQ(server_.connections(), 1);
 }
 
+TEST_F(ConnectionTest, OpensAConnectionWithANewAuthority) {
+  Write("token", "one");
+  Write("ca.crt", "old");
+  config_.credentials.token_file = folder_ / "token";
+  config_.certificate_authority_file = folder_ / "ca.crt";
+  config_.certificate_authority = "old";
+  Connection connection = Connect();
+  const auto call_after_renewal = [&] {
+    clock_.Advance(Connection::kTokenFileAge);
+    ASSERT_OK(connection.Call({.path = "/"}));
+  };
+  call_after_renewal();
+  call_after_renewal();
+  EXPECT_EQ(server_.connections(), 1);
+
+  Write("ca.crt", "new");
+  call_after_renewal();
+  EXPECT_EQ(server_.connections(), 2);
+
+  fs::remove(folder_ / "ca.crt");
+  call_after_renewal();
+  EXPECT_EQ(server_.connections(), 2);
+}
+
 TEST_F(ConnectionTest, AsksForNewCredentialsOnceWhenTheyAreRefused) {
   Write("token", "old");
   config_.credentials.token_file = folder_ / "token";

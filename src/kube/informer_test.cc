@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -134,6 +135,17 @@ TEST_F(InformerTest, ContinuesAWatchFromItsLastVersion) {
   EXPECT_THAT(events_, ElementsAre("synced", "added first", "added second"));
   EXPECT_EQ(server_.CountRequests(kLists), 1);
   EXPECT_THAT(fake_.waits(), IsEmpty());
+}
+
+TEST_F(InformerTest, K44_ListsAgainAfterAnException) {
+  OnceWatching([] { throw std::runtime_error("no memory"); });
+  then_["error INTERNAL"] = [this] { server_.Put(kPods, Pod("next")); };
+  then_["added next"] = [this] { Stop(); };
+
+  Run();
+
+  EXPECT_THAT(events_, ElementsAre("synced", "added first", "error INTERNAL", "added next"));
+  EXPECT_EQ(server_.CountRequests(kLists), 2);
 }
 
 TEST_F(InformerTest, ContinuesAWatchFromABookmark) {

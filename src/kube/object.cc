@@ -39,7 +39,7 @@ Object::Object(const Resource& resource, const ObjectKey& key) : Object() {
 }
 
 Result<Object> Object::Parse(std::string_view text) {
-  json fields = ReadJson(text);
+  json fields = ReadJsonDownTo(kDeepestAnswer, text);
   if (!fields.is_object()) {
     return DataLoss("expected a JSON object from the API server, found: {}", text.substr(0, 100));
   }

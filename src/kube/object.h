@@ -11,10 +11,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "kube/resource.h"
 
 namespace edl::kube {
+
+// Values of an answer of the API server below this level are replaced by null. A user may store an
+// object that is nested that deep, and it must not hide the others of its list. A list has two
+// levels more than its objects.
+inline constexpr int kDeepestAnswer = kDeepestJson + 2;
 
 // Identifies an object among those of its kind.
 struct ObjectKey {
@@ -36,8 +42,8 @@ struct OwnerReference {
 };
 
 // An API object with all of its fields, including those unknown to this program: reading, changing
-// and writing an object loses nothing. A missing field, or one with an unexpected type, reads as
-// empty.
+// and writing an object loses nothing down to kDeepestAnswer. A missing field, or one with an
+// unexpected type, reads as empty.
 //
 // A value. Reading it from several threads is safe.
 class Object {
@@ -49,7 +55,8 @@ class Object {
   explicit Object(nlohmann::json fields);
   // A new object, to be filled in and created.
   Object(const Resource& resource, const ObjectKey& key);
-  // DataLoss: the text is not a JSON object.
+  // Parses an answer of the API server, down to kDeepestAnswer. DataLoss: the text is not a JSON
+  // object.
   static Result<Object> Parse(std::string_view text);
 
   std::string kind() const;

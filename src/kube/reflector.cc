@@ -1,5 +1,6 @@
 #include "kube/reflector.h"
 
+#include <exception>
 #include <utility>
 
 namespace edl::kube {
@@ -20,12 +21,19 @@ void Reflector::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const bool later = next == Next::kWatchLater || next == Next::kListLater;
     if (later && !timing_.wait(backoff_.Next(), stop)) return;
-    if (next == Next::kList || next == Next::kListLater) {
-      next = List(stop) ? Next::kWatch : Next::kListLater;
-    } else {
-      next = Watch(stop);
+    // Libraries throw, for example when no thread can be started. The others must continue.
+    try {
+      next = Step(next, stop);
+    } catch (const std::exception& error) {
+      ReportError(Internal("follow {} in {}: {}", scope_.resource.plural, scope_.ns, error.what()));
+      next = Next::kListLater;
     }
   }
+}
+
+Reflector::Next Reflector::Step(Next next, const std::stop_token& stop) {
+  if (next == Next::kWatch || next == Next::kWatchLater) return Watch(stop);
+  return List(stop) ? Next::kWatch : Next::kListLater;
 }
 
 void Reflector::ReportError(const Status& status) const {

@@ -22,7 +22,7 @@ struct Scope {
 // receive every lasting state of an object; they may miss short-lived states and receive some
 // twice. On failures:
 //   the watch ended, broke or was silent too long: watches again from the last version
-//   410 Expired, "too large resource version", any other error: lists again
+//   410 Expired, "too large resource version", an exception, any other error: lists again
 // The delay grows with each consecutive failure. The list after a 410 follows without delay, unless
 // the last list is more recent than `short_watch`. Every list reads the most recent state.
 //
@@ -59,6 +59,7 @@ class Reflector {
   // What to do after a watch.
   enum class Next { kWatch, kWatchLater, kList, kListLater };
 
+  Next Step(Next next, const std::stop_token& stop);
   // Returns false if the list failed.
   bool List(const std::stop_token& stop);
   Next Watch(const std::stop_token& stop);

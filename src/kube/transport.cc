@@ -130,7 +130,12 @@ class Transport::Engine {
   explicit Engine(const Config& config)
       : config_(config), endpoint_(EndpointOf(config)), multi_(curl_multi_init()) {
     curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-    thread_ = std::thread([this] { Run(); });
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (...) {
+      curl_multi_cleanup(multi_);
+      throw;
+    }
   }
 
   ~Engine() {

@@ -44,6 +44,7 @@ class Transport {
   // Return false to end the stream.
   using OnData = std::function<bool(std::string_view bytes)>;
 
+  // Throws std::system_error if no thread can be started.
   explicit Transport(const Config& config);
   // Running calls fail with Cancelled.
   ~Transport();

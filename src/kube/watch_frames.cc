@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "kube/object.h"
 
 namespace edl::kube {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 5> kKinds = {{{"ADDED", 
                                                                       {"ERROR", Kind::kError}}};
 
 Result<WatchEvent> ParseEvent(std::string_view line) {
-  json in = ReadJson(line);
+  json in = ReadJsonDownTo(kDeepestAnswer, line);
   const auto type = in.is_object() ? in.find("type") : in.end();
   const auto object = in.is_object() ? in.find("object") : in.end();
   if (!in.is_object() || type == in.end() || !type->is_string() || object == in.end() ||

@@ -19,7 +19,7 @@ struct WatchEvent {
 };
 
 // Parses the body of a watch into events: one JSON object per line, in whatever pieces the bytes
-// arrive.
+// arrive. Keeps the values down to kDeepestAnswer.
 //
 // Confined.
 class WatchFrames {

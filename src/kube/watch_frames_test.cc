@@ -48,6 +48,15 @@ TEST(WatchFrames, KeepWhatIsNotCompleteYet) {
   EXPECT_EQ(frames.Feed("\"object\":{}}\n")->size(), 1U);
 }
 
+TEST(WatchFrames, AcceptAnObjectThatIsNestedDeeply) {
+  const std::string deep = std::string(100, '[') + std::string(100, ']');
+  const auto events = WatchFrames().Feed(
+      R"({"type":"ADDED","object":{"metadata":{"name":"a"},"spec":)" + deep + "}}\n" + kTwoEvents);
+  ASSERT_OK(events);
+  ASSERT_EQ(events->size(), 3U);
+  EXPECT_EQ((*events)[0].object["metadata"]["name"], "a");
+}
+
 TEST(WatchFrames, RefuseWhatIsNoEvent) {
   for (const char* text :
        {"<html>\n", "[]\n", "{}\n", "{\"type\":\"ADDED\"}\n", "{\"type\":1,\"object\":{}}\n",

@@ -55,6 +55,11 @@ bool HasOnlyDirectives(std::string_view text) {
   return directive;
 }
 
+std::string TooLarge() {
+  return fmt::format("too large: at most {} values and {} MiB of text, with aliases replaced",
+                     kMostYamlValues, kLargestYaml >> 20);
+}
+
 // Converts nodes of yaml-cpp to JSON and limits the size of the result, because a few aliases can
 // stand for billions of values.
 //
@@ -64,14 +69,13 @@ class YamlToJson {
   explicit YamlToJson(int first_line) : first_line_(first_line) {}
   // Continues with the next document. The limits are those of all documents together.
   void set_first_line(int line) { first_line_ = line; }
+  size_t& values_left() { return values_left_; }
 
   Result<ordered_json> Convert(const YAML::Node& node, int depth) {
     const size_t length = node.IsScalar() ? node.Scalar().size() : 0;
     bytes_ += length;
-    if (++values_ > kMostYamlValues || bytes_ > kLargestYaml) {
-      return Error(node, "too large: at most {} values and {} MiB of text, with aliases replaced",
-                   kMostYamlValues, kLargestYaml >> 20);
-    }
+    if (values_left_ == 0 || bytes_ > kLargestYaml) return Error(node, "{}", TooLarge());
+    --values_left_;
     if (depth > kDeepestJson) return Error(node, "nested deeper than {} levels", kDeepestJson);
     if (!node.IsDefined() || node.IsNull()) return ordered_json(nullptr);
     if (node.IsScalar()) return Scalar(node);
@@ -147,19 +151,20 @@ class YamlToJson {
   }
 
   int first_line_;
-  size_t values_ = 0;
+  size_t values_left_ = kMostYamlValues;
   size_t bytes_ = 0;
 };
 
-// The document as JSON. nullopt: it is not JSON; it may be YAML.
-std::optional<ordered_json> ReadAsJson(std::string_view text) {
+// The document as JSON. InvalidArgument: it is not JSON; it may be YAML. ResourceExhausted: it has
+// more values than `values_left`.
+Result<ordered_json> ReadAsJson(std::string_view text, size_t& values_left) {
   if (IsMarker(text)) text.remove_prefix(3);
   text = Trim(text);
   if (text.starts_with('#')) text = Trim(text.substr(std::min(text.find('\n'), text.size())));
-  if (!text.starts_with('{') && !text.starts_with('[')) return std::nullopt;
-  if (!ParseJson(text).ok()) return std::nullopt;
-  ordered_json value = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return std::nullopt;
+  if (!text.starts_with('{') && !text.starts_with('[')) return InvalidArgument("not JSON");
+  size_t left = values_left;
+  EDL_ASSIGN_OR_RETURN(ordered_json value, ParseOrderedJson(text, left));
+  values_left = left;
   return value;
 }
 
@@ -199,7 +204,11 @@ std::optional<int> LineAfterFirstDocument(const std::string& text) {
 
 Result<ordered_json> ReadOne(const YamlDocument& document, YamlToJson& converter) {
   if (HasOnlyDirectives(document.text)) return ordered_json(nullptr);
-  if (std::optional<ordered_json> value = ReadAsJson(document.text)) return *std::move(value);
+  Result<ordered_json> json = ReadAsJson(document.text, converter.values_left());
+  if (json.ok()) return json;
+  if (json.status().code() == Code::kResourceExhausted) {
+    return InvalidArgument("line {}: {}", document.first_line, TooLarge());
+  }
   try {
     if (const std::optional<int> line = LineAfterFirstDocument(document.text)) {
       return InvalidArgument(

@@ -32,6 +32,15 @@ TEST(ToYaml, KeepsTextTextAndNumbersNumbers) {
             "port: 2222\n");
 }
 
+TEST(ReadYaml, LimitsTheValuesOfJson) {
+  std::string list = "[0";
+  for (size_t i = 2; i < kMostYamlValues / 2; ++i) list += ",0";
+  list += "]\n";
+  EXPECT_OK(ReadYaml(list + "---\n" + list));
+  EXPECT_THAT(ReadYaml(list + "---\n" + list + "---\n" + list).status().message(),
+              HasSubstr("document 3, line 4: too large: at most 500000 values"));
+}
+
 TEST(ToOrderedYaml, QuotesOnlyWhatWouldChange) {
   const ordered_json value = {
       {"z", "plain text"}, {"image", "example/a:1.0"}, {"flag", "--epochs=5"}, {"path", "/data"},

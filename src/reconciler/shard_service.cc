@@ -22,13 +22,12 @@ using nlohmann::json;
 
 constexpr const char* kComponentLabel = "tfjob.elasticdl.org/component";
 constexpr const char* kComponent = "data-shards";
-constexpr const char* kContainer = "data-shards";
 constexpr int kPort = 50001;
 constexpr const char* kTokenKey = "token";
 constexpr const char* kTokenMount = "/elasticdl/token";
 constexpr const char* kStateMount = "/elasticdl/state";
 // The user and group of our image (elasticdl/docker/Dockerfile.master).
-constexpr int kGroup = 65532;
+constexpr int kUser = 65532;
 
 job::Role RoleOf(ReplicaType type) {
   switch (type) {
@@ -98,7 +97,7 @@ void AddState(const TFJob& job, json& spec) {
   } else {
     volume["persistentVolumeClaim"] = {{"claimName", claim->second}};
     mount["subPath"] = fmt::format(".elasticdl/{}", job.key.name);
-    spec["securityContext"]["fsGroup"] = kGroup;
+    spec["securityContext"]["fsGroup"] = kUser;
     spec["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch";
   }
   spec["volumes"].push_back(std::move(volume));
@@ -106,7 +105,7 @@ void AddState(const TFJob& job, json& spec) {
 }
 
 json ContainerOf(const TFJob& job, const std::string& image) {
-  return {{"name", kContainer},
+  return {{"name", kShardContainer},
           {"image", image},
           {"command", {"elasticdl", "supervise"}},
           // The master launches nothing, but its flags require a command.
@@ -127,7 +126,7 @@ json ContainerOf(const TFJob& job, const std::string& image) {
 
 // The exit by which the service gave up: its supervisor restarts it after all others.
 const kube::ContainerExit* FinalExit(const kube::PodState& state) {
-  const kube::ContainerState* container = state.container(kContainer);
+  const kube::ContainerState* container = state.container(kShardContainer);
   if (container == nullptr) return nullptr;
   for (const auto* exit : {&container->exit, &container->last_exit}) {
     if (*exit && job::HasEndedItsJob((*exit)->exit_code)) return &**exit;
@@ -155,7 +154,12 @@ kube::Object MakeShardPod(const TFJob& job, const std::string& image) {
           // It does not call the API server.
           {"automountServiceAccountToken", false},
           {"enableServiceLinks", false},
-          {"securityContext", {{"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+          // As the Pod Security Standard "restricted" demands.
+          {"securityContext",
+           {{"runAsNonRoot", true},
+            {"runAsUser", kUser},
+            {"runAsGroup", kUser},
+            {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
   AddState(job, spec);
   if (std::string priority = PriorityClassOf(job); !priority.empty()) {
     spec["priorityClassName"] = std::move(priority);
@@ -220,8 +224,9 @@ void AddShardVariables(const TFJob& job, ReplicaType type, int index, json& pod_
 }
 
 ShardService ReadShardService(const kube::Object& pod, const std::string& log) {
-  ShardService out{
-      .pod = ReadPodAs(pod, Slot(), kContainer), .failure = "", .progress = job::LastProgress(log)};
+  ShardService out{.pod = ReadPodAs(pod, Slot(), kShardContainer),
+                   .failure = "",
+                   .progress = job::LastProgress(log)};
   const kube::PodState state = kube::PodStateOf(pod);
   if (const kube::ContainerExit* exit = FinalExit(state); exit != nullptr && !state.deleting) {
     const std::string last = LastLineOf(exit->message);

@@ -18,6 +18,9 @@ namespace edl::reconciler {
 // The name of its pod and its service. It is shorter than the names of replicas.
 std::string ShardServiceName(const std::string& job);
 
+// The name of its container.
+inline constexpr const char* kShardContainer = "data-shards";
+
 // The objects of the service. They have no label of a role, so they are not replicas of the job.
 kube::Object MakeShardPod(const TFJob& job, const std::string& image);
 kube::Object MakeShardEndpoint(const TFJob& job);  // its Service

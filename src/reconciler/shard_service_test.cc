@@ -120,6 +120,19 @@ TEST(ShardService, RunsAMasterThatLaunchesNothingAndHasNoCredentials) {
   EXPECT_EQ(spec["imagePullSecrets"][0]["name"], "registry");
 }
 
+TEST(ShardService, IsAdmittedByTheRestrictedPodSecurityStandard) {
+  const kube::Object pod = MakeShardPod(Job({{kDataShards, "true"}, {kDataShardsClaim, "d"}}), "i");
+  const json& spec = pod.fields()["spec"];
+  EXPECT_EQ(spec["securityContext"]["runAsNonRoot"], true);
+  EXPECT_EQ(spec["securityContext"]["runAsUser"], 65532);
+  EXPECT_EQ(spec["securityContext"]["runAsGroup"], 65532);
+  EXPECT_EQ(spec["securityContext"]["fsGroup"], 65532);
+  EXPECT_EQ(spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+  const json& container = spec["containers"][0]["securityContext"];
+  EXPECT_EQ(container["allowPrivilegeEscalation"], false);
+  EXPECT_EQ(container["capabilities"]["drop"], json::array({"ALL"}));
+}
+
 TEST(ShardService, KeepsItsLedgerOnTheClaimOfTheAnnotation) {
   const auto state_of = [](const kube::Object& pod) -> json {
     return pod.fields()["spec"]["volumes"].back();

@@ -131,6 +131,8 @@ TEST(Convert, NamesTheLineOfAnError) {
        "document 1, line 6, TFJob j: expected the"},
       {Job("v1", "  tfReplicaSpecs:\n    Worker:\n      template:\n        spec: 1\n"),
        "document 1, line 8, TFJob j: spec must be a map, found 1"},
+      {Job("v1", "  tfReplicaSpecs: {Worker: {Template: {spec: {containers: [5]}}}}\n"),
+       "document 1, line 5, TFJob j: a container must be a map, found 5"},
       {Job("v1alpha1", "  replicaSpecs:\n    - {tfReplicaType: MASTER}\n"),
        "document 1, line 6, TFJob j: the replicas of Master have no template"},
       {Job("v1alpha1", "  replicaSpecs:\n    - tfReplicaType: PS\n    - tfReplicaType: ps\n"),
@@ -148,6 +150,38 @@ TEST(Convert, NamesTheLineOfAnError) {
     ASSERT_FALSE(converted.ok()) << text;
     EXPECT_THAT(converted.status().message(), HasSubstr(message)) << text;
   }
+}
+
+// A map whose keys are `last` in up to this many other cases, and then `last`.
+std::string CasesOf(std::string_view last, int cases, std::string_view value) {
+  std::string out = "{";
+  for (int i = 0; i < cases; ++i) {
+    std::string key(last);
+    for (size_t bit = 0; bit < key.size(); ++bit) {
+      const bool upper = ((i >> bit) & 1) != 0;
+      key[bit] = static_cast<char>(upper ? std::toupper(key[bit]) : std::tolower(key[bit]));
+    }
+    if (key != last) out += fmt::format("\"{}\": {},", key, value);
+  }
+  return out + fmt::format("\"{}\": {}}}", last, value);
+}
+
+TEST(Convert, TakesLinearTime) {
+  const std::string head = R"({"kind":"TFJob","apiVersion":"kubeflow.org/v1","spec":)";
+  const std::string policy = CasesOf("activeDeadlineSeconds", 60'000, "1");
+  EXPECT_OK(Convert(head + R"({"runPolicy":)" + policy + "}}", JsonOutput::kJson));
+
+  std::string ports = "{\"containerPort\": 1}";
+  for (int i = 2; i < 60'000; ++i) ports += fmt::format(",{{\"containerPort\": {}}}", i);
+  EXPECT_OK(Convert(head + R"({"tfReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[)" +
+                        R"({"name":"tensorflow","ports":[)" + ports + "]}]}}}}}}",
+                    JsonOutput::kJson));
+
+  EXPECT_THAT(Convert(head + R"({"tfReplicaSpecs":)" + CasesOf("Abcdefghijk", 2'000, "{}") + "}}",
+                      JsonOutput::kJson)
+                  .status()
+                  .message(),
+              HasSubstr("has 2000 roles"));
 }
 
 TEST(Convert, GivesAPortTheNameOfTfPort) {

@@ -1,6 +1,8 @@
 #include "tfjob_convert/fields.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -28,12 +30,17 @@ bool IsOneOf(std::string_view name, Names names) {
 
 void FixCase(Json& object, Names fields, std::string_view where, Notes& notes) {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  std::set<std::string_view> present;
+  for (const auto& [key, value] : object.items()) {
+    keys.push_back(key);
+    const auto field = std::ranges::find(fields, key);
+    if (field != fields.end()) present.insert(*field);
+  }
   for (const std::string& key : keys) {
     if (IsOneOf(key, fields)) continue;
     for (const std::string_view field : fields) {
       if (!SameLetters(key, field)) continue;
-      if (Find(object, field) != nullptr) {
+      if (!present.insert(field).second) {
         notes.Warn("{}.{} and {}.{} are both given; v1 reads the latter", where, key, where, field);
       } else {
         Rename(object, key, field);

@@ -1,6 +1,8 @@
 #include "tfjob_convert/replica.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "tfjob_convert/fields.h"
 #include <fmt/ranges.h>
@@ -81,15 +83,17 @@ void NamePorts(Json& spec, const Replica& replica, Notes& notes) {
   Json* container = TensorFlowContainer(spec);
   if (container == nullptr || !Has(*container, "ports")) return;
   Json& ports = (*container)["ports"];
+  std::set<std::string> names;
+  for (const Json& port : ports) names.insert(TextOf(port, "name"));
   for (Json& port : ports) {
     if (!TextOf(port, "name").empty()) continue;
     const Json* number = Find(port, "containerPort");
     if (number == nullptr || !number->is_number_integer()) continue;
     const int64_t value = number->get<int64_t>();
     std::string name = fmt::format("port-{}", value);
-    if (value == kDefaultPort && !HasPortNamed(ports, kPortName)) name = kPortName;
-    if (HasPortNamed(ports, name) && TextOf(port, "protocol") == "UDP") name += "-udp";
-    if (HasPortNamed(ports, name)) {
+    if (value == kDefaultPort && !names.contains(std::string(kPortName))) name = kPortName;
+    if (names.contains(name) && TextOf(port, "protocol") == "UDP") name += "-udp";
+    if (!names.insert(name).second) {
       notes.Warn("{}: the container port {} is given twice", replica.shown(), value);
       continue;
     }
@@ -171,7 +175,6 @@ void SetPort(Json& spec, const Replica& replica, int64_t port, Notes& notes) {
 }
 
 void RewriteReplica(Json& spec, const Replica& replica, Notes& notes) {
-  FixCase(spec, kReplicaFields, replica.shown(), notes);
   MoveRestartPolicy(spec, replica, notes);
   NameContainer(spec, replica, notes);
   NamePorts(spec, replica, notes);

@@ -19,6 +19,7 @@ constexpr auto kVersions =
     std::to_array<std::string_view>({"v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1"});
 constexpr auto kCleanPodPolicies = std::to_array<std::string_view>({"All", "Running", "None"});
 constexpr auto kSuccessPolicies = std::to_array<std::string_view>({"", "AllWorkers"});
+constexpr size_t kMostRoles = 1000;  // v1 has five
 // Fields that the API server sets. An object that has them cannot be created again.
 constexpr auto kServerFields = std::to_array<std::string_view>(
     {"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"});
@@ -189,11 +190,19 @@ Status RewriteReplicas(Json& spec, const std::string& version, Notes& notes) {
                        "spec.tfReplicaSpecs must be a map from roles to replicas, found {}",
                        Shown(*replicas));
   }
+  if (replicas != nullptr && replicas->size() > kMostRoles) {
+    return notes.Error({"spec", "tfReplicaSpecs"},
+                       "spec.tfReplicaSpecs has {} roles; at most {} are converted",
+                       replicas->size(), kMostRoles);
+  }
   const std::vector<Replica> list = ReplicasOf(
       replicas == nullptr || replicas->is_null() ? Json::object() : *replicas, from_list);
   if (list.empty()) notes.Warn("spec.tfReplicaSpecs has no replicas, which v1 requires");
   for (const Replica& replica : list) {
-    EDL_RETURN_IF_ERROR(CheckReplica((*replicas)[replica.role], replica, notes));
+    Json& of_role = (*replicas)[replica.role];
+    // First, so that the check sees what is rewritten below.
+    if (of_role.is_object()) FixCase(of_role, kReplicaFields, replica.shown(), notes);
+    EDL_RETURN_IF_ERROR(CheckReplica(of_role, replica, notes));
   }
   ReplaceOldFields(spec, notes);
   for (const Replica& replica : list) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -72,20 +74,32 @@ bool IsAlone(const Action& action) {
          kind == ActionKind::kDeleteJob;
 }
 
-// Calls run(i) for each i in [first, last), on several threads. Returns the first error.
+// An exception of a library must not end the process.
+Status RunOne(const std::function<Status(size_t)>& run, size_t at) {
+  try {
+    return run(at);
+  } catch (const std::exception& error) {
+    return Internal("{}", error.what());
+  }
+}
+
+// Calls run(i) for each i in [first, last), on this thread and others. Returns the first error.
 Status RunParallel(size_t first, size_t last, int threads,
                    const std::function<Status(size_t)>& run) {
-  if (last - first == 1) return run(first);
   std::atomic<size_t> next{first};
   std::vector<Status> results(last - first, Ok());
+  const auto work = [&] {
+    for (size_t at = next++; at < last; at = next++) results[at - first] = RunOne(run, at);
+  };
   {
     std::vector<std::jthread> pool;
     const size_t size = std::min<size_t>(static_cast<size_t>(threads), last - first);
-    for (size_t i = 0; i < size; ++i) {
-      pool.emplace_back([&] {
-        for (size_t at = next++; at < last; at = next++) results[at - first] = run(at);
-      });
+    try {
+      for (size_t i = 1; i < size; ++i) pool.emplace_back(work);
+    } catch (const std::system_error&) {
+      // A limit of threads is reached: those that have started, and this one, do the work.
     }
+    work();
   }
   for (Status& result : results) {
     if (!result.ok()) return std::move(result);
@@ -95,9 +109,13 @@ Status RunParallel(size_t first, size_t last, int threads,
 
 }  // namespace
 
-ClusterWriter::ClusterWriter(kube::Client& client, JobCache& cache, kube::EventRecorder& recorder,
-                             Options options)
-    : client_(client), cache_(cache), recorder_(recorder), options_(std::move(options)) {}
+ClusterWriter::ClusterWriter(kube::Client& client, kube::Client& logs, JobCache& cache,
+                             kube::EventRecorder& recorder, Options options)
+    : client_(client),
+      logs_(logs),
+      cache_(cache),
+      recorder_(recorder),
+      options_(std::move(options)) {}
 
 Status ClusterWriter::WriteStatus(const kube::Object& job, const json& status,
                                   const std::stop_token& stop) {
@@ -151,6 +169,17 @@ void ClusterWriter::Remember(const Action& action, const kube::Object& written) 
   }
 }
 
+void ClusterWriter::Found(const Action& action, const kube::Object& object) {
+  const kube::Resource* const resource = TargetOf(action).resource;
+  if (resource == &kube::kPods) {
+    cache_.FoundPod(object);
+  } else if (resource == &kube::kServices) {
+    cache_.FoundService(object);
+  } else if (action.kind == ActionKind::kCreatePodGroup) {
+    cache_.WrotePodGroup(object);  // each event about a group leads to a new plan
+  }
+}
+
 Status ClusterWriter::CreateObject(const kube::Object& job, const Action& action,
                                    const std::stop_token& stop) {
   const Target target = TargetOf(action);
@@ -185,7 +214,7 @@ Status ClusterWriter::ClaimExisting(const kube::Object& job, const Action& actio
   if (!found.ok()) return found.status();
   const auto controller = ControllerOf(*found);
   if (controller && controller->uid == job.uid()) {
-    Remember(action, *found);
+    Found(action, *found);
     return Ok();
   }
   if (found->deleting()) {
@@ -252,7 +281,7 @@ Status ClusterWriter::ChangeOwner(const kube::Object& job, const Action& action,
     return Ok();
   }
   if (!changed.ok()) return changed.status();
-  Remember(action, *changed);
+  Found(action, *changed);
   return Ok();
 }
 
@@ -274,7 +303,11 @@ Result<ShardService> ClusterWriter::ReadShards(const kube::ObjectKey& job,
   }
   if (!pod.ok()) return pod.status();
   // Without a log, the progress is unknown.
-  const auto log = client_.Log(key, {.tail_lines = kShardLogLines, .limit_bytes = kLogBytes}, stop);
+  const auto log = logs_.Log(key,
+                             {.container = std::string(kShardContainer),
+                              .tail_lines = kShardLogLines,
+                              .limit_bytes = kLogBytes},
+                             stop);
   ShardService read = ReadShardService(*pod, log.ok() ? *log : "");
   read.has_endpoint = endpoint.ok();
   return read;
@@ -282,12 +315,12 @@ Result<ShardService> ClusterWriter::ReadShards(const kube::ObjectKey& job,
 
 std::string ClusterWriter::LastLogLines(const std::string& ns, const LogSource& source,
                                         const std::stop_token& stop) {
-  auto log = client_.Log({ns, source.pod},
-                         {.container = source.container,
-                          .previous = source.previous,
-                          .tail_lines = kLogLines,
-                          .limit_bytes = kLogBytes},
-                         stop);
+  auto log = logs_.Log({ns, source.pod},
+                       {.container = source.container,
+                        .previous = source.previous,
+                        .tail_lines = kLogLines,
+                        .limit_bytes = kLogBytes},
+                       stop);
   if (!log.ok()) return "";
   std::string out;
   for (const std::string_view line : Split(Trim(*log), '\n')) {

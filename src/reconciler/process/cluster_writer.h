@@ -29,9 +29,10 @@ class ClusterWriter {
     std::function<bool()> may_write = [] { return true; };
   };
 
-  // The events about each write go to `recorder`. All arguments outlive this.
-  ClusterWriter(kube::Client& client, JobCache& cache, kube::EventRecorder& recorder,
-                Options options);
+  // `logs` reads logs, which the API server gets from nodes that may be unreachable: it should have
+  // a short timeout. The events about each write go to `recorder`. All arguments outlive this.
+  ClusterWriter(kube::Client& client, kube::Client& logs, JobCache& cache,
+                kube::EventRecorder& recorder, Options options);
 
   // Writes the status of a job. Aborted: the job has changed in the meantime; look at it again.
   Status WriteStatus(const kube::Object& job, const nlohmann::json& status,
@@ -56,12 +57,16 @@ class ClusterWriter {
   Status DeleteObject(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status ChangeOwner(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status UpdatePodGroup(const Action& action, const std::stop_token& stop);
+  // This process has written the whole object.
   void Remember(const Action& action, const kube::Object& written);
+  // The answer has what others wrote, too, so the plan may be outdated.
+  void Found(const Action& action, const kube::Object& object);
   // The object exists. Ok: the job owns it, so an earlier call has created it.
   Status ClaimExisting(const kube::Object& job, const Action& action, const Status& error,
                        const std::stop_token& stop);
 
   kube::Client& client_;
+  kube::Client& logs_;
   JobCache& cache_;
   kube::EventRecorder& recorder_;
   const Options options_;

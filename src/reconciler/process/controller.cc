@@ -99,25 +99,27 @@ std::optional<Time> JobController::StatusDueAt(const kube::Object& job, const Jo
   return std::nullopt;
 }
 
-Result<std::optional<WallTime>> JobController::Sync(const kube::ObjectKey& key,
-                                                    const std::stop_token& stop) {
+JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
+                                           const std::stop_token& stop) {
   std::optional<CachedJob> found = cache_.Find(key);
   if (!found) {
     Forget(key);
-    return std::optional<WallTime>();
+    return {Ok()};
   }
   const kube::Object& object = found->object;
-  if (object.deleting() || !ManagedByUs(object)) return std::optional<WallTime>();
-  const WallTime now = clock_.WallNow();
+  if (object.deleting() || !ManagedByUs(object)) return {Ok()};
   const nlohmann::json& stored_json = FieldAt(object.fields(), {"status"});
   const JobStatus stored = ParseStatus(stored_json);
   Result<TFJob> job = ParseTFJob(object);
+  std::optional<ShardService> shards;
+  if (job.ok() && job->has_data_shards()) {
+    auto read = writer_.ReadShards(key, stop);
+    if (!read.ok()) return {read.status()};
+    shards = *std::move(read);
+  }
+  const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan;
   if (job.ok()) {
-    std::optional<ShardService> shards;
-    if (job->has_data_shards()) {
-      EDL_ASSIGN_OR_RETURN(shards, writer_.ReadShards(key, stop));
-    }
     plan = Reconcile({.job = *std::move(job),
                       .pods = std::move(found->pods),
                       .services = std::move(found->services),
@@ -144,19 +146,19 @@ Result<std::optional<WallTime>> JobController::Sync(const kube::ObjectKey& key,
       const Status written =
           writer_.WriteStatus(object, StatusJson(plan.status, stored_json), stop);
       // The job was deleted; its children will be, too.
-      if (written.code() == Code::kNotFound) return std::optional<WallTime>();
-      EDL_RETURN_IF_ERROR(written);
+      if (written.code() == Code::kNotFound) return {Ok()};
+      if (!written.ok()) return {written, again};
       metrics_.Count(key.ns, plan.milestones);
     }
   }
   RecordEvents(object, plan);
   if (!act_first) acted = writer_.Run(object, plan.actions, stop);
-  EDL_RETURN_IF_ERROR(acted);
+  if (!acted.ok()) return {acted, again};
   const bool expired =
       std::any_of(plan.actions.begin(), plan.actions.end(),
                   [](const Action& each) { return each.kind == Action::Kind::kDeleteJob; });
   if (expired) metrics_.CountDeletion(key.ns);
-  return again;
+  return {Ok(), again};
 }
 
 }  // namespace edl::reconciler

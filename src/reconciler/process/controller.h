@@ -32,9 +32,13 @@ class JobController {
                 OperatorMetrics& metrics, const Clock& clock, PodSettings settings,
                 ShardSettings shards);
 
-  // Returns when to look at the job again, if nothing changes before; nullopt: never. An error
-  // means: retry later.
-  Result<std::optional<WallTime>> Sync(const kube::ObjectKey& key, const std::stop_token& stop);
+  struct Outcome {
+    Status status;  // an error means: retry later
+    // When to look at the job again, if nothing changes before; nullopt: never. A deadline of the
+    // job may come before the retry after an error.
+    std::optional<WallTime> again_at = {};
+  };
+  Outcome Sync(const kube::ObjectKey& key, const std::stop_token& stop);
 
   // The values of PriorityClasses, for gang scheduling.
   void SetPriorities(std::map<std::string, int64_t> priorities);

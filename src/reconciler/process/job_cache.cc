@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconciler/job_status.h"
+
 #include "base/json.h"
 #include "base/log.h"
 
@@ -31,12 +33,6 @@ std::optional<ReplicaService> ReadService(const kube::Object& service) {
                         .deleting = service.deleting()};
 }
 
-std::string TextOf(const kube::Object& job) {
-  kube::Object copy = job;
-  copy.metadata().erase("managedFields");
-  return Dump(copy.fields());
-}
-
 std::optional<ReplicaPod> ReadReplicaPod(const kube::Object& pod) { return ReadPod(pod); }
 
 auto LogErrors(const char* what) {
@@ -54,6 +50,13 @@ void ReducePod(kube::Object& pod) {
   const nlohmann::json& spec = FieldAt(fields, {"spec"});
   fields["spec"] = {{"restartPolicy", TextIn(spec, "restartPolicy")},
                     {"nodeName", TextIn(spec, "nodeName")}};
+}
+
+JobCache::JobText JobCache::Print(const kube::Object& job) {
+  kube::Object copy = job;
+  copy.metadata().erase("managedFields");
+  const JobStatus status = ParseStatus(FieldAt(copy.fields(), {"status"}));
+  return {.text = Dump(copy.fields()), .finished = status.conditions.finished()};
 }
 
 void JobCache::Notify(const Keys& changed) const {
@@ -92,8 +95,8 @@ void JobCache::UseOwnClock(ReplicaPod& pod, const ReplicaPod* before, const kube
   if (before != nullptr) {
     pod.created = before->created;
   } else {
-    // One in a list may be old.
-    pod.created = source == Source::kList ? std::min(pod.created, now) : now;
+    const bool may_be_old = source == Source::kList || source == Source::kFound;
+    pod.created = may_be_old ? std::min(pod.created, now) : now;
   }
   if (!pod.deletion_time) return;
   const bool was_deleted =
@@ -114,9 +117,9 @@ void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& 
   std::optional<Owned<T>> old;
   if (before != nullptr) old = before->value;
   const std::string version = object.resource_version();
-  const bool stored = source == Source::kOwnWrite
-                          ? in.store.Wrote(key, object.uid(), version, owned)
-                          : in.store.Watched(key, object.uid(), version, owned);
+  const bool answered = source == Source::kOwnWrite || source == Source::kFound;
+  const bool stored = answered ? in.store.Wrote(key, object.uid(), version, owned)
+                               : in.store.Watched(key, object.uid(), version, owned);
   if (!stored) return;
   if (old) {
     changed.merge(JobsOf(key.ns, *old));
@@ -198,7 +201,7 @@ kube::Reflector::Listener JobCache::JobListener() {
                   }
                   for (const kube::Object& job : list.items) {
                     const bool is_new =
-                        jobs_.Watched(job.key(), job.uid(), job.resource_version(), {TextOf(job)});
+                        jobs_.Watched(job.key(), job.uid(), job.resource_version(), Print(job));
                     if (is_new) changed.insert(job.key());
                   }
                   jobs_listed_ = true;
@@ -212,8 +215,7 @@ kube::Reflector::Listener JobCache::JobListener() {
                   const bool changed =
                       kind == EventKind::kDeleted
                           ? jobs_.WatchedDeletion(job.key(), job.uid(), job.resource_version())
-                          : jobs_.Watched(job.key(), job.uid(), job.resource_version(),
-                                          {TextOf(job)});
+                          : jobs_.Watched(job.key(), job.uid(), job.resource_version(), Print(job));
                   if (!changed) return;
                 }
                 on_change_(job.key());
@@ -243,6 +245,7 @@ kube::Reflector::Listener JobCache::PodGroupListener() {
                   for (const auto& [key, gone] : groups_.Listed(listed, list.resource_version)) {
                     changed.insert(key);
                   }
+                  groups_listed_ = true;
                 }
                 Notify(changed);
               },
@@ -264,7 +267,7 @@ kube::Reflector::Listener JobCache::PodGroupListener() {
 
 void JobCache::WroteJob(const kube::Object& job) {
   const MutexLock lock(mutex_);
-  jobs_.Wrote(job.key(), job.uid(), job.resource_version(), {TextOf(job)});
+  jobs_.Wrote(job.key(), job.uid(), job.resource_version(), Print(job));
 }
 
 void JobCache::WrotePod(const kube::Object& pod) {
@@ -282,6 +285,24 @@ void JobCache::WroteService(const kube::Object& service) {
 void JobCache::WrotePodGroup(const kube::Object& group) {
   const MutexLock lock(mutex_);
   groups_.Wrote(group.key(), group.uid(), group.resource_version(), group);
+}
+
+void JobCache::FoundPod(const kube::Object& pod) {
+  Keys changed;
+  {
+    const MutexLock lock(mutex_);
+    Put(pods_, pod, ReadReplicaPod, Source::kFound, changed);
+  }
+  Notify(changed);
+}
+
+void JobCache::FoundService(const kube::Object& service) {
+  Keys changed;
+  {
+    const MutexLock lock(mutex_);
+    Put(services_, service, ReadService, Source::kFound, changed);
+  }
+  Notify(changed);
 }
 
 void JobCache::DeletedPod(const kube::ObjectKey& key, const std::string& uid) {
@@ -334,6 +355,20 @@ std::optional<CachedJob> JobCache::Find(const kube::ObjectKey& key) const {
 bool JobCache::synced() const {
   const MutexLock lock(mutex_);
   return jobs_listed_ && pods_.listed && services_.listed;
+}
+
+bool JobCache::pod_groups_listed() const {
+  const MutexLock lock(mutex_);
+  return groups_listed_;
+}
+
+std::vector<kube::ObjectKey> JobCache::UnfinishedJobs() const {
+  std::vector<kube::ObjectKey> out;
+  const MutexLock lock(mutex_);
+  for (const auto& [key, job] : jobs_.entries()) {
+    if (!job.value.finished) out.push_back(key);
+  }
+  return out;
 }
 
 size_t JobCache::jobs() const {

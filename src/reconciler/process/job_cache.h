@@ -47,6 +47,11 @@ class JobCache {
   void WrotePod(const kube::Object& pod);
   void WroteService(const kube::Object& service);
   void WrotePodGroup(const kube::Object& group);
+  // The API server has answered with this state of an object that others write too, such as one
+  // that existed already. If it is news, on_change is called: the watch will report the same state,
+  // which is none then.
+  void FoundPod(const kube::Object& pod);
+  void FoundService(const kube::Object& service);
   // This process has requested the deletion of the object with this uid.
   void DeletedPod(const kube::ObjectKey& key, const std::string& uid);
   void DeletedService(const kube::ObjectKey& key, const std::string& uid);
@@ -55,12 +60,16 @@ class JobCache {
   std::optional<CachedJob> Find(const kube::ObjectKey& key) const;
   // Whether the lists of jobs, pods and services have arrived.
   bool synced() const;
+  // Whether the list of PodGroups has arrived, which exists only with gang scheduling.
+  bool pod_groups_listed() const;
+  std::vector<kube::ObjectKey> UnfinishedJobs() const;
   size_t jobs() const;
 
  private:
   // A job is kept as text, which needs a tenth of the memory.
   struct JobText {
     std::string text;
+    bool finished = false;
     bool operator==(const JobText&) const = default;
   };
   // A pod or service, and the job that owns it.
@@ -78,8 +87,9 @@ class JobCache {
   };
   using Keys = std::set<kube::ObjectKey>;
   // Where a state of an object comes from.
-  enum class Source { kList, kWatch, kOwnWrite };
+  enum class Source { kList, kWatch, kOwnWrite, kFound };
 
+  static JobText Print(const kube::Object& job);
   template <typename T>
   static Keys JobsOf(const std::string& ns, const Owned<T>& owned);
   template <typename T>
@@ -116,6 +126,7 @@ class JobCache {
   OwnedObjects<ReplicaPod> pods_ GUARDED_BY(mutex_);
   OwnedObjects<ReplicaService> services_ GUARDED_BY(mutex_);
   VersionedStore<kube::Object> groups_ GUARDED_BY(mutex_);
+  bool groups_listed_ GUARDED_BY(mutex_) = false;
 };
 
 // Removes the fields of a pod that the cache does not read.

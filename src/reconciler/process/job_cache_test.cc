@@ -53,8 +53,31 @@ class JobCacheTest : public testing::Test {
 
   FakeClock clock_;
   int version_ = 1;
-  JobCache cache_{clock_, [](const kube::ObjectKey&) {}};
+  int changes_ = 0;
+  JobCache cache_{clock_, [this](const kube::ObjectKey&) { ++changes_; }};
 };
+
+TEST_F(JobCacheTest, ReportsTheStateOfAFoundPodOnce) {
+  changes_ = 0;
+  const kube::Object pod = Pod({});
+  cache_.FoundPod(pod);
+  EXPECT_EQ(changes_, 1);
+  Watched(pod);
+  EXPECT_EQ(changes_, 1);
+
+  kube::Object failed = Pod({});
+  failed.fields()["status"]["phase"] = "Failed";
+  cache_.FoundPod(failed);
+  EXPECT_EQ(changes_, 2);
+}
+
+TEST_F(JobCacheTest, DoesNotReportItsOwnWrites) {
+  changes_ = 0;
+  const kube::Object pod = Pod({});
+  cache_.WrotePod(pod);
+  Watched(pod);
+  EXPECT_EQ(changes_, 0);
+}
 
 TEST_F(JobCacheTest, K45_ClockSkewDoesNotChangeTheAgeOfAPod) {
   const WallTime begin = clock_.WallNow();

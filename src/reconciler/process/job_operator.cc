@@ -1,5 +1,6 @@
 #include "reconciler/process/job_operator.h"
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -8,12 +9,15 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/retry.h"
 
 namespace edl::reconciler {
 namespace {
 
 // Events wait in a queue while many jobs start.
 constexpr size_t kMostQueuedEvents = 10'000;
+// Logs are explanations. Reading one from an unreachable node must not keep a thread busy.
+constexpr std::chrono::seconds kLogTimeout{2};
 
 std::string OurLabels() { return fmt::format("{}={}", kOperatorNameLabel, kControllerName); }
 
@@ -36,9 +40,15 @@ JobOperator::JobOperator(kube::Connection& connection, const kube::Timing& timin
               {.calls_per_second = options.calls_per_second,
                .burst = options.burst,
                .tries = 3,
-               .retry_timeout = std::chrono::seconds(15)}),
+               .retry_timeout = std::chrono::seconds(15),
+               .may_write = options.may_write}),
+      logs_(connection, timing,
+            {.calls_per_second = options.calls_per_second,
+             .burst = options.burst,
+             .timeout = kLogTimeout,
+             .tries = 1}),
       writer_(
-          client_, cache_, recorder_,
+          client_, logs_, cache_, recorder_,
           {.pod_groups = PodGroupsOf(options.pods.gang_scheduler), .may_write = options.may_write}),
       controller_(cache_, writer_, recorder_, metrics_, timing.clock, options.pods,
                   options.shards) {}
@@ -66,11 +76,15 @@ void JobOperator::Watch(const kube::Resource& resource, const std::string& label
 
 void JobOperator::WatchPriorities() {
   const auto read = [this] {
+    if (!priorities_->synced()) return;
     std::map<std::string, int64_t> priorities;
     for (const auto& each : priorities_->List()) {
       priorities[each->name()] = NumberIn(each->fields(), "value");
     }
     controller_.SetPriorities(std::move(priorities));
+    for (const kube::ObjectKey& job : cache_.UnfinishedJobs()) queue_.Add(job);
+    priorities_known_ = true;
+    CheckReady();
   };
   priorities_ = std::make_unique<kube::Informer>(
       connection_, kube::Scope{kube::kPriorityClasses, "", {}}, timing_,
@@ -78,11 +92,17 @@ void JobOperator::WatchPriorities() {
           .on_added = [read](const kube::Object&) { read(); },
           .on_updated = [read](const kube::Object&, const kube::Object&) { read(); },
           .on_deleted = [read](const kube::Object&) { read(); },
+          .on_synced = read,
           .on_error =
-              [](const Status& error) {
+              [this](const Status& error) {
                 LOG_WARNING("operator: cannot follow priority classes: {}; retrying",
                             error.message());
-              }});
+                // Jobs run without them, for example if the permission is missing.
+                if (IsTransient(error)) return;
+                priorities_known_ = true;
+                CheckReady();
+              }},
+      options_.watch);
   threads_.emplace_back([this, stop = stop_.get_token()] { priorities_->Run(stop); });
 }
 
@@ -102,6 +122,8 @@ void JobOperator::Start(std::function<void()> on_ready) {
 }
 
 void JobOperator::CheckReady() {
+  const bool gangs = !options_.pods.gang_scheduler.empty();
+  if (gangs && !(cache_.pod_groups_listed() && priorities_known_)) return;
   if (!cache_.synced() || ready_.exchange(true)) return;
   on_ready_();
   const MutexLock lock(mutex_);
@@ -134,23 +156,21 @@ void JobOperator::Work(const std::stop_token& stop) {
 void JobOperator::SyncOne(const kube::ObjectKey& key, const std::stop_token& stop) {
   using SyncResult = OperatorMetrics::SyncResult;
   const Time begun = timing_.clock.Now();
-  const auto result = controller_.Sync(key, stop);
+  const auto [status, again_at] = controller_.Sync(key, stop);
   const Duration lasted = timing_.clock.Now() - begun;
-  if (!result.ok()) {
+  if (again_at) queue_.AddAt(key, timing_.clock.Now() + (*again_at - timing_.clock.WallNow()));
+  if (!status.ok()) {
     // Aborted: the job or one of its objects has changed, which is no failure.
-    if (result.status().code() == Code::kAborted) {
-      LOG_DEBUG("operator: TFJob {}: {}", key, result.status().message());
-    } else if (result.status().code() != Code::kCancelled) {
-      LOG_WARNING("operator: TFJob {}: {}; retrying", key, result.status().message());
+    if (status.code() == Code::kAborted) {
+      LOG_DEBUG("operator: TFJob {}: {}", key, status.message());
+    } else if (status.code() != Code::kCancelled) {
+      LOG_WARNING("operator: TFJob {}: {}; retrying", key, status.message());
     }
     metrics_.CountSync(SyncResult::kError, lasted);
     queue_.Failed(key);
     return;
   }
-  metrics_.CountSync(*result ? SyncResult::kRequeueAfter : SyncResult::kSuccess, lasted);
-  if (*result) {
-    queue_.AddAt(key, timing_.clock.Now() + (**result - timing_.clock.WallNow()));
-  }
+  metrics_.CountSync(again_at ? SyncResult::kRequeueAfter : SyncResult::kSuccess, lasted);
   queue_.Succeeded(key);
 }
 

@@ -77,11 +77,13 @@ class JobOperator {
   OperatorMetrics metrics_;
   kube::EventRecorder recorder_;
   kube::Client client_;
+  kube::Client logs_;
   ClusterWriter writer_;
   JobController controller_;
 
   std::function<void()> on_ready_;
   std::atomic<bool> ready_ = false;
+  std::atomic<bool> priorities_known_ = false;  // or not to be had
   Mutex mutex_;
   CondVar became_ready_;
   std::vector<std::unique_ptr<kube::Reflector>> reflectors_;

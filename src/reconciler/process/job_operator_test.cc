@@ -56,6 +56,7 @@ class JobOperatorTest : public testing::Test {
  protected:
   void Start() {
     JobOperator::Options options{.instance = "test", .threads = 2};
+    options.pods.gang_scheduler = gang_scheduler_;
     options.calls_per_second = 10'000;
     options.shards = {.image = "elasticdl", .new_token = [] { return "token"; }};
     options.may_write = [this] { return may_write_.load(); };
@@ -63,6 +64,17 @@ class JobOperatorTest : public testing::Test {
     options.watch.short_watch = std::chrono::milliseconds(1);
     operator_ = std::make_unique<JobOperator>(connection_, kube::RealTiming(clock_), options);
     operator_->Start([] {});
+  }
+
+  // Starts an operator for gangs. When it returns, all lists have arrived but this one.
+  void StartWithoutAnswerTo(const std::string& list) {
+    gang_scheduler_ = "volcano";
+    server_.Inject({.kind = kube::ApiServer::Fault::Kind::kSilent, .part = list});
+    Start();
+    server_.AwaitRequests(list, 1);
+    server_.AwaitRequests("/tfjobs?watch=", 1);
+    server_.AwaitRequests("/pods?labelSelector=", 2);  // a list, and then a watch
+    server_.AwaitRequests("/services?labelSelector=", 2);
   }
 
   // The names of all pods or services.
@@ -77,7 +89,8 @@ class JobOperatorTest : public testing::Test {
 
   void AwaitPods(const std::set<std::string>& wanted) {
     EXPECT_OK(AwaitPolling(fmt::format("pods {}", fmt::join(wanted, ", ")),
-                           [&] { return Names(kube::kPods) == wanted; }));
+                           [&] { return Names(kube::kPods) == wanted; }))
+        << "there are pods " << fmt::format("{}", fmt::join(Names(kube::kPods), ", "));
   }
 
   json StatusOfJob() {
@@ -116,6 +129,7 @@ class JobOperatorTest : public testing::Test {
   kube::Connection connection_{server_.config(), clock_, {}};
   kube::Client client_{connection_, kube::RealTiming(clock_)};
   std::atomic<bool> may_write_ = true;
+  std::string gang_scheduler_;
   std::unique_ptr<JobOperator> operator_;
 };
 
@@ -333,6 +347,59 @@ TEST_F(JobOperatorTest, ReadsTheProgressOfTheDataShardService) {
   })) << Dump(StatusOfJob());
 }
 
+TEST_F(JobOperatorTest, K20_WaitsForThePodGroups) {
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  StartWithoutAnswerTo("/podgroups?limit=");
+
+  EXPECT_FALSE(operator_->ready());
+  EXPECT_EQ(server_.CountRequests("POST "), 0);
+}
+
+TEST_F(JobOperatorTest, K20_WaitsForThePriorityClasses) {
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  StartWithoutAnswerTo("/priorityclasses?limit=");
+
+  EXPECT_FALSE(operator_->ready());
+  EXPECT_EQ(server_.CountRequests("POST "), 0);
+}
+
+TEST_F(JobOperatorTest, RunsJobsWithoutThePermissionToReadPriorityClasses) {
+  gang_scheduler_ = "volcano";
+  server_.Inject({.part = "/priorityclasses", .times = 1'000'000, .status = 403});
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  Start();
+
+  server_.AwaitRequests("POST /apis/scheduling.volcano.sh", 1);
+}
+
+TEST_F(JobOperatorTest, ANewPriorityChangesThePodGroupsOfJobs) {
+  gang_scheduler_ = "volcano";
+  json roles = {{"Worker", Role(1)}, {"PS", Role(1)}};
+  for (const auto& [role, cpu] : {std::pair("Worker", "1"), std::pair("PS", "2")}) {
+    json& pod = roles[role]["template"]["spec"];
+    pod["containers"][0]["resources"]["requests"]["cpu"] = cpu;
+    pod["priorityClassName"] = role;
+  }
+  server_.Put(kTFJobs, JobWith(roles, {{"schedulingPolicy", {{"minAvailable", 1}}}}));
+  Start();
+  const auto await_cpu = [&](const std::string& cpu) {
+    return AwaitPolling("a pod group for " + cpu, [&] {
+      const auto group = server_.Get(kVolcanoPodGroups, kJob);
+      return group.ok() && TextIn(FieldAt(group->fields(), {"spec", "minResources"}), "cpu") == cpu;
+    });
+  };
+  const auto set_priority = [&](const std::string& role, int value) {
+    kube::Object priority(kube::kPriorityClasses, {"", role});
+    priority.fields()["value"] = value;
+    server_.Put(kube::kPriorityClasses, priority);
+  };
+
+  set_priority("PS", 5);
+  EXPECT_OK(await_cpu("2"));
+  set_priority("Worker", 7);
+  EXPECT_OK(await_cpu("1"));
+}
+
 TEST_F(JobOperatorTest, AJobThatCannotBeParsedFailsAndDisturbsNoOther) {
   kube::Object wrong(kTFJobs, {"ml", "wrong"});
   wrong.fields()["spec"] = {{"tfReplicaSpecs", {{"Worker", 7}, {"Boss", json::array()}}}};
@@ -347,6 +414,27 @@ TEST_F(JobOperatorTest, AJobThatCannotBeParsedFailsAndDisturbsNoOther) {
     return job.ok() && Dump(FieldAt(job->fields(), {"status"})).find("TFJobFailedValidation") !=
                            std::string::npos;
   }));
+}
+
+TEST_F(JobOperatorTest, AJobThatIsNestedDeeplyDisturbsNoOther) {
+  json deep;
+  for (int i = 0; i < 100; ++i) deep = json::array({std::move(deep)});
+  kube::Object wrong = JobWith({{"Worker", Role(1)}});
+  wrong.metadata()["name"] = "deep";
+  wrong.fields()["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["x"] = deep;
+  server_.Put(kTFJobs, wrong);
+  server_.Put(kTFJobs, JobWith({{"Chief", Role(1)}}));
+  Start();
+  AwaitPods({"deep-worker-0", "mnist-chief-0"});
+
+  wrong.metadata()["name"] = "deep2";
+  server_.Put(kTFJobs, wrong);
+  server_.ExpireWatches();
+  kube::Object next = JobWith({{"Chief", Role(1)}});
+  next.metadata()["name"] = "next";
+  server_.Put(kTFJobs, next);
+
+  AwaitPods({"deep-worker-0", "deep2-worker-0", "mnist-chief-0", "next-chief-0"});
 }
 
 TEST_F(JobOperatorTest, AnExpiredJobIsDeleted) {

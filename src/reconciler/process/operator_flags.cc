@@ -10,6 +10,8 @@
 namespace edl::reconciler {
 namespace {
 
+constexpr int64_t kMostCalls = 1'000'000;
+
 // An address as upstream's flags have it: ":8080", "127.0.0.1:0", "[::1]:8080", or "0" for none.
 Status ParseAddress(const std::string& flag, const std::string& text, std::string& host,
                     int& port) {
@@ -85,13 +87,15 @@ FlagTable OperatorFlags() {
        .default_value = "200",
        .group = group,
        .help = "How many calls per second the API server gets on average.",
-       .at_least = 1},
+       .at_least = 1,
+       .at_most = kMostCalls},
       {.name = "kube-api-burst",
        .type = FlagType::kInt,
        .default_value = "400",
        .group = group,
        .help = "How many calls the API server gets at once after a pause.",
-       .at_least = 1},
+       .at_least = 1,
+       .at_most = kMostCalls},
       {.name = "leader-election-id",
        .default_value = "1ca428e5.training-operator.kubeflow.org",
        .group = group,

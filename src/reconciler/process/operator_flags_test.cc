@@ -41,6 +41,14 @@ TEST(OperatorFlags, AWrongAddressIsAnErrorThatNamesFlagAndForm) {
   }
 }
 
+TEST(OperatorFlags, RatesHaveALimit) {
+  for (const std::string flag : {"--kube-api-qps=", "--kube-api-burst="}) {
+    EXPECT_OK(ParseOperatorFlags({flag + "1000000"}));
+    // As an int, this is 0.
+    EXPECT_THAT(ParseOperatorFlags({flag + "4294967296"}), StatusIs(Code::kInvalidArgument));
+  }
+}
+
 TEST(OperatorFlags, UnknownFlagsAndArgumentsAreErrors) {
   EXPECT_THAT(ParseOperatorFlags({"--leader-elct"}).status().message(), HasSubstr("leader-elect"));
   EXPECT_THAT(ParseOperatorFlags({"tfjob"}).status().message(), HasSubstr("'tfjob'"));

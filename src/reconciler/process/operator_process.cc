@@ -165,7 +165,7 @@ class Process {
                                                             .port = config_.metrics_port,
                                                             .flag = "--metrics-bind-address"},
                                                            {{"/metrics", metrics}}));
-      const std::string host = config_.metrics_host.empty() ? "0.0.0.0" : config_.metrics_host;
+      const std::string host = config_.metrics_host.empty() ? "*" : config_.metrics_host;
       LOG_INFO("operator: metrics on {}:{}", host, pages_->port());
     }
     return Ok();
@@ -209,9 +209,11 @@ class Process {
   }
 
   void Release() {
-    if (!keeper_.joinable()) return;
-    keeper_.request_stop();
-    keeper_.join();
+    if (keeper_.joinable()) {
+      keeper_.request_stop();
+      keeper_.join();
+    }
+    // It is also held if the signal arrived before the keeper was started.
     if (const Status released = lease_.Release(); !released.ok()) {
       LOG_WARNING("operator: cannot release the lease: {}", released.message());
     }

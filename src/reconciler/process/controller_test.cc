@@ -1,0 +1,65 @@
+#include "reconciler/process/controller.h"
+
+#include "reconciler/tfjob.h"
+#include <gtest/gtest.h>
+
+#include "base/testing/fake_clock.h"
+#include "base/testing/status_matchers.h"
+#include "kube/testing/api_server.h"
+
+namespace edl::reconciler {
+namespace {
+
+using nlohmann::json;
+using Event = kube::WatchEvent::Kind;
+using Fault = kube::ApiServer::Fault;
+
+const kube::ObjectKey kJob{"ml", "mnist"};
+
+class JobControllerTest : public testing::Test {
+ protected:
+  // A job with one worker that may take an hour.
+  void SetUp() override {
+    kube::Object job(kTFJobs, kJob);
+    const json container = {{"name", "tensorflow"}, {"image", "tf"}};
+    job.fields()["spec"] = {
+        {"runPolicy", {{"activeDeadlineSeconds", 3600}}},
+        {"tfReplicaSpecs",
+         {{"Worker", {{"template", {{"spec", {{"containers", json::array({container})}}}}}}}}}};
+    cache_.JobListener().on_event(Event::kAdded, server_.Put(kTFJobs, job));
+  }
+
+  FakeClock clock_;
+  SystemClock system_clock_;
+  kube::Timing timing_ = kube::RealTiming(system_clock_);
+  kube::ApiServer server_;
+  kube::Connection connection_{server_.config(), clock_, {}};
+  kube::Client client_{connection_, timing_, {.tries = 1}};
+  kube::EventRecorder recorder_{connection_, timing_, {}};
+  JobCache cache_{clock_, [](const kube::ObjectKey&) {}};
+  ClusterWriter writer_{client_, client_, cache_, recorder_, {}};
+  OperatorMetrics metrics_;
+  JobController controller_{cache_, writer_, recorder_, metrics_, clock_, {}, {}};
+};
+
+TEST_F(JobControllerTest, KeepsTheDeadlineOfAJobWhosePodsAreRefused) {
+  server_.Inject({.part = "POST /api/v1/namespaces/ml/pods", .times = 10, .status = 403});
+
+  const JobController::Outcome outcome = controller_.Sync(kJob, {});
+
+  EXPECT_THAT(outcome.status, StatusIs(Code::kPermissionDenied));
+  ASSERT_TRUE(outcome.again_at.has_value());
+  EXPECT_LE(*outcome.again_at, clock_.WallNow() + std::chrono::hours(1));
+}
+
+TEST_F(JobControllerTest, KeepsTheDeadlineOfAJobWhoseStatusIsRefused) {
+  server_.Inject({.part = "/status", .status = 500});
+
+  const JobController::Outcome outcome = controller_.Sync(kJob, {});
+
+  EXPECT_FALSE(outcome.status.ok());
+  EXPECT_TRUE(outcome.again_at.has_value());
+}
+
+}  // namespace
+}  // namespace edl::reconciler
