@@ -137,12 +137,12 @@ def test_K45_admission_mutated_pod_spec_is_left_as_it_is(place: Place) -> None:
 def rules(without: Dict[str, Set[str]]) -> List[Dict]:
     """What the operator may do in a namespace, without some verbs of a resource."""
     every = {
-        ("kubeflow.org", "tfjobs"): {"get", "list", "watch", "update", "patch", "delete"},
-        ("kubeflow.org", "tfjobs/status"): {"get", "update", "patch"},
-        ("", "pods"): {"get", "list", "watch", "create", "delete", "patch", "update"},
-        ("", "services"): {"get", "list", "watch", "create", "delete", "patch", "update"},
+        ("kubeflow.org", "tfjobs"): {"list", "watch", "delete"},
+        ("kubeflow.org", "tfjobs/status"): {"update"},
+        ("", "pods"): {"get", "list", "watch", "create", "delete", "patch"},
+        ("", "services"): {"get", "list", "watch", "create", "delete", "patch"},
         ("", "pods/log"): {"get"},
-        ("", "events"): {"create", "patch", "update"},
+        ("", "events"): {"create", "patch"},
     }
     return [{"apiGroups": [group], "resources": [resource],
              "verbs": sorted(verbs - without.get(resource, set()))}

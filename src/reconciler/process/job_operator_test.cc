@@ -77,6 +77,18 @@ class JobOperatorTest : public testing::Test {
     server_.AwaitRequests("/services?labelSelector=", 2);
   }
 
+  // Waits until the operator has handled what it was told, so that only a new event moves it.
+  void AwaitRest() {
+    std::string metrics;
+    int same = 0;
+    EXPECT_OK(AwaitPolling("an operator at rest", [&] {
+      std::string next = operator_->MetricsText(true);
+      same = next == metrics ? same + 1 : 0;
+      metrics = std::move(next);
+      return same == 50;
+    }));
+  }
+
   // The names of all pods or services.
   std::set<std::string> Names(const kube::Resource& resource) {
     std::set<std::string> names;
@@ -396,6 +408,7 @@ TEST_F(JobOperatorTest, ANewPriorityChangesThePodGroupsOfJobs) {
 
   set_priority("PS", 5);
   EXPECT_OK(await_cpu("2"));
+  AwaitRest();
   set_priority("Worker", 7);
   EXPECT_OK(await_cpu("1"));
 }
