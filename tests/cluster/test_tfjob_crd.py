@@ -464,16 +464,16 @@ def test_the_operator_may_do_its_work_and_nothing_else(cluster):
                for rule in by_name["ClusterRole", "training-operator"]["rules"]
                for resource in rule["resources"]}
     assert allowed == {
-        "tfjobs": {"get", "list", "watch", "update", "patch", "delete"},
-        "tfjobs/status": {"get", "update", "patch"},
+        "tfjobs": {"list", "watch", "delete"},
+        "tfjobs/status": {"update"},
         "tfjobs/finalizers": {"update"},
-        "pods": {"get", "list", "watch", "create", "delete", "patch", "update"},
-        "services": {"get", "list", "watch", "create", "delete", "patch", "update"},
+        "pods": {"get", "list", "watch", "create", "delete", "patch"},
+        "services": {"get", "list", "watch", "create", "delete", "patch"},
         "pods/log": {"get"},
-        "events": {"create", "patch", "update"},
+        "events": {"create", "patch"},
         "secrets": {"create"},
-        "podgroups": {"get", "list", "watch", "create", "update", "patch", "delete"},
-        "priorityclasses": {"get", "list", "watch"},
+        "podgroups": {"get", "list", "watch", "create", "update", "delete"},
+        "priorityclasses": {"list", "watch"},
     }
     lease = by_name["Role", "training-operator"]["rules"]
     assert lease == [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
