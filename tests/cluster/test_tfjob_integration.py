@@ -329,10 +329,8 @@ KILLED = pod_status("Failed", exit_code=130)
 CREATED = ("Created", "True")
 RUNNING, SUCCEEDED = [CREATED, ("Running", "True")], [CREATED, ("Succeeded", "True")]
 FAILED, RESTARTING = [CREATED, ("Failed", "True")], [CREATED, ("Restarting", "True")]
-# A replica that decides about the end still runs, or other workers do. The job was Running in the
-# pass that ended it.
-RAN = [CREATED, ("Running", "False")]
-RAN_AND_SUCCEEDED, RAN_AND_FAILED = [*RAN, ("Succeeded", "True")], [*RAN, ("Failed", "True")]
+# The replicas that decide still run, so the job was Running in the pass that ended it.
+RAN_AND_FAILED = [CREATED, ("Running", "False"), ("Failed", "True")]
 # The state of the replicas of a job; with it, its restart policy and success policy; and all
 # conditions that the job must have.
 STATES: Dict[str, Tuple[Dict, List[Tuple[str, str]]]] = {
@@ -350,7 +348,7 @@ STATES: Dict[str, Tuple[Dict, List[Tuple[str, str]]]] = {
     "two-succeeded-two-failed": (of_workers(
         "Succeeded", "Succeeded", "Failed", "Failed", ps=["Running"] * 2), FAILED),
     "worker-0-succeeded": (of_workers(
-        "Succeeded", "Running", "Running", "Running", ps=["Running"] * 2), RAN_AND_SUCCEEDED),
+        "Succeeded", "Running", "Running", "Running", ps=["Running"] * 2), SUCCEEDED),
     "all-wanted-one-succeeded": (of_workers(
         "Succeeded", "Running", "Running", "Running", success="AllWorkers"), RUNNING),
     "all-wanted-all-succeeded": (of_workers(*["Succeeded"] * 4, success="AllWorkers"), SUCCEEDED),
