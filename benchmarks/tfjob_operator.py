@@ -345,7 +345,8 @@ def measure(side: str, cluster: Cluster, count: int, limit_s: float) -> Dict[str
 
 def memory(sides: List[str], cluster: Cluster, count: int) -> Dict[str, float]:
     result = {}
-    with namespace_for(cluster, "finished") as namespace:
+    # Its deletion would take minutes, and nothing is measured after it.
+    with fresh_namespace(cluster, "finished") as namespace:
         make_finished(cluster, namespace, count)
         for side in sides:
             with operator_of(side, cluster, namespace) as operator:
