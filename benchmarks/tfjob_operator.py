@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterator, List
 from urllib.parse import urlencode
 
 from common import figure, median, show
@@ -91,7 +91,8 @@ class StateWatch(PodWatch):
         end = time.monotonic() + seconds
         with self.changed:
             while not any(name in self.added for name in names):
-                assert self.changed.wait(end - time.monotonic()), f"{names}: {self.trouble}"
+                assert self.changed.wait(end - time.monotonic()), (
+                    f"none of {names} existed after {seconds:.0f} s ({self.trouble})")
             return min(self.added[name] for name in names if name in self.added)
 
 
@@ -310,7 +311,8 @@ def operator_of(side: str, cluster: Cluster, namespace: Namespace) -> Iterator[O
     with tempfile.TemporaryDirectory(prefix="elasticdl-bench-") as folder:
         if side == "ours":
             cluster("kubectl", "apply", "-f", str(MANIFESTS / "crd.yaml"))
-            operator = Operator(namespace, Path(folder) / "operator.log")
+            operator = Operator(namespace, Path(folder) / "operator.log",
+                                config=cluster.kubeconfig())
         else:
             apply_crd(cluster, UPSTREAM, "tfjobs.kubeflow.org")
             operator = UpstreamOperator(namespace, Path(folder),
@@ -361,37 +363,33 @@ UNITS = {"all_running_s": "s", "all_succeeded_s": "s", "all_created_s": "s",
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=500)
+    parser.add_argument("--jobs", type=int, default=500, help="TFJobs to run")
     parser.add_argument("--finished", type=int, default=5000, help="0: do not measure memory")
-    parser.add_argument("--sides", default=",".join(SIDES), help="some of them, with commas")
+    parser.add_argument("--sides", default=",".join(SIDES),
+                        help="comma-separated: ours, upstream, raised")
     parser.add_argument("--limit-s", type=float, default=1800, help="for each of the two phases")
     parser.add_argument("--keep", action="store_true", help="leave the cluster up")
     arguments = parser.parse_args()
     sides = arguments.sides.split(",")
     cluster = Cluster(CLUSTER)
     cluster("up", timeout=3600)
-    results: Dict[str, Dict[str, float]] = {}
-    resident: Dict[str, float] = {}
-    floor: Optional[List[float]] = None
     try:
         nodes = -(-arguments.jobs * REPLICAS // PODS_A_NODE)
         cluster("kwok", str(nodes), timeout=300)
         with namespace_for(cluster, "floor") as namespace:
             floor = create_ms(Api(cluster), namespace, on_fake_nodes(), ROUNDS)
+        figure("operator.api_create_ms.median", median(floor), "ms")
         for side in sides:
-            results[side] = measure(side, cluster, arguments.jobs, arguments.limit_s)
+            result = measure(side, cluster, arguments.jobs, arguments.limit_s)
+            for name, unit in UNITS.items():
+                figure(SIDES[side] + name, result[name], unit)
         if arguments.finished:
-            resident = memory([side for side in sides if side != "raised"], cluster,
-                              arguments.finished)
+            measured = [side for side in sides if side != "raised"]
+            for side, used in memory(measured, cluster, arguments.finished).items():
+                figure(f"{SIDES[side]}rss_mb.{arguments.finished}_finished", used, "MB")
     finally:
         if not arguments.keep:
             cluster("down", timeout=600)
-    figure("operator.api_create_ms.median", median(floor), "ms")
-    for side in sides:
-        for name, unit in UNITS.items():
-            figure(SIDES[side] + name, results[side][name], unit)
-        if side in resident:
-            figure(f"{SIDES[side]}rss_mb.{arguments.finished}_finished", resident[side], "MB")
     return 0
 
 

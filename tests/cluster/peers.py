@@ -68,8 +68,9 @@ class UpstreamOperator(Operator):
 
     def __init__(self, namespace: Namespace, folder: Path, *flags: str,
                  env: Optional[Dict[str, str]] = None) -> None:
-        super().__init__(namespace, folder / "upstream.log", env={
-            "MY_POD_NAMESPACE": namespace.name, "KUBECONFIG": "/tmp/kubeconfig", **(env or {})})
+        super().__init__(
+            namespace, folder / "upstream.log", config=Path("/tmp/kubeconfig"),
+            env={"MY_POD_NAMESPACE": namespace.name, **(env or {})})
         self.namespace = namespace
         self.tmp = folder / "tmp"
         # The program may itself be below /tmp, so it is opened before the mount hides it.

@@ -1,8 +1,8 @@
-"""The operator when things go wrong around it: the list K-45 of ../shared/reference/tfjob.md.
+"""The operator when things go wrong around it: the faults in docs/robustness.md, section TFJobs.
 
 The tests write the status of pods, because most faults are between the operator and the API server.
-docs/robustness.md lists the tests of all entries: the drained node is in test_tfjob_disruptions.py,
-and clocks that jump are in the unit tests of src/reconciler. The tests that disturb the whole
+The drained node is in test_tfjob_disruptions.py, and clocks that jump are in the unit tests of
+src/reconciler. The tests that disturb the whole
 cluster are at the end.
 """
 
@@ -13,11 +13,12 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Set
+from typing import Dict, Iterator, List, Set
 
 import pytest
 from cluster import Cluster, Namespace, nightly, wait_for
 from e2e.relay import Relay
+from operator_rights import config_with_token, edited_config
 from tfjob_place import (
     GROUPS,
     Place,
@@ -39,14 +40,6 @@ def place(namespace: Namespace, tmp_path: Path) -> Iterator[Place]:
         yield Place(namespace, operator)
 
 
-def edited_config(namespace: Namespace, path: Path, edit: Callable[[Dict, Dict], None]) -> str:
-    """The kubeconfig with changes to its cluster and its user."""
-    config = json.loads(namespace.kubectl("config", "view", "--raw", "-o", "json"))
-    edit(config["clusters"][0]["cluster"], config["users"][0])
-    path.write_text(json.dumps(config))
-    return str(path)
-
-
 @pytest.fixture
 def relay(namespace: Namespace) -> Iterator[Relay]:
     config = json.loads(namespace.kubectl("config", "view", "--raw", "-o", "json"))
@@ -63,7 +56,7 @@ def relayed(namespace: Namespace, tmp_path: Path, relay: Relay) -> Iterator[Plac
         server["server"] = f"https://{relay.address}"
 
     config = edited_config(namespace, tmp_path / "relayed", edit)
-    with Operator(namespace, tmp_path / "operator.log", env={"KUBECONFIG": config}) as operator:
+    with Operator(namespace, tmp_path / "operator.log", config=config) as operator:
         yield Place(namespace, operator)
 
 
@@ -78,7 +71,7 @@ def assert_works(place: Place, seconds: float = 60) -> None:
 
 # Foreign objects, quotas, admission, permissions.
 
-def test_K45_name_collision_with_a_foreign_pod_and_service_is_told_and_waited_out(
+def test_K45_name_collision_with_a_foreign_pod_and_service_is_reported_and_waited_out(
         place: Place) -> None:
     foreign = {"metadata": {"name": "taken-worker-0"}, "spec": {
         "schedulerName": "nobody", "containers": [{"name": "main", "image": "busybox:1"}]}}
@@ -102,7 +95,7 @@ def test_K45_name_collision_with_a_foreign_pod_and_service_is_told_and_waited_ou
     place.wait_pods("taken", 3, 60)
 
 
-def test_K45_quota_403_on_pod_create_is_told_and_waited_out(place: Place) -> None:
+def test_K45_quota_403_on_pod_create_is_reported_and_waited_out(place: Place) -> None:
     place.create("resourcequotas", {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}})
     place.wait("the quota to count", lambda: "hard" in (place.get("resourcequotas", "small") or {})[
         "status"])
@@ -176,13 +169,9 @@ class Limited:
                 {"kind": "ServiceAccount", "name": "operator", "namespace": namespace.name}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
                         "name": "operator"}})
-        token = namespace.kubectl("create", "token", "operator")
-
-        def edit(_: Dict, user: Dict) -> None:
-            user["user"] = {"token": token}
-
-        self.operator = self.place.operator = Operator(namespace, folder / "operator.log", env={
-            "KUBECONFIG": edited_config(namespace, folder / "limited", edit)})
+        self.operator = self.place.operator = Operator(
+            namespace, folder / "operator.log",
+            config=config_with_token(namespace, folder / "limited", "operator"))
 
     def deny(self, resource: str, *verbs: str) -> None:
         """Allows everything but these verbs of a resource."""
@@ -226,7 +215,7 @@ def test_K45_rbac_denied_on_one_verb_watch_is_waited_out(limited: Limited) -> No
     assert_works(limited.place)
 
 
-def test_K45_rbac_denied_on_one_verb_create_is_told_and_waited_out(limited: Limited) -> None:
+def test_K45_rbac_denied_on_one_verb_create_is_reported_and_waited_out(limited: Limited) -> None:
     place = limited.place
     limited.operator.start()
     for resource, found, reason in (("pods", place.pods, "FailedCreatePod"),
@@ -254,7 +243,7 @@ def test_K45_rbac_denied_on_one_verb_of_the_status_is_logged_and_waited_out(
     place.wait_condition("silent", "Running", seconds=60)
 
 
-def test_K45_rbac_denied_on_one_verb_delete_is_told_and_waited_out(limited: Limited) -> None:
+def test_K45_rbac_denied_on_one_verb_delete_is_reported_and_waited_out(limited: Limited) -> None:
     place = limited.place
     limited.operator.start()
     cases: Dict[str, Dict] = {"pods": {"cleanPodPolicy": "All"},
@@ -316,8 +305,7 @@ def test_K45_finished_jobs_at_start_are_not_written_again(place: Place) -> None:
     assert time.monotonic() - began < 10, "from the start of the operator"
     after = versions(place)
     assert {name: after[name] for name in before} == before
-    assert not any(name.startswith("old-") and number != 0 for name, number in [
-        (name, len(place.events(name))) for name in ("old-0", "old-1")])
+    assert not place.events("old-0") and not place.events("old-1")
 
 
 def versions(place: Place) -> Dict[str, str]:
@@ -386,6 +374,10 @@ class Kubelet:
                 raise
 
 
+def still_running(place: Place) -> str:
+    return f"not ended: {[name for name in ENDS if not is_over(place, name)]}"
+
+
 def is_over(place: Place, name: str) -> bool:
     job = place.get("tfjobs", name)
     return job is None or bool({("Succeeded", "True"), ("Failed", "True")}
@@ -404,7 +396,7 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
     kills = 0
     end = time.monotonic() + (120 if NIGHTLY else 40)
     while not all(is_over(place, name) for name in ENDS) or kills < 10:
-        assert time.monotonic() < end + 60, "the jobs do not end"
+        assert time.monotonic() < end + 60, still_running(place)
         if time.monotonic() < end:
             operator.kill()
             kills += 1
@@ -444,7 +436,7 @@ def test_K45_duplicate_operators_without_leader_election_come_to_the_same_ends(
         start_all(place)
         end = time.monotonic() + 60
         while not all(is_over(place, name) for name in ENDS):
-            assert time.monotonic() < end, "the jobs do not end"
+            assert time.monotonic() < end, still_running(place)
             for _ in range(10):
                 kubelet.step()
         assert_ends(place, kubelet)

@@ -1,5 +1,5 @@
 """TFJobs with real replicas on real nodes: what users of the upstream operator asked for. Pods that
-are deleted, evicted or preempted are replaced, a failure says why, limits limit.
+are deleted, evicted or preempted are replaced, a failure says why, and limits are kept.
 
 All jobs start together, before the first test. The tests of nodes are at the end, with jobs of
 their own.

@@ -1,5 +1,5 @@
 """The operator and a real API server, without kubelets: the integration tests of upstream's suite,
-with their ids in ../shared/reference/tfjob.md (section 3.2). The tests write the status of pods.
+with the ids of tools/tfjob_acceptance. The tests write the status of pods.
 
 All tests share a namespace and an operator, and each has jobs of its own.
 """
@@ -23,7 +23,6 @@ from tfjob_place import (
     pod_status,
     role,
     seconds_of,
-    stays,
 )
 from tfjobs import JOB_NAME, Operator, tfjob_crd  # noqa: F401
 
@@ -422,7 +421,8 @@ def test_T_I17_only_missing_replicas_are_created(place: Place) -> None:
 def test_T_I18_a_job_that_is_created_suspended_creates_nothing(place: Place) -> None:
     place.start("asleep", run_policy={"suspend": True}, Worker=role(2), PS=role(1))
     place.wait_condition("asleep", "Suspended")
-    assert stays(3, lambda: counts(place, "asleep") == EMPTY)
+    place.barrier()
+    assert counts(place, "asleep") == EMPTY
     assert place.conditions("asleep") == [("Created", "True"), ("Suspended", "True")]
     assert "startTime" not in place.status("asleep")
     assert place.condition("asleep", "Suspended")["message"] == "TFJob asleep is suspended."
@@ -461,7 +461,8 @@ def test_T_I20_a_job_of_another_manager_is_left_alone(place: Place) -> None:
                 Worker=role(1))
     place.barrier()
     place.patch("tfjobs", "kueue", {"spec": {"runPolicy": {"suspend": False}}})
-    assert stays(3, lambda: counts(place, "kueue") == EMPTY)
+    place.barrier()
+    assert counts(place, "kueue") == EMPTY
     status = place.status("kueue")
     assert "startTime" not in status and not status.get("conditions")
 

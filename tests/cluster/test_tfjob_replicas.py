@@ -1,5 +1,5 @@
 """TFJobs with real replicas on real nodes: the end-to-end tests of upstream's suite, with their ids
-in ../shared/reference/tfjob.md (section 3.3). A test tells replicas what to do over HTTP:
+in tools/tfjob_acceptance. A test tells replicas what to do over HTTP:
 programs/replica_server.py.
 
 All jobs start together, before the first test, because most of the time is that of the pods.

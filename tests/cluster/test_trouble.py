@@ -104,7 +104,7 @@ def test_an_image_that_cannot_be_pulled_is_named(job):
     assert "gone:1" in job.cli("events", "test").stdout
 
 
-def test_a_full_quota_is_told_and_waited_out(job):
+def test_a_full_quota_is_reported_and_waited_out(job):
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"},
              "spec": {"hard": {"pods": "2"}}}
     job.namespace.apply(quota)

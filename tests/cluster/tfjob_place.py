@@ -178,8 +178,8 @@ class Place:
         return self.list("services", f"{JOB_NAME}={job}")
 
     def phases(self, job: str) -> Dict[str, str]:
-        """The phase of each pod; "Leaving" if it is being deleted."""
-        return {name: "Leaving" if "deletionTimestamp" in pod["metadata"]
+        """The phase of each pod; "Terminating" if it is being deleted."""
+        return {name: "Terminating" if "deletionTimestamp" in pod["metadata"]
                 else pod["status"].get("phase", "") for name, pod in self.pods(job).items()}
 
     def uids(self, job: str, kind: str = "pods") -> Dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Dict, List, Optional, Union
 
 import pytest
 from cluster import ROOT, Cluster, Namespace, wait_for
+from operator_rights import config_with_shipped_rights
 
 BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
 MANIFESTS = ROOT / "elasticdl/manifests/tfjob-operator"
@@ -103,16 +104,19 @@ class Operator:
     """`elasticdl operator` for one namespace, as a process of this machine.
 
     `with Operator(namespace, tmp_path / "operator.log") as operator:` starts it, waits until it is
-    ready, and stops it at the end. If the block fails, the log is printed.
+    ready, and kills it at the end. If the block fails, the log is printed.
     """
 
-    def __init__(self, namespace: Namespace, log: Path, *flags: str,
+    def __init__(self, namespace: Namespace, log: Path, *flags: str, config: Optional[Path] = None,
                  env: Optional[Dict[str, str]] = None) -> None:
+        """`config` is a kubeconfig; default: one with the permissions of the shipped manifests."""
         self.log = log
         self.command = [str(BINARY), "operator", f"--namespace={namespace.name}",
                         "--metrics-bind-address=127.0.0.1:0",
                         "--health-probe-bind-address=127.0.0.1:0", *flags]
-        self.env = {**os.environ, "KUBECONFIG": str(namespace.cluster.kubeconfig()), **(env or {})}
+        if config is None:
+            config = config_with_shipped_rights(namespace, log.with_suffix(".kubeconfig"))
+        self.env = {**os.environ, "KUBECONFIG": str(config), **(env or {})}
         self.process: Optional[subprocess.Popen] = None
         self.begin = 0  # where the log of the newest process begins
 

@@ -73,7 +73,7 @@ class Replicas:
     def close(self) -> None:
         for process in self.processes.values():
             process.kill()
-            process.wait()
+            process.wait(timeout=30)
 
 
 @pytest.fixture

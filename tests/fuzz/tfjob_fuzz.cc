@@ -33,16 +33,7 @@ Observed Read(const TFJob& job, const json& input) {
     if (const auto pod = ReadPod(Object(each))) out.pods.push_back(*pod);
   }
   for (const json& each : ListAt(input, {"services"})) {
-    const Object service(each);
-    const auto slot = SlotOf(service);
-    if (!slot) continue;
-    out.services.push_back(
-        {.name = service.name(),
-         .uid = service.uid(),
-         .slot = *slot,
-         .job = service.label(kJobNameLabel).value_or(""),
-         .owner = ControllerOf(service).value_or(edl::kube::OwnerReference()).uid,
-         .deleting = service.deleting()});
+    if (const auto service = ReadService(Object(each))) out.services.push_back(*service);
   }
   if (const json& group = FieldAt(input, {"pod_group"}); group.is_object()) {
     out.pod_group = Object(group);

@@ -148,6 +148,8 @@ def life(sdk: TrainingClient, namespace: str) -> None:
     wait_for("its pods to be deleted", lambda: names() == [])
     print("deleted")
 
+
+def failure(sdk: TrainingClient, namespace: str) -> None:
     sdk.create_job(job("fails", Chief=1, Worker=1))
     sdk.wait_for_job_conditions("fails", expected_conditions={"Running"}, wait_timeout=60,
                                 polling_interval=1)
@@ -174,6 +176,7 @@ def main() -> None:
         store(sdk)
     else:
         life(sdk, arguments.namespace)
+        failure(sdk, arguments.namespace)
 
 
 if __name__ == "__main__":
