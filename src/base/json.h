@@ -31,7 +31,7 @@ Result<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, size_t& v
 nlohmann::json ReadJson(std::string_view text);
 
 // Like ReadJson, but replaces the values below the level `deepest` by null, whatever they are. For
-// an answer about many objects, of which one that is nested deeper must not stop the others.
+// answers with many objects: one that is nested deeper must not make the others unreadable.
 nlohmann::json ReadJsonDownTo(int deepest, std::string_view text);
 
 // Prints JSON. Bytes that are not UTF-8 are replaced. `indent` < 0: on one line.

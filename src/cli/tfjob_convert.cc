@@ -44,7 +44,8 @@ const FlagTable& TfJobConvertFlags() {
       {{.name = "in_place",
         .type = FlagType::kSwitch,
         .default_value = "false",
-        .help = "Replace the content of FILE instead of printing the result. JSON stays JSON.",
+        .help = "Replace the content of FILE instead of printing the result. JSON in a file stays "
+                "JSON; printed, it becomes YAML.",
         .letter = 'i'}});
   return table;
 }

@@ -173,8 +173,10 @@ class HttplibServer final : public PageServer {
                            ? Bind("::", options.port) || Bind("0.0.0.0", options.port)
                            : Bind(options.host, options.port);
     if (!bound) {
-      return Unavailable("cannot listen on port {} of {}: give {} another port", options.port,
-                         options.host.empty() ? "all addresses" : options.host, options.flag);
+      return Unavailable(
+          "cannot listen on port {} of {}: the port is in use, or this machine does not have the "
+          "address; give {} another one",
+          options.port, options.host.empty() ? "all addresses" : options.host, options.flag);
     }
     thread_ = std::thread([this] { http_.Accept(); });
     // stop() has no effect on a server that has not begun to listen.

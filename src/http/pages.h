@@ -22,7 +22,7 @@ struct PageRequest {
   std::string authorization;  // the header; may be empty
 };
 
-// Called on any thread, also at the same time.
+// Called on any thread, and by several at the same time.
 using MakePage = std::function<Page(const PageRequest&)>;
 
 // An HTTP server with a few small pages, such as /metrics and /healthz. It serves GET requests and
@@ -40,7 +40,8 @@ class PageServer {
     std::chrono::milliseconds timeout{5'000};
   };
 
-  // `pages` by path. Unavailable: the port is in use.
+  // `pages` by path. Unavailable: the port is in use, or this machine does not
+  // have the address `host`.
   static Result<std::unique_ptr<PageServer>> Start(const Options& options,
                                                    const std::map<std::string, MakePage>& pages);
   virtual ~PageServer() = default;

@@ -25,7 +25,8 @@ struct Credentials {
 struct Config {
   std::string server;  // "https://10.0.0.1:6443", possibly with a path; no trailing slash
   std::string certificate_authority;  // PEM; empty: the system's authorities
-  // Where the authority is read again, because it is replaced in a pod; empty: it stays the same.
+  // The file from which the authority is read again whenever token_file is, because both are
+  // replaced in a pod; empty: it is not read again.
   std::filesystem::path certificate_authority_file;
   std::string ca_source;        // where the authority comes from, for messages; may be empty
   std::string tls_server_name;  // empty: the host of `server`

@@ -20,8 +20,8 @@ namespace edl::kube {
 // Thread-safe.
 class Connection {
  public:
-  // A token file is read again after this time, because its owner may replace it at any time. So is
-  // the file of the certificate authority.
+  // A token file is read again after this time, because its owner may replace it at any time. The
+  // file of the certificate authority is read again with it.
   static constexpr std::chrono::seconds kTokenFileAge{60};
   // A credential plugin runs again this long before its credential expires.
   static constexpr std::chrono::seconds kLeeway{10};

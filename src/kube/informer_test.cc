@@ -137,7 +137,7 @@ TEST_F(InformerTest, ContinuesAWatchFromItsLastVersion) {
   EXPECT_THAT(fake_.waits(), IsEmpty());
 }
 
-TEST_F(InformerTest, K44_ListsAgainAfterAnException) {
+TEST_F(InformerTest, ListsAgainAfterAnException) {
   OnceWatching([] { throw std::runtime_error("no memory"); });
   then_["error INTERNAL"] = [this] { server_.Put(kPods, Pod("next")); };
   then_["added next"] = [this] { Stop(); };

@@ -21,11 +21,12 @@ void Reflector::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const bool later = next == Next::kWatchLater || next == Next::kListLater;
     if (later && !timing_.wait(backoff_.Next(), stop)) return;
-    // Libraries throw, for example when no thread can be started. The others must continue.
+    // Libraries throw, for example if no thread can be started. Other watches must continue.
     try {
       next = Step(next, stop);
     } catch (const std::exception& error) {
-      ReportError(Internal("follow {} in {}: {}", scope_.resource.plural, scope_.ns, error.what()));
+      ReportError(Internal("list or watch {}{}{}: {}", scope_.resource.plural,
+                           scope_.ns.empty() ? "" : " in ", scope_.ns, error.what()));
       next = Next::kListLater;
     }
   }

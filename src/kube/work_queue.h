@@ -15,7 +15,7 @@
 
 namespace edl::kube {
 
-// The keys of objects that a controller must look at, for several threads:
+// The keys of objects that a controller must reconcile, for several threads:
 //   - a key that is queued several times is taken once;
 //   - a key is never taken by two threads at the same time: one that is added while a thread works
 //     on it is queued again when that thread is done;

@@ -6,7 +6,7 @@
 
 namespace edl::reconciler {
 
-// The objects that are the job's own, and the writes by which they become so or cease to be.
+// The job's own objects, and the actions that adopt or release objects.
 struct Claimed {
   std::vector<ReplicaPod> pods;
   std::vector<ReplicaService> services;

@@ -11,10 +11,6 @@ constexpr std::chrono::seconds kLostNodeGrace{10};
 
 }  // namespace
 
-void Cleanup::LookAgainAt(WallTime time) {
-  if (!plan_.again_at || time < *plan_.again_at) plan_.again_at = time;
-}
-
 void Cleanup::DeletePod(const ReplicaPod& pod) {
   if (pod.deletion_time) return ForceFromLostNode(pod);
   plan_.actions.push_back(
@@ -25,7 +21,7 @@ void Cleanup::DeletePod(const ReplicaPod& pod) {
 void Cleanup::ForceFromLostNode(const ReplicaPod& pod) {
   if (pod.outcome != PodOutcome::kTerminating || !pod.node_lost) return;
   const WallTime due = *pod.deletion_time + kLostNodeGrace;
-  if (due > now_) return LookAgainAt(due);
+  if (due > now_) return plan_.ReconcileAgainAt(due);
   plan_.actions.push_back({.kind = Action::Kind::kDeletePod,
                            .object = {},
                            .name = pod.name,
@@ -51,8 +47,8 @@ void Cleanup::DeletePodGroup() {
                            .uid = pod_group_->uid()});
 }
 
-// A service without a pod goes with those of deleted pods: an operator that was restarted between
-// the two deletions finds only the service.
+// A service without a pod is deleted too: an operator that was restarted after it had deleted the
+// pod finds only the service.
 void Cleanup::DeletePods(CleanPodPolicy policy) {
   if (policy == CleanPodPolicy::kNone) return;
   std::set<Slot> kept;
@@ -85,7 +81,7 @@ void Cleanup::ExpireJob() {
     if (ended != nullptr) end = ended->changed;
   }
   const WallTime expiry = end + *job_.ttl;
-  if (expiry > now_) return LookAgainAt(expiry);
+  if (expiry > now_) return plan_.ReconcileAgainAt(expiry);
   plan_.actions.push_back(
       {.kind = Action::Kind::kDeleteJob, .object = {}, .name = job_.key.name, .uid = job_.uid});
 }

@@ -10,7 +10,7 @@ namespace edl::reconciler {
 // Adds deletions of a job's objects to the plan of one pass. An object that is being deleted is not
 // deleted again, except by force from a node that is unreachable.
 //
-// Confined. Everything that it refers to outlives it.
+// Confined to one call of Reconcile. Everything that it refers to outlives it.
 class Cleanup {
  public:
   Cleanup(const Observed& observed, const Claimed& own, WallTime now, Plan& plan)
@@ -29,7 +29,6 @@ class Cleanup {
   void DeletePodGroup();
   void ExpireJob();
   void ForceFromLostNode(const ReplicaPod& pod);
-  void LookAgainAt(WallTime time);
 
   const TFJob& job_;
   const std::optional<kube::Object>& pod_group_;

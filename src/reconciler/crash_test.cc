@@ -111,7 +111,7 @@ void RunSchedule(uint64_t seed) {
   EXPECT_FALSE(status.conditions.IsTrue(kFailed));
   EXPECT_TRUE(status.completion_time.has_value());
   EXPECT_TRUE(status.replacing.empty());
-  // Failures of a chief-led job that the end overtook need not be counted.
+  // A job that its chief ends may end before all failures of its workers are counted.
   if (script.job["spec"]["tfReplicaSpecs"].contains("Chief")) {
     EXPECT_LE(status.retries, FailuresOf(script, left));
   } else {

@@ -60,8 +60,8 @@ bool DifferOnlyInCounts(const JobStatus& a, const JobStatus& b);
 
 // Indices as text: "0-2,5".
 std::string FormatIndices(const std::set<int>& indices);
-// Returns the indices up to the first mistake, and those below 100,000. They must be ascending, as
-// FormatIndices prints them.
+// Returns the indices before the first mistake, without those from 100,000 on. They must be
+// ascending, as FormatIndices prints them.
 std::set<int> ParseIndices(const std::string& text);
 
 }  // namespace edl::reconciler

@@ -23,7 +23,7 @@ kube::Object::Labels JobLabels(const std::string& job);
 // The labels by which the service of a replica selects its pod.
 kube::Object::Labels ReplicaLabels(const std::string& job, ReplicaType type, int index);
 
-// The role and index in the labels of an object. nullopt: a label is missing or invalid.
+// Reads the role and index in the labels of an object. nullopt: a label is missing or invalid.
 struct Slot {
   ReplicaType type = ReplicaType::kWorker;
   int index = 0;

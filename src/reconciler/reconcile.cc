@@ -97,9 +97,6 @@ class Pass {
                  std::string subject) {
     plan_.events.push_back({type, std::move(reason), std::move(message), std::move(subject)});
   }
-  void LookAgainAt(WallTime time) {
-    if (!plan_.again_at || time < *plan_.again_at) plan_.again_at = time;
-  }
 
   void Suspend();
   void Advance();
@@ -271,7 +268,7 @@ void Pass::DeletePodAfter(const ReplicaPod& pod, Duration age) {
   // Our clock was set back if the pod was created in the future. Then its age is not known.
   const WallTime due = pod.created + age;
   if (due > now_ && pod.created <= now_) {
-    LookAgainAt(due);
+    plan_.ReconcileAgainAt(due);
   } else {
     cleanup_.DeletePod(pod);
   }
@@ -286,10 +283,10 @@ void Pass::ReplaceFailed() {
 }
 
 void Pass::NoteDisruption(const ReplicaPod& pod) {
-  NoteState(
-      kube::EventType::kNormal, "ReplacingPod",
-      fmt::format("Pod {} is replaced: {}. This does not count as a retry.", pod.name, pod.reason),
-      pod.uid);
+  NoteState(kube::EventType::kNormal, "ReplacingPod",
+            fmt::format("Replica {} is replaced: {}. This does not count as a retry.", pod.name,
+                        pod.reason),
+            pod.uid);
 }
 
 void Pass::ReplaceDisrupted() {
@@ -372,7 +369,8 @@ void Pass::FillSlotsOf(ReplicaType type, size_t& bytes) {
     if (has_service && has_pod) continue;
     if (pod_size == 0) pod_size = ApproximatePodSize(job_, type);
     bytes += pod_size;
-    if (bytes > kMostBytes && bytes > pod_size) return LookAgainAt(now_ + std::chrono::seconds(1));
+    if (bytes > kMostBytes && bytes > pod_size)
+      return plan_.ReconcileAgainAt(now_ + std::chrono::seconds(1));
     if (!has_service) {
       plan_.actions.push_back(
           {.kind = Action::Kind::kCreateService, .object = MakeService(job_, type, i)});
@@ -388,7 +386,7 @@ bool Pass::PastDeadline() {
   if (!job_.deadline || !status().start_time) return false;
   const WallTime end = *status().start_time + *job_.deadline;
   if (end <= now_) return true;
-  LookAgainAt(end);
+  plan_.ReconcileAgainAt(end);
   return false;
 }
 
@@ -458,6 +456,17 @@ void Pass::Advance() {
 }
 
 }  // namespace
+
+std::optional<ReplicaService> ReadService(const kube::Object& service) {
+  const auto slot = SlotOf(service);
+  if (!slot) return std::nullopt;
+  return ReplicaService{.name = service.name(),
+                        .uid = service.uid(),
+                        .slot = *slot,
+                        .job = service.label(kJobNameLabel).value_or(""),
+                        .owner = ControllerOf(service).value_or(kube::OwnerReference()).uid,
+                        .deleting = service.deleting()};
+}
 
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now) {
   return Pass(observed, settings, now).Run();

@@ -28,6 +28,9 @@ struct ReplicaService {
   bool operator==(const ReplicaService&) const = default;
 };
 
+// nullopt: the labels do not name a role and an index.
+std::optional<ReplicaService> ReadService(const kube::Object& service);
+
 // A job and what may belong to it, as it is in the cluster: the pods and services that the job
 // controls, and those that have its label. Reconcile decides which of them are the job's own.
 struct Observed {
@@ -38,6 +41,7 @@ struct Observed {
   std::optional<ShardService> shards;     // only of a job with data shards; nullopt: not known
 };
 
+// The settings of the operator that decisions depend on.
 struct Settings {
   PodSettings pods;
   std::map<std::string, int64_t> priorities;  // of PriorityClasses, for gang scheduling
@@ -92,17 +96,22 @@ struct Plan {
   JobStatus status;
   std::vector<Action> actions;
   std::vector<JobEvent> events;
-  // When to look again if nothing changes before: a deadline, a time to live, a retry.
+  // When to reconcile again if nothing changes before: a deadline, a time to live, a retry.
   std::optional<WallTime> again_at;
   // The log of a pod whose failure made the job fail or restart.
   LogSource failed_log;
   Milestones milestones;
+
+  // Moves `again_at` to `time` if that is earlier.
+  void ReconcileAgainAt(WallTime time) {
+    if (!again_at || time < *again_at) again_at = time;
+  }
 };
 
 // Computes what to do for a job. It has no side effects and no memory: everything that it must
 // remember is in the status of the job, which is written before the actions are carried out. Only
-// creations may come before it. So an operator that dies at any point is followed by one that
-// continues.
+// the creation of pods and services may come before that. So an operator that dies at any point is
+// followed by one that continues.
 //
 // REQUIRES: the job is managed by us and is not being deleted.
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now);

@@ -376,7 +376,7 @@ TEST(Reconcile, Q2_PodsThatWereReplacedCountTowardsTheBackoffLimit) {
   EXPECT_EQ(cluster.created("j-worker-1"), 3);
 }
 
-TEST(Reconcile, K45_ClockSkewThatWasSetBackDoesNotDelayAReplacement) {
+TEST(Reconcile, K45_AClockThatWasSetBackDoesNotDelayAReplacement) {
   ClusterModel cluster(JobObject({{"Worker", Role(1, "ExitCode")}}));
   cluster.Settle();
   for (int i = 0; i < 2; ++i) {
@@ -556,7 +556,7 @@ TEST(Reconcile, AReplacementIsExplainedByAnEventAboutThePod) {
   const JobEvent event = EventOf(cluster.Pass(), "ReplacingPod");
   EXPECT_EQ(event.subject, cluster.pod("j-worker-0").uid());
   EXPECT_EQ(event.message,
-            "Pod j-worker-0 is replaced: preempted by the scheduler. This does not count as a "
+            "Replica j-worker-0 is replaced: preempted by the scheduler. This does not count as a "
             "retry.");
 }
 

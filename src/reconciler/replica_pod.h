@@ -27,7 +27,7 @@ enum class PodOutcome {
 struct LogSource {
   std::string pod;  // empty: there is none
   std::string container;
-  bool previous = false;  // the log of its life before the last restart
+  bool previous = false;  // the log from before the last restart
 
   bool operator==(const LogSource&) const = default;
 };
@@ -59,7 +59,7 @@ struct ReplicaPod {
   std::string last_exit;       // why a container was restarted in place, as for kFailed
   // The container that failed or was restarted in place; empty: none.
   std::string log_container;
-  bool log_previous = false;  // it runs again, and the log of the life before explains it
+  bool log_previous = false;  // it runs again: the log from before the restart explains it
 
   bool operator==(const ReplicaPod&) const = default;
 };
@@ -72,7 +72,7 @@ inline LogSource LogOf(const ReplicaPod& pod) {
 
 // nullopt: the labels do not name a role and an index.
 std::optional<ReplicaPod> ReadPod(const kube::Object& pod);
-// The same for a pod of another kind, whose outcome is that of the container `name`.
+// The same for a pod that is not a replica. Its outcome is that of the container `name`.
 ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view name);
 // How long a pod that is being deleted may still run.
 std::chrono::seconds DeletionGraceOf(const kube::Object& pod);

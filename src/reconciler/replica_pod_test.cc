@@ -94,18 +94,11 @@ TEST(ReplicaPod, TheTrainingContainerDecidesAndNotTheSidecar) {
   EXPECT_FALSE(Read(Pod("Running", {done, proxy})).terminal);
 }
 
-TEST(ReplicaPod, IsTerminalWhenItsContainersHaveEndedBeforeItsPhaseSaysSo) {
-  const json done = json::array({Ended("tensorflow", 0)});
-  EXPECT_TRUE(Read(Pod("Running", done)).terminal);
-  EXPECT_TRUE(Read(Pod("Pending", done)).terminal);
-  EXPECT_FALSE(Read(Pod("Running", done, "Always")).terminal);
-  EXPECT_FALSE(Read(Pod("Pending", json::array())).terminal);
-}
-
 TEST(ReplicaPod, APodWhoseContainersHaveAllEndedDoesNotRunWhateverItsPhase) {
   const json done = Ended("tensorflow", 0);
   const json failed_proxy = Ended("proxy", 1);
   EXPECT_TRUE(Read(Pod("Running", json::array({done}))).terminal);
+  EXPECT_TRUE(Read(Pod("Pending", json::array({done}))).terminal);
   EXPECT_TRUE(Read(Pod("Running", {done, failed_proxy})).terminal);
   EXPECT_FALSE(Read(Pod("Running", {done, failed_proxy}, "OnFailure")).terminal);
   EXPECT_FALSE(Read(Pod("Running", json::array({done}), "Always")).terminal);

@@ -6,10 +6,6 @@
 
 namespace edl::reconciler {
 
-void ShardPlan::LookAgainAt(WallTime time) {
-  if (!plan_.again_at || time < *plan_.again_at) plan_.again_at = time;
-}
-
 void ShardPlan::ReadProgress() {
   // The pod of a deleted job of the same name has the progress of that job.
   if (!shards_ || !shards_->pod || !IsOurs(*shards_->pod)) return;
@@ -45,7 +41,7 @@ void ShardPlan::CreateEndpoint() {
 
 void ShardPlan::Ensure() {
   if (!job_.has_data_shards()) return;
-  LookAgainAt(now_ + kReadProgressEvery);
+  plan_.ReconcileAgainAt(now_ + kReadProgressEvery);
   if (!shards_) return;
   if (!shards_->pod) return Create();
   const ReplicaPod& pod = *shards_->pod;
@@ -75,7 +71,7 @@ void ShardPlan::AfterEnd() {
   if (!shards_ || !shards_->pod || !IsOurs(*shards_->pod)) return;
   const WallTime due = plan_.status.completion_time.value_or(now_) + kKeptAfterEnd;
   if (due <= now_) return cleanup_.DeletePod(*shards_->pod);
-  LookAgainAt(std::min<WallTime>(due, now_ + kReadProgressEvery));
+  plan_.ReconcileAgainAt(std::min<WallTime>(due, now_ + kReadProgressEvery));
 }
 
 }  // namespace edl::reconciler

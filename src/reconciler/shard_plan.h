@@ -13,7 +13,7 @@ namespace edl::reconciler {
 // Adds what the data-shard service of a job needs to the plan of one pass. Does nothing for a job
 // without one.
 //
-// Confined. Everything that it refers to outlives it.
+// Confined to one call of Reconcile. Everything that it refers to outlives it.
 class ShardPlan {
  public:
   // How often the progress is read.
@@ -43,7 +43,6 @@ class ShardPlan {
   bool IsOurs(const ReplicaPod& pod) const { return pod.owner == job_.uid; }
   void Create();
   void CreateEndpoint();
-  void LookAgainAt(WallTime time);
 
   const TFJob& job_;
   const std::optional<ShardService>& shards_;

@@ -124,7 +124,7 @@ json ContainerOf(const TFJob& job, const std::string& image) {
           {"volumeMounts", {{{"name", "token"}, {"mountPath", kTokenMount}, {"readOnly", true}}}}};
 }
 
-// The exit by which the service gave up: its supervisor restarts it after all others.
+// The exit with which the master ended the job. After any other exit its supervisor restarts it.
 const kube::ContainerExit* FinalExit(const kube::PodState& state) {
   const kube::ContainerState* container = state.container(kShardContainer);
   if (container == nullptr) return nullptr;

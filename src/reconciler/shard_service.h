@@ -15,7 +15,8 @@ namespace edl::reconciler {
 // The data-shard service of a job with the annotation kDataShards: a master of ours in a pod of its
 // own, which leases shards to the replicas and launches nothing. docs/adr/0031.
 
-// The name of its pod and its service. It is shorter than the names of replicas.
+// The name of its pod and its service. It is shorter than the name of a chief, master or worker, so
+// it is not too long for a job that Validate accepts.
 std::string ShardServiceName(const std::string& job);
 
 // The name of its container.
@@ -39,7 +40,7 @@ struct ShardSettings {
 struct ShardService {
   std::optional<ReplicaPod> pod;  // its slot means nothing
   bool has_endpoint = false;      // its Service exists
-  std::string failure;            // why it gave up; empty: it did not
+  std::string failure;            // why its master ended the job; empty: it did not
   std::string progress;           // "40 %"; empty: unknown
 
   bool operator==(const ShardService&) const = default;

@@ -27,7 +27,7 @@ struct Conversion {
 // converted file changes nothing.
 //
 // InvalidArgument: `text` is not YAML, or a TFJob in it cannot be converted. The message begins
-// with "document N, line M".
+// with "document N, line M", except for a file that is too large.
 Result<Conversion> Convert(std::string_view text, JsonOutput json_output);
 
 }  // namespace edl::tfjob_convert

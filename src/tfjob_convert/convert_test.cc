@@ -128,7 +128,7 @@ TEST(Convert, NamesTheLineOfAnError) {
       {Job("v1", "  tfReplicaSpecs: []\n"),
        "document 1, line 5, TFJob j: spec.tfReplicaSpecs must"},
       {Job("v1", "  tfReplicaSpecs:\n    Worker: 3\n"),
-       "document 1, line 6, TFJob j: expected the"},
+       "document 1, line 6, TFJob j: spec.tfReplicaSpecs.Worker must be a map"},
       {Job("v1", "  tfReplicaSpecs:\n    Worker:\n      template:\n        spec: 1\n"),
        "document 1, line 8, TFJob j: spec must be a map, found 1"},
       {Job("v1", "  tfReplicaSpecs: {Worker: {Template: {spec: {containers: [5]}}}}\n"),
@@ -166,7 +166,7 @@ std::string CasesOf(std::string_view last, int cases, std::string_view value) {
   return out + fmt::format("\"{}\": {}}}", last, value);
 }
 
-TEST(Convert, TakesLinearTime) {
+TEST(Convert, ConvertsThousandsOfKeysAndPortsAndRefusesThousandsOfRoles) {
   const std::string head = R"({"kind":"TFJob","apiVersion":"kubeflow.org/v1","spec":)";
   const std::string policy = CasesOf("activeDeadlineSeconds", 6'000, "1");
   EXPECT_OK(Convert(head + R"({"runPolicy":)" + policy + "}}", JsonOutput::kJson));

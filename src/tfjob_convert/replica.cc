@@ -114,7 +114,7 @@ Json* ContainersOf(Json& spec) {
 
 Status CheckReplica(const Json& spec, const Replica& replica, const Notes& notes) {
   if (!spec.is_object()) {
-    return notes.Error(replica.path, "expected the replicas of a role, found {}", Shown(spec));
+    return notes.Error(replica.path, "{} must be a map, found {}", replica.shown(), Shown(spec));
   }
   const Json* value = &spec;
   Path path = replica.path;

@@ -15,7 +15,7 @@ struct Replica {
 };
 
 // Checks that the fields that this module changes have the right types. InvalidArgument: one has
-// not. REQUIRES: the keys have their case in v1 (FixCase).
+// another type. REQUIRES: the keys have their case in v1 (FixCase).
 Status CheckReplica(const Json& spec, const Replica& replica, const Notes& notes);
 
 // Makes a replica valid for v1: restartPolicy at its place, a container named tensorflow, and named

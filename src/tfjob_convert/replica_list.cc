@@ -134,7 +134,6 @@ Result<std::vector<Replica>> ReplaceReplicaList(Json& spec, Notes& notes) {
 
 void ReplaceOldFields(Json& spec, Notes& notes) {
   Json none = Json::object();
-  Json* replicas = Find(spec, "tfReplicaSpecs");
   if (Find(spec, "RuntimeId") != nullptr) {
     Take(spec, "RuntimeId");
     notes.Change("spec.RuntimeId removed; v1 names pods after the job");
@@ -145,12 +144,12 @@ void ReplaceOldFields(Json& spec, Notes& notes) {
   }
   if (Find(spec, "terminationPolicy") != nullptr) {
     const Json policy = Take(spec, "terminationPolicy");
-    replicas = Find(spec, "tfReplicaSpecs");
+    Json* replicas = Find(spec, "tfReplicaSpecs");
     ReplaceTerminationPolicy(policy, replicas == nullptr ? none : *replicas, notes);
   }
   if (Find(spec, "schedulerName") != nullptr) {
     const Json name = Take(spec, "schedulerName");
-    replicas = Find(spec, "tfReplicaSpecs");
+    Json* replicas = Find(spec, "tfReplicaSpecs");
     ReplaceSchedulerName(name, replicas == nullptr ? none : *replicas, notes);
   }
   for (const char* field : {"tensorboard", "tfRpcLayer"}) {

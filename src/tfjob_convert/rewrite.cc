@@ -54,6 +54,15 @@ Status RemoveClusterState(Json& job, Notes& notes) {
   return Ok();
 }
 
+// The map spec.runPolicy, which is added first if it is missing or null.
+Json& RunPolicyOf(Json& spec) {
+  if (!Has(spec, "runPolicy")) {
+    if (Find(spec, "runPolicy") != nullptr) spec.erase("runPolicy");
+    AddFirst(spec, "runPolicy", Json::object());
+  }
+  return spec["runPolicy"];
+}
+
 // Moves a field of spec into spec.runPolicy.
 void MovePolicy(Json& spec, std::string_view field, bool old, Notes& notes) {
   Json value = Take(spec, field);
@@ -61,11 +70,7 @@ void MovePolicy(Json& spec, std::string_view field, bool old, Notes& notes) {
     notes.Change("spec.{} removed; it is null", field);
     return;
   }
-  if (!Has(spec, "runPolicy")) {
-    if (Find(spec, "runPolicy") != nullptr) spec.erase("runPolicy");
-    AddFirst(spec, "runPolicy", Json::object());
-  }
-  Json& policy = spec["runPolicy"];
+  Json& policy = RunPolicyOf(spec);
   if (!Has(policy, field)) {
     policy[std::string(field)] = std::move(value);
     notes.Change("spec.{} -> spec.runPolicy.{}", field, field);
@@ -155,11 +160,7 @@ int64_t CountReplicas(const Json& replicas) {
 // Keeps the defaults of old versions, and warns of other differences in behaviour.
 void KeepOldBehaviour(Json& spec, const std::string& version, Names roles, Notes& notes) {
   if (!Has(spec, "runPolicy") || !Has(spec["runPolicy"], "cleanPodPolicy")) {
-    if (!Has(spec, "runPolicy")) {
-      if (Find(spec, "runPolicy") != nullptr) spec.erase("runPolicy");
-      AddFirst(spec, "runPolicy", Json::object());
-    }
-    spec["runPolicy"]["cleanPodPolicy"] = "Running";
+    RunPolicyOf(spec)["cleanPodPolicy"] = "Running";
     notes.Change("spec.runPolicy.cleanPodPolicy: Running added; the default of {} is None", kNow);
   }
   const Json* replicas = Find(spec, "tfReplicaSpecs");

@@ -10,7 +10,7 @@ bool IsTfJob(const Json& object);
 bool IsTfJobList(const Json& object);
 
 // Sets apiVersion to kubeflow.org/v1 and returns the version that it was: "v1alpha2".
-// InvalidArgument: there is no such version.
+// InvalidArgument: there is no such version. REQUIRES: IsTfJob() or IsTfJobList().
 Result<std::string> SetVersion(Json& object, Notes& notes);
 
 // Rewrites a TFJob to kubeflow.org/v1. `notes` says what changed. InvalidArgument: the TFJob cannot

@@ -39,7 +39,8 @@ def download_until(url: str, path: str, deadline: float) -> None:
         except OSError as error:
             problem = error
         if time.monotonic() > deadline:
-            sys.exit(f"cannot download {url} within {SECONDS} s: {problem}")
+            sys.exit(f"cannot download {url} within {SECONDS} s: {problem}; check that its server "
+                     "runs, or correct DATA_URL")
         print(f"cannot download {url} yet: {problem}", flush=True)
         time.sleep(2)
 
@@ -49,7 +50,8 @@ def unpack(archive: str, path: str) -> None:
     with zipfile.ZipFile(archive) as opened:
         tables = [name for name in opened.namelist() if name.endswith(".csv")]
         if len(tables) != 1:
-            sys.exit(f"the archive has {len(tables)} csv files instead of one: {tables}")
+            sys.exit(f"the archive has {len(tables)} csv files instead of one: {tables}; give "
+                     "DATA_URL an archive with one")
         with opened.open(tables[0]) as source, open(path, "wb") as out:
             shutil.copyfileobj(source, out)
 

@@ -19,7 +19,10 @@ class Summarizer:
 
     def __init__(self, folder: str) -> None:
         versions = os.path.join(folder, "export", "issues")
-        numbers = [int(name) for name in os.listdir(versions) if name.isdecimal()]
+        names = os.listdir(versions) if os.path.isdir(versions) else []
+        numbers = [int(name) for name in names if name.isdecimal()]
+        if not numbers:
+            sys.exit(f"{versions} has no model: train.py writes it when training ends")
         path = os.path.join(versions, str(max(numbers)))
         self.loaded = tf.saved_model.load(path)
         self.predict = self.loaded.signatures["serving_default"]

@@ -12,7 +12,7 @@ namespace edl::ps {
 
 // Starts an HTTP server with /metrics, in the text format of Prometheus, and /healthz. `server`
 // outlives it. Port 0: any free port. If `token` is not empty, /metrics requires it. Unavailable:
-// the port is in use.
+// the port is in use, or this machine does not have the address `host`.
 Result<std::unique_ptr<http::PageServer>> StartMetricsServer(ParameterServer& server,
                                                              const std::string& host, int port,
                                                              const std::string& token);

@@ -34,12 +34,12 @@ class ClusterWriter {
   ClusterWriter(kube::Client& client, kube::Client& logs, JobCache& cache,
                 kube::EventRecorder& recorder, Options options);
 
-  // Writes the status of a job. Aborted: the job has changed in the meantime; look at it again.
+  // Writes the status of a job. Aborted: the job has changed in the meantime; reconcile it again.
   Status WriteStatus(const kube::Object& job, const nlohmann::json& status,
                      const std::stop_token& stop);
 
-  // Carries out the actions. After a failure it starts no further ones, and returns the first
-  // error. `job` is the object that the events are about.
+  // Carries out the actions in batches. After a failure it finishes the batch, starts no further
+  // one, and returns the first error. `job` is the object that the events are about.
   Status Run(const kube::Object& job, const std::vector<Action>& actions,
              const std::stop_token& stop);
 

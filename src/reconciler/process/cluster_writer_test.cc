@@ -95,7 +95,7 @@ TEST_F(ClusterWriterTest, ReadsTheProgressOfAServiceWithASidecar) {
   EXPECT_EQ(server_.CountRequests("/log?container=data-shards&"), 1);
 }
 
-TEST_F(ClusterWriterTest, K44_AnExceptionInAnActionIsItsError) {
+TEST_F(ClusterWriterTest, AnExceptionInAnActionIsItsError) {
   ClusterWriter writer(client_, logs_, cache_, recorder_,
                        {.may_write = []() -> bool { throw std::runtime_error("no memory"); }});
   const Action action{.kind = Kind::kDeletePod, .object = {}, .name = "a", .uid = "b"};
@@ -106,7 +106,7 @@ TEST_F(ClusterWriterTest, K44_AnExceptionInAnActionIsItsError) {
   }
 }
 
-TEST_F(ClusterWriterTest, ACreatedPodLeadsToNone) {
+TEST_F(ClusterWriterTest, ACreatedPodLeadsToNoNewPlan) {
   EXPECT_OK(writer_.Run(job_, {{.kind = Kind::kCreatePod, .object = OwnPod()}}, {}));
 
   EXPECT_TRUE(changed_.empty());

@@ -99,6 +99,18 @@ std::optional<Time> JobController::StatusDueAt(const kube::Object& job, const Jo
   return std::nullopt;
 }
 
+Plan JobController::PlanFor(CachedJob& found, Result<TFJob> job, std::optional<ShardService> shards,
+                            WallTime now) {
+  const Status parsed = job.status();
+  const Observed observed{.job = parsed.ok() ? *std::move(job) : ParseRejected(found.object),
+                          .pods = std::move(found.pods),
+                          .services = std::move(found.services),
+                          .pod_group = std::move(found.pod_group),
+                          .shards = std::move(shards)};
+  if (!parsed.ok()) return RejectInvalid(observed, parsed.message(), now);
+  return Reconcile(observed, CurrentSettings(), now);
+}
+
 JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
                                            const std::stop_token& stop) {
   std::optional<CachedJob> found = cache_.Find(key);
@@ -118,22 +130,7 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
     shards = *std::move(read);
   }
   const WallTime now = clock_.WallNow();  // after the calls above, which take a while
-  Plan plan;
-  if (job.ok()) {
-    plan = Reconcile({.job = *std::move(job),
-                      .pods = std::move(found->pods),
-                      .services = std::move(found->services),
-                      .pod_group = std::move(found->pod_group),
-                      .shards = std::move(shards)},
-                     CurrentSettings(), now);
-  } else {
-    plan = RejectInvalid({.job = ParseRejected(object),
-                          .pods = std::move(found->pods),
-                          .services = std::move(found->services),
-                          .pod_group = std::move(found->pod_group),
-                          .shards = std::nullopt},
-                         job.status().message(), now);
-  }
+  Plan plan = PlanFor(*found, std::move(job), std::move(shards), now);
   std::optional<WallTime> again = plan.again_at;
   const bool act_first = NeedNoStatus(plan.actions, stored, plan.status);
   Status acted = act_first ? writer_.Run(object, plan.actions, stop) : Ok();

@@ -34,10 +34,12 @@ class JobController {
 
   struct Outcome {
     Status status;  // an error means: retry later
-    // When to look at the job again, if nothing changes before; nullopt: never. A deadline of the
+    // When to reconcile the job again, if nothing changes before; nullopt: never. A deadline of the
     // job may come before the retry after an error.
     std::optional<WallTime> again_at = {};
   };
+  // Reconciles one job; does nothing if it is gone, being deleted or not ours. Blocks during the
+  // calls to the API server.
   Outcome Sync(const kube::ObjectKey& key, const std::stop_token& stop);
 
   // The values of PriorityClasses, for gang scheduling.
@@ -57,6 +59,9 @@ class JobController {
   void RecordEvents(const kube::Object& job, const Plan& plan);
   // Adds the last lines of the failed pod's log to the message of the job.
   void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);
+  // Plans for a job; one that cannot be parsed fails. Takes its pods and services from `found`.
+  Plan PlanFor(CachedJob& found, Result<TFJob> job, std::optional<ShardService> shards,
+               WallTime now);
   // Returns when the status may be written. nullopt: now.
   std::optional<Time> StatusDueAt(const kube::Object& job, const JobStatus& stored,
                                   const JobStatus& next);

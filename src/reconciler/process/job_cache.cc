@@ -22,17 +22,6 @@ std::string OwnerNameOf(const kube::Object& object) {
   return controller->name;
 }
 
-std::optional<ReplicaService> ReadService(const kube::Object& service) {
-  const auto slot = SlotOf(service);
-  if (!slot) return std::nullopt;
-  return ReplicaService{.name = service.name(),
-                        .uid = service.uid(),
-                        .slot = *slot,
-                        .job = service.label(kJobNameLabel).value_or(""),
-                        .owner = ControllerOf(service).value_or(kube::OwnerReference()).uid,
-                        .deleting = service.deleting()};
-}
-
 std::optional<ReplicaPod> ReadReplicaPod(const kube::Object& pod) { return ReadPod(pod); }
 
 auto LogErrors(const char* what) {

@@ -32,7 +32,7 @@ struct CachedJob {
 // Thread-safe.
 class JobCache {
  public:
-  // `on_change` is called without a lock, with the key of each job that must be looked at.
+  // `on_change` is called without a lock, with the key of each job that must be reconciled.
   JobCache(const Clock& clock, std::function<void(const kube::ObjectKey&)> on_change)
       : clock_(clock), on_change_(std::move(on_change)) {}
 
@@ -48,8 +48,8 @@ class JobCache {
   void WroteService(const kube::Object& service);
   void WrotePodGroup(const kube::Object& group);
   // The API server has answered with this state of an object that others write too, such as one
-  // that existed already. If it is news, on_change is called: the watch will report the same state,
-  // which is none then.
+  // that existed already. If the state is new, on_change is called now, because the same state
+  // from the watch will then be no change.
   void FoundPod(const kube::Object& pod);
   void FoundService(const kube::Object& service);
   // This process has requested the deletion of the object with this uid.

@@ -28,17 +28,18 @@ namespace edl::reconciler {
 // Runs all TFJobs of a cluster or namespace: the watches, the queue, and the threads that take from
 // it. No job is touched before all lists have arrived.
 //
-// Thread-safe.
+// Thread-safe, except Start and Stop, which must not overlap.
 class JobOperator {
  public:
   struct Options {
-    std::string ns;  // empty: all namespaces
-    std::string instance;
+    std::string ns;        // empty: all namespaces
+    std::string instance;  // the host name that events show
     PodSettings pods;
     ShardSettings shards;
     int threads = 4;
     double calls_per_second = 200;
     int burst = 400;
+    // Checked before each write: only the holder of the lease may write.
     std::function<bool()> may_write = [] { return true; };
     kube::Reflector::Options watch = {};
   };
@@ -49,7 +50,8 @@ class JobOperator {
   JobOperator(const JobOperator&) = delete;
   JobOperator& operator=(const JobOperator&) = delete;
 
-  // Starts the threads. `on_ready` is called when the first lists have arrived. Call it once.
+  // Starts the threads. Call it once. `on_ready` is called on one of them, when all first lists
+  // have arrived.
   void Start(std::function<void()> on_ready);
   // Lets running calls end, and joins all threads. The destructor does it too.
   void Stop();
@@ -83,7 +85,7 @@ class JobOperator {
 
   std::function<void()> on_ready_;
   std::atomic<bool> ready_ = false;
-  std::atomic<bool> priorities_known_ = false;  // or not to be had
+  std::atomic<bool> priorities_known_ = false;  // also true if they cannot be read
   Mutex mutex_;
   CondVar became_ready_;
   std::vector<std::unique_ptr<kube::Reflector>> reflectors_;

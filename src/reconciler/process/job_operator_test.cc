@@ -157,7 +157,7 @@ TEST_F(JobOperatorTest, T_R2_CreatesPodsAndServicesWithLabelsAndOwner) {
   EXPECT_EQ(pod->label(kReplicaIndexLabel), "1");
   ASSERT_EQ(pod->owners().size(), 1U);
   EXPECT_EQ(pod->owners().front().name, "mnist");
-  EXPECT_GT(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), 0);
+  EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), 3);
 }
 
 TEST_F(JobOperatorTest, RunsAJobToItsEndAndDeletesWhatStillRuns) {
@@ -359,7 +359,7 @@ TEST_F(JobOperatorTest, ReadsTheProgressOfTheDataShardService) {
   })) << Dump(StatusOfJob());
 }
 
-TEST_F(JobOperatorTest, K20_WaitsForThePodGroups) {
+TEST_F(JobOperatorTest, WaitsForThePodGroups) {
   server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
   StartWithoutAnswerTo("/podgroups?limit=");
 
@@ -367,7 +367,7 @@ TEST_F(JobOperatorTest, K20_WaitsForThePodGroups) {
   EXPECT_EQ(server_.CountRequests("POST "), 0);
 }
 
-TEST_F(JobOperatorTest, K20_WaitsForThePriorityClasses) {
+TEST_F(JobOperatorTest, WaitsForThePriorityClasses) {
   server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
   StartWithoutAnswerTo("/priorityclasses?limit=");
 

@@ -27,7 +27,8 @@ struct OperatorConfig {
   int burst = 0;
 };
 
-// The flags have the names of the upstream operator.
+// The flags have the names of the upstream operator. ParseOperatorFlags also reads their
+// environment variables. InvalidArgument: the message names the flag.
 FlagTable OperatorFlags();
 Result<OperatorConfig> ParseOperatorFlags(const std::vector<std::string>& arguments);
 

@@ -61,13 +61,13 @@ std::string OperatorMetrics::Text(const kube::WorkQueue::Counters& queue, size_t
     }
   }
   Head(out, "controller_runtime_reconcile_total", "counter",
-       "Number of times that a job was looked at, by result.");
+       "Number of reconciliations of jobs, by result.");
   for (size_t i = 0; i < kResults.size(); ++i) {
     fmt::format_to(to, "controller_runtime_reconcile_total{{controller=\"{}\",result=\"{}\"}} {}\n",
                    kController, kResults[i], syncs_[i]);
   }
   const char* const time = "controller_runtime_reconcile_time_seconds";
-  Head(out, time, "histogram", "How long it took to look at a job.");
+  Head(out, time, "histogram", "Duration of the reconciliation of a job.");
   uint64_t total = 0;
   for (size_t i = 0; i < kBuckets.size(); ++i) {
     total += durations_[i];
@@ -78,10 +78,11 @@ std::string OperatorMetrics::Text(const kube::WorkQueue::Counters& queue, size_t
   fmt::format_to(to, "{}_bucket{{controller=\"{}\",le=\"+Inf\"}} {}\n", time, kController, total);
   fmt::format_to(to, "{}_sum{{controller=\"{}\"}} {}\n", time, kController, seconds_);
   fmt::format_to(to, "{}_count{{controller=\"{}\"}} {}\n", time, kController, total);
-  Head(out, "controller_runtime_active_workers", "gauge", "Number of jobs being looked at.");
+  Head(out, "controller_runtime_active_workers", "gauge",
+       "Number of jobs that are being reconciled.");
   fmt::format_to(to, "controller_runtime_active_workers{{controller=\"{}\"}} {}\n", kController,
                  queue.running);
-  Head(out, "workqueue_depth", "gauge", "Number of jobs that wait to be looked at.");
+  Head(out, "workqueue_depth", "gauge", "Number of jobs that wait for reconciliation.");
   fmt::format_to(to, "workqueue_depth{{name=\"{}\"}} {}\n", kController, queue.queued);
   Head(out, "workqueue_adds_total", "counter", "Number of times that a job was queued.");
   fmt::format_to(to, "workqueue_adds_total{{name=\"{}\"}} {}\n", kController, queue.added);

@@ -28,7 +28,7 @@ inline std::optional<uint64_t> VersionNumber(const std::string& version) {
 // which follows the server with a delay, and the answers to this process's own writes. So a
 // controller never plans with a state that is older than its own writes.
 //
-// Confined.
+// Confined: JobCache guards it with its mutex.
 template <typename T>
 class VersionedStore {
  public:

@@ -102,11 +102,7 @@ Observed ClusterModel::Observe() const {
     if (const auto read = ReadPod(pod)) out.pods.push_back(*read);
   }
   for (const auto& [name, service] : services_) {
-    out.services.push_back({.name = name,
-                            .uid = service.uid(),
-                            .slot = SlotOf(service).value(),
-                            .job = service.label(kJobNameLabel).value_or(""),
-                            .owner = ControllerOf(service).value_or(kube::OwnerReference()).uid});
+    if (const auto read = ReadService(service)) out.services.push_back(*read);
   }
   return out;
 }

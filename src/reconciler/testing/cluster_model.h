@@ -15,8 +15,8 @@
 
 namespace edl::reconciler {
 
-// Noon of the first day of the tests.
-inline constexpr WallTime kNoon{std::chrono::seconds(1'700'000'000)};
+// Noon (UTC) of 2023-11-15, when all tests begin.
+inline constexpr WallTime kNoon{std::chrono::seconds(1'700'049'600)};
 inline constexpr const char* kJobUid = "uid-of-job";
 
 // A role whose container "tensorflow" has an image.
