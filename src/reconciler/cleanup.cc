@@ -8,6 +8,8 @@ namespace {
 // A pod on a lost node is deleted by force this long after its grace period: its kubelet would have
 // removed it long before if it could.
 constexpr std::chrono::seconds kLostNodeGrace{10};
+// The same if it is not certain that the node is lost.
+constexpr std::chrono::seconds kMaybeLostNodeGrace{60};
 
 }  // namespace
 
@@ -19,8 +21,9 @@ void Cleanup::DeletePod(const ReplicaPod& pod) {
 
 // A pod on a node that is unreachable keeps its name until somebody deletes it by force.
 void Cleanup::ForceFromLostNode(const ReplicaPod& pod) {
-  if (pod.outcome != PodOutcome::kTerminating || !pod.node_lost) return;
-  const WallTime due = *pod.deletion_time + kLostNodeGrace;
+  if (pod.outcome != PodOutcome::kTerminating || pod.node_loss == NodeLoss::kNone) return;
+  const bool certain = pod.node_loss == NodeLoss::kCertain;
+  const WallTime due = *pod.deletion_time + (certain ? kLostNodeGrace : kMaybeLostNodeGrace);
   if (due > now_) return plan_.ReconcileAgainAt(due);
   plan_.actions.push_back({.kind = Action::Kind::kDeletePod,
                            .object = {},

@@ -153,7 +153,7 @@ TEST(Cleanup, APodOnALostNodeIsDeletedByForceAfterItsGracePeriod) {
   Observed observed = TwoWorkers("All", State::kSucceeded);
   observed.services.clear();
   observed.pods = {PodOf(kWorker, 0, PodOutcome::kTerminating)};
-  observed.pods[0].node_lost = true;
+  observed.pods[0].node_loss = NodeLoss::kCertain;
   observed.pods[0].deletion_time = kNoon + seconds(30);
   const Plan before = Reconcile(observed, {}, kNoon);
   EXPECT_THAT(before.actions, IsEmpty());
@@ -161,7 +161,10 @@ TEST(Cleanup, APodOnALostNodeIsDeletedByForceAfterItsGracePeriod) {
   const Plan after = Reconcile(observed, {}, *before.again_at);
   ASSERT_EQ(after.actions.size(), 1u);
   EXPECT_TRUE(after.actions[0].force);
-  observed.pods[0].node_lost = false;
+  observed.pods[0].node_loss = NodeLoss::kPossible;
+  EXPECT_EQ(Reconcile(observed, {}, *before.again_at).again_at, kNoon + seconds(90));
+  EXPECT_TRUE(Reconcile(observed, {}, kNoon + seconds(90)).actions.at(0).force);
+  observed.pods[0].node_loss = NodeLoss::kNone;
   EXPECT_THAT(Reconcile(observed, {}, *before.again_at).actions, IsEmpty());
 }
 

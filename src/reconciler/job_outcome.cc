@@ -42,6 +42,10 @@ int64_t JobOutcome::PermanentFailures(ReplicaType type) const {
   });
 }
 
+int64_t JobOutcome::NumEnded(ReplicaType type) const {
+  return status_.NumCompleted(type) + PermanentFailures(type);
+}
+
 // Whether the job goes on without this many replicas of a role.
 bool JobOutcome::MayLose(ReplicaType type, int64_t replicas) const {
   if (!job_.dynamic_workers || type != ReplicaType::kWorker) return false;
@@ -128,9 +132,7 @@ bool JobOutcome::IsDecided() const {
 
 bool JobOutcome::HaveEvaluatorsEnded() const {
   if (!job_.has(ReplicaType::kEvaluator) || !job_.Option(kWaitForEvaluator, false)) return true;
-  return status_.NumCompleted(ReplicaType::kEvaluator) +
-             PermanentFailures(ReplicaType::kEvaluator) >=
-         job_.replicas.at(ReplicaType::kEvaluator).replicas;
+  return NumEnded(ReplicaType::kEvaluator) >= job_.replicas.at(ReplicaType::kEvaluator).replicas;
 }
 
 bool JobOutcome::HasSucceeded() const { return IsDecided() && HaveEvaluatorsEnded(); }

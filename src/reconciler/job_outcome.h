@@ -43,6 +43,8 @@ class JobOutcome {
   // Whether the role that decides has done its work, so that no failure matters any more.
   bool IsDecided() const;
   bool HasSucceeded() const;
+  // The replicas of a role that never run again: they have succeeded, or failed for good.
+  int64_t NumEnded(ReplicaType type) const;
   // A failure that is final under the policy of its role.
   std::optional<JobFailure> PermanentFailure() const;
   // Too many restarts: those in place of the pods that exist, and those that the status counts.

@@ -46,22 +46,26 @@ std::string QuantityText(int64_t thousandths) {
   return fmt::format("{}m", thousandths);
 }
 
-// The replicas of a role that have not completed, whose pods the scheduler places.
-int64_t NumWaiting(const TFJob& job, const JobStatus& status, ReplicaType type) {
-  return std::max<int64_t>(job.replicas.at(type).replicas - status.NumCompleted(type), 0);
+using Counts = std::map<ReplicaType, int64_t>;
+
+// The replicas of a role that have not ended, whose pods the scheduler places.
+int64_t NumWaiting(const TFJob& job, const Counts& ended, ReplicaType type) {
+  const auto found = ended.find(type);
+  const int64_t gone = found == ended.end() ? 0 : found->second;
+  return std::max<int64_t>(job.replicas.at(type).replicas - gone, 0);
 }
 
-// Completed replicas do not run again, so the others must not wait for them.
-int64_t MinMembers(const TFJob& job, const JobStatus& status) {
+// Replicas that have ended do not run again, so the others must not wait for them.
+int64_t MinMembers(const TFJob& job, const Counts& ended) {
   int64_t waiting = 0;
-  for (const auto& [type, spec] : job.replicas) waiting += NumWaiting(job, status, type);
+  for (const auto& [type, spec] : job.replicas) waiting += NumWaiting(job, ended, type);
   const int64_t wanted = job.scheduling.min_available.value_or(waiting);
   // A limit that is too high from the start is a decision of the user: the job then stays pending.
-  const bool some_completed = waiting < job.total_replicas();
-  return std::max<int64_t>(some_completed ? std::min(wanted, waiting) : wanted, 0);
+  const bool some_ended = waiting < job.total_replicas();
+  return std::max<int64_t>(some_ended ? std::min(wanted, waiting) : wanted, 0);
 }
 
-json MinResources(const TFJob& job, const JobStatus& status, int64_t members,
+json MinResources(const TFJob& job, const Counts& ended, int64_t members,
                   const std::map<std::string, int64_t>& priorities) {
   std::vector<ReplicaType> types;
   for (const auto& [type, spec] : job.replicas) types.push_back(type);
@@ -70,7 +74,7 @@ json MinResources(const TFJob& job, const JobStatus& status, int64_t members,
   });
   std::map<std::string, int64_t> sums;
   for (const ReplicaType type : types) {
-    const int64_t pods = std::min(NumWaiting(job, status, type), members);
+    const int64_t pods = std::min(NumWaiting(job, ended, type), members);
     AddRequests(FieldAt(job.replicas.at(type).pod_template, {"spec"}), pods, sums);
     members -= pods;
   }
@@ -81,7 +85,7 @@ json MinResources(const TFJob& job, const JobStatus& status, int64_t members,
 
 }  // namespace
 
-kube::Object MakePodGroup(const TFJob& job, const JobStatus& status,
+kube::Object MakePodGroup(const TFJob& job, const std::map<ReplicaType, int64_t>& ended,
                           const std::string& gang_scheduler,
                           const std::map<std::string, int64_t>& priorities) {
   const kube::Resource& resource = PodGroupsOf(gang_scheduler);
@@ -92,11 +96,11 @@ kube::Object MakePodGroup(const TFJob& job, const JobStatus& status,
     }
   }
   AddJobAsOwner(job, group);
-  const int64_t members = MinMembers(job, status);
+  const int64_t members = MinMembers(job, ended);
   json spec = {{"minMember", members}};
   json resources = job.scheduling.min_resources.is_object()
                        ? job.scheduling.min_resources
-                       : MinResources(job, status, members, priorities);
+                       : MinResources(job, ended, members, priorities);
   if (!resources.empty()) spec["minResources"] = std::move(resources);
   if (resource == kVolcanoPodGroups) {
     spec["queue"] = job.scheduling.queue.empty() ? "default" : job.scheduling.queue;

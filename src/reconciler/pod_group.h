@@ -21,11 +21,11 @@ inline const kube::Resource& PodGroupsOf(const std::string& gang_scheduler) {
   return gang_scheduler == "volcano" ? kVolcanoPodGroups : kPluginPodGroups;
 }
 
-// The PodGroup of a job: its pods are scheduled together or not at all. Replicas that `status` has
-// as completed are no members. Without minResources in the job, it has the sum of the requests of
-// the minMember pods with the highest priority. `priorities` are the values of PriorityClasses by
-// name.
-kube::Object MakePodGroup(const TFJob& job, const JobStatus& status,
+// The PodGroup of a job: its pods are scheduled together or not at all. Replicas that have ended,
+// of which `ended` has the number by role, are no members. Without minResources in the job, it has
+// the sum of the requests of the minMember pods with the highest priority. `priorities` are the
+// values of PriorityClasses by name.
+kube::Object MakePodGroup(const TFJob& job, const std::map<ReplicaType, int64_t>& ended,
                           const std::string& gang_scheduler,
                           const std::map<std::string, int64_t>& priorities);
 

@@ -113,13 +113,12 @@ TEST(PodGroup, QuantitiesBelowZeroAreIgnored) {
   EXPECT_FALSE(SpecOf(job, "plugin").contains("minResources"));
 }
 
-TEST(PodGroup, Q14_ReplicasThatHaveCompletedAreNoMembers) {
+TEST(PodGroup, Q14_ReplicasThatHaveEndedAreNoMembers) {
   json object = JobObject({{"Chief", RoleWith(1, {{"requests", {{"cpu", "1"}}}})},
                            {"Worker", RoleWith(4, {{"requests", {{"cpu", "1"}}}})}});
-  JobStatus status;
-  status.completed[ReplicaType::kWorker] = {1, 2};
   const auto spec_of = [&] {
-    return MakePodGroup(ParsedJob(object), status, "plugin", {}).fields()["spec"];
+    return MakePodGroup(ParsedJob(object), {{ReplicaType::kWorker, 2}}, "plugin", {})
+        .fields()["spec"];
   };
   EXPECT_EQ(spec_of(), json({{"minMember", 3}, {"minResources", {{"cpu", "3"}}}}));
   object["spec"]["runPolicy"]["schedulingPolicy"]["minAvailable"] = 5;

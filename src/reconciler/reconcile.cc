@@ -319,7 +319,9 @@ void Pass::DropExtra() {
 bool Pass::SyncPodGroup() {
   const std::string& scheduler = settings_.pods.gang_scheduler;
   if (scheduler.empty()) return true;
-  const kube::Object wanted = MakePodGroup(job_, status(), scheduler, settings_.priorities);
+  std::map<ReplicaType, int64_t> ended;
+  for (const auto& [type, spec] : job_.replicas) ended[type] = outcome_.NumEnded(type);
+  const kube::Object wanted = MakePodGroup(job_, ended, scheduler, settings_.priorities);
   if (HasOtherScheduler(job_, scheduler)) {
     NoteState(kube::EventType::kWarning, "SetPodTemplateSchedulerName",
               "Another scheduler is specified when gang-scheduling is enabled and it will not be "
@@ -331,6 +333,12 @@ bool Pass::SyncPodGroup() {
     return scheduler != "volcano";
   }
   const auto owner = ControllerOf(*observed_.pod_group);
+  const bool of_earlier_job = owner && owner->kind == kTFJobs.kind &&
+                              owner->name == job_.key.name && owner->uid != job_.uid;
+  if (of_earlier_job || observed_.pod_group->deleting()) {
+    // It will be gone soon, which is an event. It has not been admitted for this job.
+    return scheduler != "volcano";
+  }
   if (owner && owner->uid == job_.uid) {
     if (auto updated = UpdatedPodGroup(*observed_.pod_group, wanted)) {
       plan_.actions.push_back(
@@ -440,6 +448,7 @@ void Pass::Advance() {
   }
   NoteRestarts(failed);
   if (PastDeadline()) {
+    if (decided) return Succeed();  // as above
     return Fail({.message = fmt::format(
                      "Job {} has failed because it was active longer than specified deadline",
                      job_.key.name)});

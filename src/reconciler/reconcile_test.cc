@@ -717,6 +717,52 @@ TEST(Reconcile, Q14_AGangDoesNotWaitForReplicasThatHaveCompleted) {
   EXPECT_EQ(plan.actions.front().object.fields().at("spec"), json({{"minMember", 2}}));
 }
 
+TEST(Reconcile, AGangDoesNotWaitForWorkersThatFailedForGood) {
+  json job = JobObject({{"PS", Role(1)}, {"Worker", Role(3)}});
+  job["spec"]["enableDynamicWorker"] = true;
+  Observed observed;
+  observed.job = ParsedJob(job);
+  observed.pods = {PodOf(kWorker, 0, PodOutcome::kActive), PodOf(kWorker, 1, PodOutcome::kActive),
+                   PodOf(kWorker, 2, PodOutcome::kFailed)};
+  observed.pod_group = MakePodGroup(observed.job, {}, "plugin", {});
+  Settings settings;
+  settings.pods.gang_scheduler = "plugin";
+  const Plan plan = Reconcile(observed, settings, kNoon);
+  ASSERT_EQ(Names(plan, Kind::kUpdatePodGroup).size(), 1u);
+  EXPECT_EQ(plan.actions.front().object.fields().at("spec"), json({{"minMember", 3}}));
+}
+
+TEST(Reconcile, APodGroupThatIsNotOfThisJobOrIsBeingDeletedAdmitsNothing) {
+  Observed observed;
+  observed.job = ParsedJob(JobObject({{"Worker", Role(2)}}));
+  Settings settings;
+  settings.pods.gang_scheduler = "volcano";
+  kube::Object earlier = MakePodGroup(observed.job, {}, "volcano", {});
+  earlier.fields()["status"] = {{"phase", "Running"}};
+  kube::Object deleting = earlier;
+  earlier.metadata()["ownerReferences"][0]["uid"] = "uid-of-an-earlier-job";
+  deleting.metadata()["deletionTimestamp"] = "2026-11-15T10:00:00Z";
+  for (const kube::Object& group : {earlier, deleting}) {
+    observed.pod_group = group;
+    EXPECT_THAT(Reconcile(observed, settings, kNoon).actions, IsEmpty());
+  }
+}
+
+TEST(Reconcile, ADeadlineDoesNotFailAJobWhoseChiefHasSucceeded) {
+  json object =
+      JobObject({{"Chief", Role(1)}, {"Evaluator", Role(1)}}, {{"activeDeadlineSeconds", 60}});
+  object["metadata"]["annotations"][kWaitForEvaluator] = "true";
+  ClusterModel cluster(object);
+  cluster.Settle();
+  cluster.RunAll();
+  cluster.Exit("j-chief-0", 0);
+  EXPECT_FALSE(cluster.Pass().status.conditions.finished());
+  cluster.Wait(seconds(60));
+  const Plan after = cluster.Pass();
+  EXPECT_TRUE(after.status.conditions.IsTrue(kSucceeded));
+  EXPECT_FALSE(after.status.conditions.IsTrue(kFailed));
+}
+
 TEST(Reconcile, AHugeJobIsCreatedInParts) {
   json job = JobObject({{"Worker", Role(100)}});
   job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["metadata"]["annotations"] = {

@@ -31,6 +31,21 @@ bool IsNodeReason(const std::string& reason) {
          std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
+// Whether the kubelet has evicted the pod because it exceeded a limit of its own template. For that
+// the program is responsible: it would exceed the limit again. Evictions for pressure on the node
+// have another message and mostly the condition DisruptionTarget.
+bool ExceededItsLimit(const PodState& state) {
+  return state.reason == "Evicted" && state.disruption().empty() &&
+         state.message.find(" limit") != std::string::npos;
+}
+
+// Whether the kubelet has rejected the pod before it started a container.
+bool IsRejected(const PodState& state) {
+  return state.phase == PodPhase::kFailed && !state.reason.empty() &&
+         state.reason != "DeadlineExceeded" && state.containers.empty() &&
+         state.init_containers.empty();
+}
+
 // After its node was rebooted, a container that was running has one of these reasons.
 bool IsRebooted(const ContainerState* container) {
   return container != nullptr && container->exit &&
@@ -61,11 +76,16 @@ bool EndedBeforeDeletion(const kube::Object& pod, const ReplicaPod& read) {
   return grace.count() > 0 && *read.finished_at < *read.deletion_time - grace;
 }
 
-// The node lifecycle controller sets Ready to False without a reason on pods of a lost node.
-bool IsNodeLost(const PodState& state) {
+// The node lifecycle controller sets Ready to False without a reason on pods of a lost node. It
+// does not do so if Ready was False before. Then the deletion by the taint of the node is the only
+// sign, but nodes that are reachable can have taints, too.
+NodeLoss NodeLossOf(const PodState& state) {
+  if (state.terminal() || state.node.empty()) return NodeLoss::kNone;
   const kube::PodCondition* ready = state.condition("Ready");
-  return ready != nullptr && ready->status != "True" && ready->reason.empty() &&
-         !state.terminal() && !state.node.empty();
+  if (ready != nullptr && ready->status == "True") return NodeLoss::kNone;
+  if (ready != nullptr && ready->reason.empty()) return NodeLoss::kCertain;
+  const bool by_taint = state.deleting && state.disruption() == "DeletionByTaintManager";
+  return by_taint ? NodeLoss::kPossible : NodeLoss::kNone;
 }
 
 std::string DescribeExit(const kube::ContainerExit& exit) {
@@ -73,6 +93,10 @@ std::string DescribeExit(const kube::ContainerExit& exit) {
   if (!exit.reason.empty()) text += fmt::format(" ({})", exit.reason);
   if (!exit.message.empty()) text += ": " + exit.message;
   return text;
+}
+
+std::string DescribeReason(const PodState& state) {
+  return state.message.empty() ? state.reason : fmt::format("{}: {}", state.reason, state.message);
 }
 
 // An init container that failed, so that the others were not started. Returns null if none did.
@@ -87,14 +111,16 @@ const ContainerState* FailedInitContainer(const PodState& state) {
 void ReadFailure(const PodState& state, const ContainerState* container, ReplicaPod& out) {
   const bool exited = container != nullptr && container->exit;
   if (exited) {
-    out.reason = DescribeExit(*container->exit);
+    // Some exits are a consequence: the kubelet ended the pod, for the reason that the pod has.
+    out.reason = state.reason.empty()
+                     ? DescribeExit(*container->exit)
+                     : fmt::format("{}; {}", DescribeReason(state), DescribeExit(*container->exit));
     out.log_container = container->name;
   } else if (const ContainerState* init = FailedInitContainer(state)) {
     out.reason = fmt::format("init container {}: {}", init->name, DescribeExit(*init->exit));
     out.log_container = init->name;
   } else if (!state.reason.empty()) {
-    out.reason =
-        state.message.empty() ? state.reason : fmt::format("{}: {}", state.reason, state.message);
+    out.reason = DescribeReason(state);
   } else {
     out.reason = "the pod failed";
   }
@@ -168,9 +194,11 @@ PodOutcome OutcomeOf(const kube::Object& pod, const PodState& state,
                                                               : PodOutcome::kTerminating;
   }
   if (exited || state.terminal()) {
+    if (ExceededItsLimit(state)) return PodOutcome::kFailed;
     if (disrupted || IsRebooted(container)) return PodOutcome::kDisrupted;
     if (ok) return PodOutcome::kSucceeded;
-    return IsNodeReason(state.reason) ? PodOutcome::kDisrupted : PodOutcome::kFailed;
+    return IsNodeReason(state.reason) || IsRejected(state) ? PodOutcome::kDisrupted
+                                                           : PodOutcome::kFailed;
   }
   return state.phase == PodPhase::kRunning ? PodOutcome::kActive : PodOutcome::kPending;
 }
@@ -198,6 +226,7 @@ ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view
                  .job = pod.label(kJobNameLabel).value_or(""),
                  .owner = ControllerOf(pod).value_or(kube::OwnerReference()).uid,
                  .terminal = IsTerminal(pod, state),
+                 .node_loss = NodeLossOf(state),
                  .created = pod.creation_time().value_or(WallTime()),
                  .deletion_time = state.deletion_time};
   for (const auto* list : {&state.init_containers, &state.containers}) {
@@ -209,16 +238,20 @@ ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view
   out.outcome = OutcomeOf(pod, state, container, out);
   switch (out.outcome) {
     case PodOutcome::kSucceeded:
-    case PodOutcome::kFailed:
       if (container != nullptr && container->exit) out.exit_code = container->exit->exit_code;
-      if (out.outcome == PodOutcome::kFailed) ReadFailure(state, container, out);
+      break;
+    case PodOutcome::kFailed:
+      // Code 0 is not why the pod failed.
+      if (container != nullptr && container->exit && container->exit->exit_code != 0) {
+        out.exit_code = container->exit->exit_code;
+      }
+      ReadFailure(state, container, out);
       break;
     case PodOutcome::kDisrupted:
       ReadFailure(state, container, out);
       if (!state.disruption().empty()) out.reason = kube::DescribeDisruption(state.disruption());
       break;
     case PodOutcome::kTerminating:
-      out.node_lost = IsNodeLost(state);
       out.reason = kube::DescribeDisruption(state.disruption());
       break;
     case PodOutcome::kPending:

@@ -23,6 +23,9 @@ enum class PodOutcome {
   kTerminating,  // it is being deleted; a replacement must wait until its name is free
 };
 
+// Whether the node of a pod is unreachable, so that the pod does not go away when it is deleted.
+enum class NodeLoss { kNone, kPossible, kCertain };
+
 // The container whose log says why a pod failed.
 struct LogSource {
   std::string pod;  // empty: there is none
@@ -44,8 +47,7 @@ struct ReplicaPod {
   std::string owner;  // the uid of its controller; empty: none
   PodOutcome outcome = PodOutcome::kPending;
   bool terminal = false;  // nothing runs in it any more
-  // For kTerminating: its node is unreachable, so that it will not go away by itself.
-  bool node_lost = false;
+  NodeLoss node_loss = NodeLoss::kNone;
   // In the objects these two are by the clock of the API server, and in JobCache by our own.
   WallTime created;
   std::optional<WallTime> deletion_time;  // when its grace period ends

@@ -166,11 +166,59 @@ TEST(ReplicaPod, ARebootOfTheNodeIsADisruption) {
 
 TEST(ReplicaPod, ATerminatingPodOnALostNodeIsMarked) {
   json pod = Deleted(Pod("Running", json::array({Running("tensorflow")})));
-  EXPECT_FALSE(Read(pod).node_lost);
+  EXPECT_EQ(Read(pod).node_loss, NodeLoss::kNone);
   pod["status"]["conditions"] = json::array({{{"type", "Ready"}, {"status", "False"}}});
-  EXPECT_TRUE(Read(pod).node_lost);
+  EXPECT_EQ(Read(pod).node_loss, NodeLoss::kCertain);
   pod["status"]["conditions"][0]["reason"] = "ContainersNotReady";
-  EXPECT_FALSE(Read(pod).node_lost);
+  EXPECT_EQ(Read(pod).node_loss, NodeLoss::kNone);
+}
+
+TEST(ReplicaPod, APodThatWasNotReadyBeforeItsNodeWasLostIsMarkedByTheTaint) {
+  const json waiting = json::array(
+      {{{"name", "tensorflow"}, {"state", {{"waiting", {{"reason", "ContainerCreating"}}}}}}});
+  json pod = Disrupted(Deleted(Pod("Pending", waiting)), "DeletionByTaintManager");
+  EXPECT_EQ(Read(pod).node_loss, NodeLoss::kPossible);
+  pod["status"]["conditions"].push_back(
+      {{"type", "Ready"}, {"status", "False"}, {"reason", "ContainersNotReady"}});
+  EXPECT_EQ(Read(pod).node_loss, NodeLoss::kPossible);
+  pod["status"]["conditions"][1]["status"] = "True";
+  EXPECT_EQ(Read(pod).node_loss, NodeLoss::kNone);
+  EXPECT_EQ(Read(Disrupted(Deleted(Pod("Pending", waiting)), "EvictionByEvictionAPI")).node_loss,
+            NodeLoss::kNone);
+}
+
+TEST(ReplicaPod, AnEvictionForALimitOfThePodIsItsOwnFailure) {
+  json pod = WithReason(Pod("Failed", json::array({Ended("tensorflow", 0)})), "Evicted");
+  for (const char* message :
+       {R"(Usage of EmptyDir volume "scratch" exceeds the limit "1Gi". )",
+        "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ",
+        R"(Container tensorflow exceeded its local ephemeral storage limit "1Gi". )"}) {
+    pod["status"]["message"] = message;
+    const ReplicaPod read = Read(pod);
+    EXPECT_EQ(read.outcome, PodOutcome::kFailed);
+    EXPECT_EQ(read.exit_code, std::nullopt);
+    EXPECT_THAT(read.reason, HasSubstr(message));
+  }
+  pod["status"]["message"] =
+      "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container "
+      "tensorflow was using 2Gi, request is 1Gi, has larger consumption of memory. ";
+  EXPECT_EQ(OutcomeOf(pod), PodOutcome::kDisrupted);
+}
+
+TEST(ReplicaPod, ARejectionByTheNodeIsADisruptionWhateverItsReason) {
+  for (const char* reason : {"TopologyAffinityError", "NodePorts", "OutOfcpu", "SomethingNew"}) {
+    EXPECT_EQ(OutcomeOf(WithReason(Pod("Failed", json::array()), reason)), PodOutcome::kDisrupted);
+  }
+  EXPECT_EQ(OutcomeOf(WithReason(Pod("Failed", json::array()), "DeadlineExceeded")),
+            PodOutcome::kFailed);
+}
+
+TEST(ReplicaPod, TheReasonOfThePodComesBeforeTheExitOfItsContainer) {
+  json pod = WithReason(Pod("Failed", json::array({Ended("tensorflow", 143)})), "DeadlineExceeded");
+  pod["status"]["message"] = "Pod was active on the node longer than the specified deadline";
+  EXPECT_EQ(Read(pod).reason,
+            "DeadlineExceeded: Pod was active on the node longer than the specified deadline; exit "
+            "code 143 (Error)");
 }
 
 TEST(ReplicaPod, TroubleOfAPodThatHasNotEndedIsDescribed) {

@@ -46,8 +46,9 @@ void ShardPlan::Ensure() {
   if (!shards_->pod) return Create();
   const ReplicaPod& pod = *shards_->pod;
   if (!IsOurs(pod)) {
-    // The pod of a deleted job of the same name will be deleted, too.
-    if (pod.job == job_.key.name) return;
+    // The pod of a deleted job of the same name will be deleted, too, unless the job was deleted
+    // without its pods.
+    if (pod.job == job_.key.name && (!pod.owner.empty() || pod.deletion_time)) return;
     plan_.events.push_back(
         {.type = kube::EventType::kWarning,
          .reason = "DataShardsNameTaken",

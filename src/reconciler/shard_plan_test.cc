@@ -156,6 +156,19 @@ TEST_F(ShardPlanTest, DoesNotTouchAPodOfTheSameNameThatIsNotTheJobs) {
       plan.events, [](const JobEvent& event) { return event.reason == "DataShardsNameTaken"; }));
 }
 
+TEST_F(ShardPlanTest, ReportsThePodOfAJobThatWasDeletedWithoutItsPods) {
+  ServicePod().owner = "";
+
+  const Plan plan = Reconciled();
+
+  EXPECT_TRUE(std::ranges::any_of(
+      plan.events, [](const JobEvent& event) { return event.reason == "DataShardsNameTaken"; }));
+  ServicePod().owner = "uid-of-a-deleted-job";
+  EXPECT_FALSE(std::ranges::any_of(Reconciled().events, [](const JobEvent& event) {
+    return event.reason == "DataShardsNameTaken";
+  }));
+}
+
 TEST_F(ShardPlanTest, KeepsTheServiceOfASuspendedJob) {
   ServicePod();
   observed_.job.suspended = true;

@@ -185,8 +185,9 @@ void ValidateSpecs(const std::string& name, const json& specs, std::vector<std::
     }
     if (IsChiefOrMaster(*type)) ++chiefs;
     ValidateReplicas(std::string(NameOf(*type)), spec, out);
-    const int64_t last = std::max<int64_t>(IntegerIn(spec, "replicas").value_or(1), 1) - 1;
-    const std::string longest = fmt::format("{}-{}-{}", name, LowerNameOf(*type), last);
+    const int64_t replicas = IntegerIn(spec, "replicas").value_or(1);
+    if (replicas < 1) continue;  // it has no names
+    const std::string longest = fmt::format("{}-{}-{}", name, LowerNameOf(*type), replicas - 1);
     if (longest.size() > 63) {
       out.push_back(fmt::format(
           "metadata.name: Invalid value: \"{}\": must be shorter: the service \"{}\" would have {} "

@@ -151,6 +151,12 @@ TEST(TFJobValidation, Q12_ANameWhoseServicesWouldBeTooLongIsRejected) {
   EXPECT_THAT(Mistakes(job), ElementsAre(HasSubstr("the most are 63")));
 }
 
+TEST(TFJobValidation, Q12_ARoleWithoutReplicasHasNoNamesThatAreTooLong) {
+  json job = JobObject({{"Worker", Role(1)}, {"Evaluator", Role(0)}});
+  job["metadata"]["name"] = std::string(53, 'a');
+  EXPECT_THAT(Mistakes(job), IsEmpty());
+}
+
 TEST(TFJobValidation, T_I10_Q13_AJobThatCouldNeverEndIsRejected) {
   const auto rejected = [](const json& roles) { return !Mistakes(JobObject(roles)).empty(); };
   EXPECT_TRUE(rejected({{"Worker", Role(0)}}));
