@@ -294,16 +294,21 @@ Result<Object> Client::Patch(const Resource& resource, const ObjectKey& key, con
 
 Status Client::Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options,
                       const std::stop_token& stop) {
-  const Status status = Send({.verb = "delete",
-                              .resource = resource,
-                              .key = key,
-                              .request = {.method = "DELETE",
-                                          .path = PathOf(resource, key, ""),
-                                          .body = BodyOf(options),
-                                          .timeout = options_.timeout}},
-                             stop)
-                            .status();
+  const Status status = DeleteExisting(resource, key, options, stop);
   return status.code() == Code::kNotFound ? Ok() : status;
+}
+
+Status Client::DeleteExisting(const Resource& resource, const ObjectKey& key,
+                              const DeleteOptions& options, const std::stop_token& stop) {
+  return Send({.verb = "delete",
+               .resource = resource,
+               .key = key,
+               .request = {.method = "DELETE",
+                           .path = PathOf(resource, key, ""),
+                           .body = BodyOf(options),
+                           .timeout = options_.timeout}},
+              stop)
+      .status();
 }
 
 Status Client::DeleteMany(const Resource& resource, const std::string& ns, const Selector& selector,

@@ -95,6 +95,10 @@ class Client {
   // its finalizers are removed.
   Status Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options = {},
                 const std::stop_token& stop = {});
+  // The same, but returns NotFound if the object does not exist. After a broken connection, that
+  // may be because an earlier attempt of the same call succeeded.
+  Status DeleteExisting(const Resource& resource, const ObjectKey& key,
+                        const DeleteOptions& options = {}, const std::stop_token& stop = {});
   // Deletes all selected objects with one call. If the call times out, objects may be left; call it
   // again.
   Status DeleteMany(const Resource& resource, const std::string& ns, const Selector& selector,

@@ -1,5 +1,7 @@
 #include "kube/work_queue.h"
 
+#include <algorithm>
+
 namespace edl::kube {
 
 WorkQueue::WorkQueue(const Clock& clock, const Options& options)
@@ -90,10 +92,21 @@ void WorkQueue::Succeeded(const ObjectKey& key) {
   EndRun(key);
 }
 
-void WorkQueue::Failed(const ObjectKey& key) {
+void WorkQueue::Failed(const ObjectKey& key, Duration longest_delay) {
   const MutexLock lock(mutex_);
   ++retried_;
-  EnqueueAt(key, clock_.Now() + options_.backoff.After(++failures_[key]));
+  const Duration delay = options_.backoff.After(++failures_[key]);
+  EnqueueAt(key, clock_.Now() + std::min(delay, longest_delay));
+  EndRun(key);
+}
+
+void WorkQueue::Forget(const ObjectKey& key) {
+  const MutexLock lock(mutex_);
+  failures_.erase(key);
+  if (const auto due = due_.find(key); due != due_.end()) {
+    by_time_.erase({due->second, key});
+    due_.erase(due);
+  }
   EndRun(key);
 }
 

@@ -47,9 +47,12 @@ class WorkQueue {
   // Like Take, but returns nullopt if no key is due.
   std::optional<ObjectKey> TryTake();
 
-  // Call one of them for each key that was taken. Failed queues the key again, with a delay.
+  // Call one of them for each key that was taken. Failed queues the key again, with a delay of at
+  // most `longest_delay`.
   void Succeeded(const ObjectKey& key);
-  void Failed(const ObjectKey& key);
+  void Failed(const ObjectKey& key, Duration longest_delay = Duration::max());
+  // There is no such object any more: also removes the key from the times of AddAt.
+  void Forget(const ObjectKey& key);
 
   Counters counters() const;
 

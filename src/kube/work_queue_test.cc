@@ -72,6 +72,37 @@ TEST_F(WorkQueueTest, LimitsTheDelayAfterManyFailures) {
   EXPECT_EQ(queue_.TryTake(), kOne);
 }
 
+TEST_F(WorkQueueTest, LimitsTheDelayAsTheCallerSays) {
+  queue_.Add(kOne);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(queue_.TryTake(), kOne);
+    queue_.Failed(kOne, seconds(5));
+    clock_.Advance(seconds(5));
+  }
+  EXPECT_EQ(queue_.TryTake(), kOne);
+}
+
+TEST_F(WorkQueueTest, ForgetsTheTimesOfAKey) {
+  queue_.AddAt(kOne, clock_.Now() + seconds(10));
+  queue_.Add(kOne);
+  ASSERT_EQ(queue_.TryTake(), kOne);
+
+  queue_.Forget(kOne);
+
+  clock_.Advance(seconds(10));
+  EXPECT_EQ(queue_.TryTake(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, TakesAForgottenKeyThatWasAddedMeanwhile) {
+  queue_.Add(kOne);
+  ASSERT_EQ(queue_.TryTake(), kOne);
+  queue_.Add(kOne);
+
+  queue_.Forget(kOne);
+
+  EXPECT_EQ(queue_.TryTake(), kOne);
+}
+
 TEST_F(WorkQueueTest, KeepsTheEarliestOfSeveralTimes) {
   queue_.AddAt(kOne, clock_.Now() + seconds(10));
   queue_.AddAt(kOne, clock_.Now() + seconds(5));

@@ -74,6 +74,22 @@ bool IsAlone(const Action& action) {
          kind == ActionKind::kDeleteJob;
 }
 
+bool IsControlledBy(const kube::Object& object, const kube::Object& job) {
+  const auto controller = ControllerOf(object);
+  return controller && controller->uid == job.uid();
+}
+
+// "name=value" of the first label by which `wanted` is found and that `stored` does not have.
+// nullopt: it has them all.
+std::optional<std::string> FirstOtherLabel(const kube::Object& wanted, const kube::Object& stored) {
+  for (const char* name :
+       {kOperatorNameLabel, kJobNameLabel, kReplicaTypeLabel, kReplicaIndexLabel}) {
+    const auto value = wanted.label(name);
+    if (value && stored.label(name) != value) return fmt::format("{}={}", name, *value);
+  }
+  return std::nullopt;
+}
+
 // An exception of a library must not end the process.
 Status RunOne(const std::function<Status(size_t)>& run, size_t at) {
   try {
@@ -146,6 +162,8 @@ Status ClusterWriter::Run(const kube::Object& job, const std::vector<Action>& ac
 
 Status ClusterWriter::Carry(const kube::Object& job, const Action& action,
                             const std::stop_token& stop) {
+  // Writes that have not begun must not be sent after the lease is released.
+  if (stop.stop_requested()) return Cancelled("the operator ends");
   if (!options_.may_write()) return Unavailable("this operator does not hold its lease");
   if (IsCreation(action.kind)) return CreateObject(job, action, stop);
   if (IsDeletion(action.kind)) return DeleteObject(job, action, stop);
@@ -212,8 +230,15 @@ Status ClusterWriter::ClaimExisting(const kube::Object& job, const Action& actio
     return Aborted("{} was deleted just now; it is created again", action.object.key());
   }
   if (!found.ok()) return found.status();
-  const auto controller = ControllerOf(*found);
-  if (controller && controller->uid == job.uid()) {
+  if (IsControlledBy(*found, job)) {
+    const auto label = FirstOtherLabel(action.object, *found);
+    if (label) {
+      // The watch selects objects by their labels, so this one would never be seen.
+      return FailedPrecondition(
+          "{} belongs to this job, but does not have the label {}: restore the label, or delete "
+          "the {}",
+          action.object.key(), *label, TargetOf(action).noun);
+    }
     Found(action, *found);
     return Ok();
   }
@@ -237,7 +262,13 @@ Status ClusterWriter::DeleteObject(const kube::Object& job, const Action& action
   kube::DeleteOptions options{.uid = action.uid};
   if (action.kind == ActionKind::kDeleteJob) options.propagation = kube::Propagation::kBackground;
   if (action.force) options.grace = std::chrono::seconds(0);
-  Status deleted = client_.Delete(ResourceOf(action), key, options, stop);
+  Status deleted = client_.DeleteExisting(ResourceOf(action), key, options, stop);
+  if (deleted.code() == Code::kNotFound) {
+    // Another client has deleted it, and the watch has not reported that, or has lost the event.
+    if (action.kind == ActionKind::kDeletePod) cache_.MissedPod(key, action.uid);
+    if (action.kind == ActionKind::kDeleteService) cache_.MissedService(key, action.uid);
+    return Ok();
+  }
   // Aborted: the object is gone, and another one has its name.
   if (deleted.ok() || deleted.code() == Code::kAborted) {
     if (action.kind == ActionKind::kDeletePod) cache_.DeletedPod(key, action.uid);
@@ -292,24 +323,28 @@ Status ClusterWriter::UpdatePodGroup(const Action& action, const std::stop_token
   return Ok();
 }
 
-Result<ShardService> ClusterWriter::ReadShards(const kube::ObjectKey& job,
+Result<ShardService> ClusterWriter::ReadShards(const kube::Object& job,
                                                const std::stop_token& stop) {
-  const kube::ObjectKey key{job.ns, ShardServiceName(job.name)};
+  const kube::ObjectKey key{job.ns(), ShardServiceName(job.name())};
   const auto endpoint = client_.Get(kube::kServices, key, stop);
   if (!endpoint.ok() && endpoint.status().code() != Code::kNotFound) return endpoint.status();
+  const bool has_endpoint = endpoint.ok() && IsControlledBy(*endpoint, job);
   const auto pod = client_.Get(kube::kPods, key, stop);
   if (pod.status().code() == Code::kNotFound) {
-    return ShardService{.pod = std::nullopt, .has_endpoint = endpoint.ok()};
+    return ShardService{.pod = std::nullopt, .has_endpoint = has_endpoint};
   }
   if (!pod.ok()) return pod.status();
-  // Without a log, the progress is unknown.
-  const auto log = logs_.Log(key,
-                             {.container = std::string(kShardContainer),
-                              .tail_lines = kShardLogLines,
-                              .limit_bytes = kLogBytes},
-                             stop);
-  ShardService read = ReadShardService(*pod, log.ok() ? *log : "");
-  read.has_endpoint = endpoint.ok();
+  ShardService read = ReadShardService(*pod, "");
+  // Without a log, the progress is unknown. A node that is lost would not answer.
+  if (read.pod->node_loss == NodeLoss::kNone) {
+    const auto log = logs_.Log(key,
+                               {.container = std::string(kShardContainer),
+                                .tail_lines = kShardLogLines,
+                                .limit_bytes = kLogBytes},
+                               stop);
+    if (log.ok()) read = ReadShardService(*pod, *log);
+  }
+  read.has_endpoint = has_endpoint;
   return read;
 }
 

@@ -44,7 +44,7 @@ class ClusterWriter {
              const std::stop_token& stop);
 
   // The data-shard service of a job as it is now.
-  Result<ShardService> ReadShards(const kube::ObjectKey& job, const std::stop_token& stop);
+  Result<ShardService> ReadShards(const kube::Object& job, const std::stop_token& stop);
 
   // The last lines of a log, on one line each. Empty: there is no log, or it cannot be read.
   std::string LastLogLines(const std::string& ns, const LogSource& source,

@@ -6,6 +6,7 @@
 
 #include "reconciler/labels.h"
 #include "reconciler/tfjob.h"
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/testing/status_matchers.h"
@@ -76,7 +77,7 @@ TEST_F(ClusterWriterTest, ReadsLogsWithTheirOwnClient) {
     server_.Inject({.part = "/log", .status = 503});
   }
 
-  const auto shards = writer_.ReadShards(kJob, {});
+  const auto shards = writer_.ReadShards(job_, {});
   const std::string lines =
       writer_.LastLogLines("ml", {.pod = "mnist-worker-0", .container = "tensorflow"}, {});
 
@@ -89,10 +90,77 @@ TEST_F(ClusterWriterTest, ReadsLogsWithTheirOwnClient) {
 TEST_F(ClusterWriterTest, ReadsTheProgressOfAServiceWithASidecar) {
   server_.Put(kube::kPods, kube::Object(kube::kPods, {"ml", "mnist-shards"}));
 
-  ASSERT_OK(writer_.ReadShards(kJob, {}));
+  ASSERT_OK(writer_.ReadShards(job_, {}));
 
   // The server refuses to choose one of several containers.
   EXPECT_EQ(server_.CountRequests("/log?container=data-shards&"), 1);
+}
+
+TEST_F(ClusterWriterTest, ReadsNoLogFromANodeThatIsLost) {
+  kube::Object pod(kube::kPods, {"ml", "mnist-shards"});
+  pod.fields()["spec"]["nodeName"] = "n1";
+  pod.fields()["status"] = {
+      {"phase", "Running"},
+      {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})}};
+  server_.Put(kube::kPods, pod);
+
+  ASSERT_OK(writer_.ReadShards(job_, {}));
+
+  EXPECT_EQ(server_.CountRequests("/log"), 0);
+}
+
+TEST_F(ClusterWriterTest, AServiceOfAnotherOwnerIsNotTheOneOfTheDataShards) {
+  kube::Object service(kube::kServices, {"ml", "mnist-shards"});
+  server_.Put(kube::kServices, service);
+  EXPECT_FALSE(writer_.ReadShards(job_, {})->has_endpoint);
+
+  service.AddOwner({.api_version = kTFJobs.api_version(),
+                    .kind = std::string(kTFJobs.kind),
+                    .name = job_.name(),
+                    .uid = job_.uid(),
+                    .controller = true});
+  server_.Put(kube::kServices, service);
+  EXPECT_TRUE(writer_.ReadShards(job_, {})->has_endpoint);
+}
+
+TEST_F(ClusterWriterTest, AnOwnPodWithoutItsLabelsIsAnErrorThatNamesTheLabel) {
+  kube::Object pod = OwnPod();
+  pod.metadata()["labels"].erase(kReplicaIndexLabel);
+  server_.Put(kube::kPods, pod);
+
+  const Status status = writer_.Run(job_, {{.kind = Kind::kCreatePod, .object = OwnPod()}}, {});
+
+  EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition));
+  EXPECT_THAT(status.message(),
+              testing::HasSubstr("does not have the label training.kubeflow.org/replica-index=0"));
+}
+
+TEST_F(ClusterWriterTest, ADeletedPodThatDoesNotExistIsRemovedFromTheCache) {
+  cache_.JobListener().on_event(kube::WatchEvent::Kind::kAdded, job_);
+  kube::Object pod = OwnPod();
+  pod.metadata()["uid"] = "pod";
+  pod.metadata()["resourceVersion"] = "1000";
+  cache_.WrotePod(pod);
+  changed_.clear();
+  ASSERT_EQ(cache_.Find(kJob)->pods.size(), 1u);
+
+  EXPECT_OK(writer_.Run(
+      job_, {{.kind = Kind::kDeletePod, .object = {}, .name = pod.name(), .uid = "pod"}}, {}));
+
+  EXPECT_TRUE(cache_.Find(kJob)->pods.empty());
+  EXPECT_EQ(changed_, std::vector{kJob});
+}
+
+TEST_F(ClusterWriterTest, SendsNothingOnceTheOperatorEnds) {
+  std::stop_source stop;
+  stop.request_stop();
+
+  const Status status =
+      writer_.Run(job_, std::vector<Action>(3, {.kind = Kind::kCreatePod, .object = OwnPod()}),
+                  stop.get_token());
+
+  EXPECT_THAT(status, StatusIs(Code::kCancelled));
+  EXPECT_EQ(server_.CountRequests("POST "), 0);
 }
 
 TEST_F(ClusterWriterTest, AnExceptionInAnActionIsItsError) {

@@ -116,7 +116,7 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
   std::optional<CachedJob> found = cache_.Find(key);
   if (!found) {
     Forget(key);
-    return {Ok()};
+    return {.status = Ok(), .gone = true};
   }
   const kube::Object& object = found->object;
   if (object.deleting() || !ManagedByUs(object)) return {Ok()};
@@ -124,10 +124,12 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
   const JobStatus stored = ParseStatus(stored_json);
   Result<TFJob> job = ParseTFJob(object);
   std::optional<ShardService> shards;
+  Status shards_read = Ok();
   if (job.ok() && job->has_data_shards()) {
-    auto read = writer_.ReadShards(key, stop);
-    if (!read.ok()) return {read.status()};
-    shards = *std::move(read);
+    auto read = writer_.ReadShards(object, stop);
+    // The plan does without it, so that the job gets its pods and keeps its deadline.
+    shards_read = read.status();
+    if (read.ok()) shards = *std::move(read);
   }
   const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan = PlanFor(*found, std::move(job), std::move(shards), now);
@@ -142,8 +144,11 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
       ExplainFailure(object, plan, stop);
       const Status written =
           writer_.WriteStatus(object, StatusJson(plan.status, stored_json), stop);
-      // The job was deleted; its children will be, too.
-      if (written.code() == Code::kNotFound) return {Ok()};
+      // The job was deleted, and its children will be, too. Or this server does not serve the CRD.
+      if (written.code() == Code::kNotFound) {
+        const WallTime later = now + kLookForJob;
+        return {Ok(), again ? std::min(*again, later) : later};
+      }
       if (!written.ok()) return {written, again};
       metrics_.Count(key.ns, plan.milestones);
     }
@@ -155,7 +160,7 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
       std::any_of(plan.actions.begin(), plan.actions.end(),
                   [](const Action& each) { return each.kind == Action::Kind::kDeleteJob; });
   if (expired) metrics_.CountDeletion(key.ns);
-  return {Ok(), again};
+  return {shards_read, again};
 }
 
 }  // namespace edl::reconciler

@@ -26,6 +26,9 @@ class JobController {
  public:
   // A status that differs only in counts is written at most this often.
   static constexpr std::chrono::milliseconds kCountsInterval{1000};
+  // A job that the API server does not find any more, although the watch has not reported its
+  // deletion, is reconciled again after this time.
+  static constexpr std::chrono::seconds kLookForJob{5};
 
   // All arguments outlive this.
   JobController(JobCache& cache, ClusterWriter& writer, kube::EventRecorder& recorder,
@@ -37,6 +40,7 @@ class JobController {
     // When to reconcile the job again, if nothing changes before; nullopt: never. A deadline of the
     // job may come before the retry after an error.
     std::optional<WallTime> again_at = {};
+    bool gone = false;  // there is no such job any more
   };
   // Reconciles one job; does nothing if it is gone, being deleted or not ours. Blocks during the
   // calls to the API server.

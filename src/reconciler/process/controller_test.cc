@@ -52,6 +52,34 @@ TEST_F(JobControllerTest, KeepsTheDeadlineOfAJobWhosePodsAreRefused) {
   EXPECT_LE(*outcome.again_at, clock_.WallNow() + std::chrono::hours(1));
 }
 
+TEST_F(JobControllerTest, CreatesThePodsOfAJobWhoseDataShardServiceCannotBeRead) {
+  kube::Object job = *server_.Get(kTFJobs, kJob);
+  job.metadata()["annotations"] = {{kDataShards, "true"}};
+  cache_.JobListener().on_event(Event::kModified, server_.Put(kTFJobs, job));
+  server_.Inject({.part = "GET /api/v1/namespaces/ml/services", .times = 10, .status = 403});
+
+  const JobController::Outcome outcome = controller_.Sync(kJob, {});
+
+  EXPECT_THAT(outcome.status, StatusIs(Code::kPermissionDenied));
+  EXPECT_TRUE(outcome.again_at.has_value());
+  EXPECT_OK(server_.Get(kube::kPods, {"ml", "mnist-worker-0"}));
+}
+
+TEST_F(JobControllerTest, LooksAgainForAJobWhoseStatusIsNotFound) {
+  server_.Inject({.part = "/status", .times = 10, .status = 404});
+
+  const JobController::Outcome outcome = controller_.Sync(kJob, {});
+
+  EXPECT_OK(outcome.status);
+  EXPECT_EQ(outcome.again_at, clock_.WallNow() + JobController::kLookForJob);
+}
+
+TEST_F(JobControllerTest, ReportsThatAJobIsGone) {
+  EXPECT_FALSE(controller_.Sync(kJob, {}).gone);
+  cache_.JobListener().on_event(Event::kDeleted, *server_.Get(kTFJobs, kJob));
+  EXPECT_TRUE(controller_.Sync(kJob, {}).gone);
+}
+
 TEST_F(JobControllerTest, KeepsTheDeadlineOfAJobWhoseStatusIsRefused) {
   server_.Inject({.part = "/status", .status = 500});
 

@@ -119,12 +119,12 @@ void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& 
 }
 
 template <typename T>
-void JobCache::Remove(OwnedObjects<T>& in, const kube::Object& object, Keys& changed) {
-  const kube::ObjectKey key = object.key();
+void JobCache::Remove(OwnedObjects<T>& in, const kube::ObjectKey& key, const std::string& uid,
+                      const std::string& version, Keys& changed) {
   const auto* before = in.store.Find(key);
   if (before == nullptr) return;
   const Owned<T> old = before->value;
-  if (!in.store.WatchedDeletion(key, object.uid(), object.resource_version())) return;
+  if (!in.store.WatchedDeletion(key, uid, version)) return;
   Unindex(in, key, old);
   changed.merge(JobsOf(key.ns, old));
 }
@@ -133,7 +133,9 @@ template <typename T, typename Read>
 void JobCache::Replace(OwnedObjects<T>& in, const kube::ObjectList& list, const Read& read,
                        Keys& changed) {
   std::set<kube::ObjectKey> listed;
-  for (const kube::Object& object : list.items) listed.insert(object.key());
+  for (const kube::Object& object : list.items) {
+    if (SlotOf(object)) listed.insert(object.key());
+  }
   for (const auto& [key, gone] : in.store.Listed(listed, list.resource_version)) {
     Unindex(in, key, gone.value);
     changed.merge(JobsOf(key.ns, gone.value));
@@ -158,8 +160,10 @@ kube::Reflector::Listener JobCache::ListenerOf(OwnedObjects<T>& in, const char* 
                 Keys changed;
                 {
                   const MutexLock lock(mutex_);
-                  if (kind == EventKind::kDeleted) {
-                    Remove(in, object, changed);
+                  // An object whose labels were changed may be no replica any more. Its last state
+                  // must not stay.
+                  if (kind == EventKind::kDeleted || !SlotOf(object)) {
+                    Remove(in, object.key(), object.uid(), object.resource_version(), changed);
                   } else {
                     Put(in, object, read, Source::kWatch, changed);
                   }
@@ -290,6 +294,24 @@ void JobCache::FoundService(const kube::Object& service) {
   {
     const MutexLock lock(mutex_);
     Put(services_, service, ReadService, Source::kFound, changed);
+  }
+  Notify(changed);
+}
+
+void JobCache::MissedPod(const kube::ObjectKey& key, const std::string& uid) {
+  Keys changed;
+  {
+    const MutexLock lock(mutex_);
+    Remove(pods_, key, uid, "", changed);
+  }
+  Notify(changed);
+}
+
+void JobCache::MissedService(const kube::ObjectKey& key, const std::string& uid) {
+  Keys changed;
+  {
+    const MutexLock lock(mutex_);
+    Remove(services_, key, uid, "", changed);
   }
   Notify(changed);
 }

@@ -52,6 +52,9 @@ class JobCache {
   // from the watch will then be no change.
   void FoundPod(const kube::Object& pod);
   void FoundService(const kube::Object& service);
+  // The API server has no object of this name. If it is cached with this uid, on_change is called.
+  void MissedPod(const kube::ObjectKey& key, const std::string& uid);
+  void MissedService(const kube::ObjectKey& key, const std::string& uid);
   // This process has requested the deletion of the object with this uid.
   void DeletedPod(const kube::ObjectKey& key, const std::string& uid);
   void DeletedService(const kube::ObjectKey& key, const std::string& uid);
@@ -100,7 +103,8 @@ class JobCache {
   void Put(OwnedObjects<T>& in, const kube::Object& object, const Read& read, Source source,
            Keys& changed);
   template <typename T>
-  void Remove(OwnedObjects<T>& in, const kube::Object& object, Keys& changed);
+  void Remove(OwnedObjects<T>& in, const kube::ObjectKey& key, const std::string& uid,
+              const std::string& version, Keys& changed);
   template <typename T, typename Read>
   void Replace(OwnedObjects<T>& in, const kube::ObjectList& list, const Read& read, Keys& changed);
   template <typename T, typename Read>

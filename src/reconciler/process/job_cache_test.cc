@@ -57,6 +57,24 @@ class JobCacheTest : public testing::Test {
   JobCache cache_{clock_, [this](const kube::ObjectKey&) { ++changes_; }};
 };
 
+TEST_F(JobCacheTest, APodThatLostItsLabelsIsNotCachedInItsLastState) {
+  Watched(Pod({}));
+  ASSERT_EQ(cache_.Find(kJob)->pods.size(), 1u);
+  kube::Object changed = Pod({});
+  changed.metadata()["labels"].erase(kReplicaIndexLabel);
+  changes_ = 0;
+  Watched(changed);
+  EXPECT_TRUE(cache_.Find(kJob)->pods.empty());
+  EXPECT_EQ(changes_, 1);
+
+  Watched(Pod({}));
+  ASSERT_EQ(cache_.Find(kJob)->pods.size(), 1u);
+  changed.metadata()["resourceVersion"] = std::to_string(++version_);
+  cache_.PodListener().on_list(
+      {.items = {changed}, .resource_version = changed.resource_version()});
+  EXPECT_TRUE(cache_.Find(kJob)->pods.empty());
+}
+
 TEST_F(JobCacheTest, ReportsTheStateOfAFoundPodOnce) {
   changes_ = 0;
   const kube::Object pod = Pod({});

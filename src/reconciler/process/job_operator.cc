@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMostQueuedEvents = 10'000;
 // Logs are explanations. Reading one from an unreachable node must not keep a thread busy.
 constexpr std::chrono::seconds kLogTimeout{2};
+constexpr std::chrono::seconds kLongestDelayIfAway{5};
 
 std::string OurLabels() { return fmt::format("{}={}", kOperatorNameLabel, kControllerName); }
 
@@ -156,8 +157,12 @@ void JobOperator::Work(const std::stop_token& stop) {
 void JobOperator::SyncOne(const kube::ObjectKey& key, const std::stop_token& stop) {
   using SyncResult = OperatorMetrics::SyncResult;
   const Time begun = timing_.clock.Now();
-  const auto [status, again_at] = controller_.Sync(key, stop);
+  const auto [status, again_at, gone] = controller_.Sync(key, stop);
   const Duration lasted = timing_.clock.Now() - begun;
+  if (gone) {
+    metrics_.CountSync(SyncResult::kSuccess, lasted);
+    return queue_.Forget(key);
+  }
   if (again_at) queue_.AddAt(key, timing_.clock.Now() + (*again_at - timing_.clock.WallNow()));
   if (!status.ok()) {
     // Aborted: the job or one of its objects has changed, which is no failure.
@@ -167,7 +172,10 @@ void JobOperator::SyncOne(const kube::ObjectKey& key, const std::stop_token& sto
       LOG_WARNING("operator: TFJob {}: {}; retrying", key, status.message());
     }
     metrics_.CountSync(SyncResult::kError, lasted);
-    queue_.Failed(key);
+    // If the API server or the lease is away, all jobs fail for the same reason, and must not wait
+    // for much longer than that lasts.
+    const bool away = status.code() == Code::kUnavailable || status.code() == Code::kCancelled;
+    queue_.Failed(key, away ? kLongestDelayIfAway : Duration::max());
     return;
   }
   metrics_.CountSync(again_at ? SyncResult::kRequeueAfter : SyncResult::kSuccess, lasted);

@@ -1,7 +1,9 @@
 #include "reconciler/process/job_operator.h"
 
+#include <functional>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -59,7 +61,10 @@ class JobOperatorTest : public testing::Test {
     options.pods.gang_scheduler = gang_scheduler_;
     options.calls_per_second = 10'000;
     options.shards = {.image = "elasticdl", .new_token = [] { return "token"; }};
-    options.may_write = [this] { return may_write_.load(); };
+    options.may_write = [this] {
+      on_may_write_();
+      return may_write_.load();
+    };
     options.watch.backoff = {std::chrono::milliseconds(1), std::chrono::milliseconds(50)};
     options.watch.short_watch = std::chrono::milliseconds(1);
     operator_ = std::make_unique<JobOperator>(connection_, kube::RealTiming(clock_), options);
@@ -141,6 +146,7 @@ class JobOperatorTest : public testing::Test {
   kube::Connection connection_{server_.config(), clock_, {}};
   kube::Client client_{connection_, kube::RealTiming(clock_)};
   std::atomic<bool> may_write_ = true;
+  std::function<void()> on_may_write_ = [] {};
   std::string gang_scheduler_;
   std::unique_ptr<JobOperator> operator_;
 };
@@ -176,6 +182,28 @@ TEST_F(JobOperatorTest, RunsAJobToItsEndAndDeletesWhatStillRuns) {
   EXPECT_THAT(operator_->MetricsText(true),
               HasSubstr("training_operator_jobs_successful_total{framework=\"tensorflow\","
                         "job_namespace=\"ml\"} 1"));
+}
+
+TEST_F(JobOperatorTest, Q16_ASlowCreateDoesNotDelayTheOthers) {
+  server_.Inject(
+      {.kind = kube::ApiServer::Fault::Kind::kSilent, .part = "POST /api/v1/namespaces/ml/pods"});
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(8)}}));
+
+  EXPECT_OK(AwaitPolling("all pods but one", [&] { return Names(kube::kPods).size() == 7; }));
+}
+
+TEST_F(JobOperatorTest, SurvivesAnExceptionWhileItReconciles) {
+  std::atomic<int> throws = 1;
+  on_may_write_ = [&] {
+    if (throws-- > 0) throw std::runtime_error("no memory");
+  };
+  server_.Put(kTFJobs, JobWith({{"Worker", 7}}));  // it fails, and only its status is written
+  Start();
+
+  AwaitCondition("Failed");
+
+  EXPECT_LT(throws, 1);
 }
 
 TEST_F(JobOperatorTest, Q16_CreatesEachObjectWithOneCall) {

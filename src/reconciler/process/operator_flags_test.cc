@@ -24,6 +24,14 @@ TEST(OperatorFlags, HaveUpstreamsNamesAndAddresses) {
   EXPECT_EQ(config->lease_name, "1ca428e5.training-operator.kubeflow.org");
 }
 
+TEST(OperatorFlags, Q16_TheDefaultsAllowManyCallsAndParallelJobs) {
+  const auto config = ParseOperatorFlags({});
+  ASSERT_OK(config);
+  EXPECT_EQ(config->calls_per_second, 200);
+  EXPECT_EQ(config->burst, 400);
+  EXPECT_EQ(config->threads, 4);
+}
+
 TEST(OperatorFlags, ZeroMeansNoServer) {
   const auto config =
       ParseOperatorFlags({"--metrics-bind-address=0", "--health-probe-bind-address=0"});

@@ -66,6 +66,10 @@ std::string OperatorMetrics::Text(const kube::WorkQueue::Counters& queue, size_t
     fmt::format_to(to, "controller_runtime_reconcile_total{{controller=\"{}\",result=\"{}\"}} {}\n",
                    kController, kResults[i], syncs_[i]);
   }
+  Head(out, "controller_runtime_reconcile_errors_total", "counter",
+       "Number of reconciliations of jobs that failed.");
+  fmt::format_to(to, "controller_runtime_reconcile_errors_total{{controller=\"{}\"}} {}\n",
+                 kController, syncs_[static_cast<size_t>(SyncResult::kError)]);
   const char* const time = "controller_runtime_reconcile_time_seconds";
   Head(out, time, "histogram", "Duration of the reconciliation of a job.");
   uint64_t total = 0;

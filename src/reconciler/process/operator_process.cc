@@ -80,9 +80,13 @@ Status CheckPodGroups(kube::Connection& connection, const kube::Timing& timing,
                       const OperatorConfig& config) {
   if (config.gang_scheduler.empty()) return Ok();
   const kube::Resource& groups = PodGroupsOf(config.gang_scheduler);
-  kube::Client client(connection, timing);
+  kube::Client client(connection, timing, {.timeout = std::chrono::seconds(5), .tries = 1});
   const auto listed = client.List(groups, config.ns);
-  if (listed.status().code() != Code::kNotFound) return listed.status();
+  if (listed.ok()) return Ok();
+  if (listed.status().code() != Code::kNotFound) {
+    LOG_WARNING("operator: cannot check {}: {}", groups.kind, listed.status().message());
+    return Ok();  // the watch of the kind waits until the server answers, or allows it
+  }
   return FailedPrecondition(
       "--gang-scheduler-name={}: the cluster does not serve {} {}: install the scheduler first",
       config.gang_scheduler, groups.api_version(), groups.kind);
