@@ -19,7 +19,7 @@ def push_its_image(images: Images) -> None:
         "kubectl", "kustomize", str(MANIFESTS / "operator")))
     with images.builder.locked():
         images.builder.build_ours("base", "master")
-        images.push("elasticdl:master", name)
+        images.push(name, name)
 
 
 def run_kubectl(cluster: Cluster, command: List[str]) -> str:

@@ -31,6 +31,10 @@ class Versions(unittest.TestCase):
             self.assertEqual(found(r'^__version__ = "(.*)"', f'{package}/__init__.py'),
                              self.version, package)
 
+    def test_the_operator_is_deployed_with_the_image_of_this_version(self):
+        path = 'elasticdl/manifests/tfjob-operator/operator/deployment.yaml'
+        self.assertEqual(found('image: elasticdl/elasticdl:(.*)', path), self.version)
+
     def test_packages_that_require_elasticai_api_require_the_same_version(self):
         for package in ('elasticdl', 'elasticdl_api'):
             self.assertEqual(found(r'"elasticai_api==([^"]*)"', f'{package}/pyproject.toml'),
