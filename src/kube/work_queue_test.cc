@@ -91,6 +91,9 @@ TEST_F(WorkQueueTest, ForgetsTheTimesOfAKey) {
 
   clock_.Advance(seconds(10));
   EXPECT_EQ(queue_.TryTake(), std::nullopt);
+  queue_.AddAt(kOne, clock_.Now() + seconds(10));
+  clock_.Advance(seconds(10));
+  EXPECT_EQ(queue_.TryTake(), kOne);
 }
 
 TEST_F(WorkQueueTest, TakesAForgottenKeyThatWasAddedMeanwhile) {

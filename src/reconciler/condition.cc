@@ -46,7 +46,7 @@ bool Conditions::Set(std::string_view type, bool is_true, std::string_view reaso
   }
   if (type == kSucceeded || type == kFailed) {
     for (Condition& each : all_) {
-      if (each.type == kRunning) each.is_true = false;
+      if (each.type == kRunning || each.type == kRestarting) each.is_true = false;
     }
   }
   all_.push_back(std::move(next));

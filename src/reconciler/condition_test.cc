@@ -10,6 +10,15 @@ namespace {
 constexpr WallTime kThen{std::chrono::seconds(1000)};
 constexpr WallTime kLater{std::chrono::seconds(2000)};
 
+TEST(Conditions, AJobThatHasEndedIsNotRestarting) {
+  for (const std::string_view end : {kFailed, kSucceeded}) {
+    Conditions conditions;
+    conditions.Set(kRestarting, true, "TFJobRestarting", "", kThen);
+    conditions.Set(end, true, "x", "", kThen);
+    EXPECT_EQ(TextOf(conditions), fmt::format("Restarting- {}", end));
+  }
+}
+
 TEST(Conditions, T_C1_RunningAndRestartingReplaceEachOtherAndFailedEndsRunning) {
   Conditions conditions;
   EXPECT_TRUE(conditions.Set(kCreated, true, "TFJobCreated", "", kThen));

@@ -2,6 +2,7 @@
 // as if nothing had happened.
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <random>
 
@@ -20,11 +21,16 @@ uint64_t NumSchedules() {
   return given == nullptr ? 50 : std::strtoull(given, nullptr, 10);
 }
 
+enum class End { kSucceeds, kFailsForGood, kFailsTooOften };
+
 // What the programs of a job do, whenever the operator dies.
 struct Script {
   json job;
   // How often each pod fails with 137 before it succeeds.
   std::map<std::string, int> failures;
+  End end = End::kSucceeds;
+  // The replica without which the job cannot succeed, and which decides how it ends.
+  std::string decider;
 };
 
 Script RandomScript(std::mt19937_64& random) {
@@ -37,7 +43,20 @@ Script RandomScript(std::mt19937_64& random) {
   script.job["spec"]["successPolicy"] = "AllWorkers";
   for (int i = 0; i < 4; ++i) script.failures[ReplicaName("j", ReplicaType::kWorker, i)] = upto(3);
   script.failures["j-chief-0"] = upto(2);
+  script.decider = roles.contains("Chief") ? "j-chief-0" : "j-worker-0";
+  script.end = std::array{End::kSucceeds, End::kFailsForGood, End::kFailsTooOften}.at(upto(2));
+  if (script.end == End::kFailsTooOften) {
+    const int limit = 1 + upto(2);
+    script.job["spec"]["runPolicy"]["backoffLimit"] = limit;
+    script.failures[script.decider] = limit;
+  }
   return script;
+}
+
+// The exit code of a pod that ends now.
+int NextExit(Script& script, const std::string& pod) {
+  if (script.failures[pod]-- > 0) return 137;
+  return script.end == End::kFailsForGood && pod == script.decider ? 1 : 0;
 }
 
 bool IsServer(const std::string& pod) { return pod.find("-ps-") != std::string::npos; }
@@ -58,7 +77,7 @@ void Move(ClusterModel& cluster, Script& script, std::mt19937_64& random) {
     if (random() % 4 == 0) {
       cluster.Disrupt(name, "PreemptionByScheduler");
     } else if (!IsServer(name) && random() % 2 == 0) {
-      cluster.Exit(name, script.failures[name]-- > 0 ? 137 : 0);
+      cluster.Exit(name, NextExit(script, name));
     } else {
       continue;
     }
@@ -84,6 +103,28 @@ int64_t FailuresOf(const Script& before, const Script& after) {
   return sum;
 }
 
+void CheckEnd(const Script& script, const Script& left, const JobStatus& status) {
+  EXPECT_EQ(status.conditions.IsTrue(kSucceeded), script.end == End::kSucceeds);
+  EXPECT_EQ(status.conditions.IsTrue(kFailed), script.end != End::kSucceeds);
+  EXPECT_TRUE(status.completion_time.has_value());
+  EXPECT_TRUE(status.replacing.empty());
+  if (script.end == End::kFailsForGood) {
+    EXPECT_THAT(status.conditions.Find(kFailed)->message,
+                testing::HasSubstr(script.decider + ": exit code 1"));
+  } else if (script.end == End::kFailsTooOften) {
+    EXPECT_THAT(status.conditions.Find(kFailed)->message, testing::HasSubstr("backoff limit"));
+    EXPECT_GE(status.retries, script.job["spec"]["runPolicy"]["backoffLimit"].get<int64_t>());
+    EXPECT_LE(status.retries, FailuresOf(script, left));
+  } else if (script.job["spec"]["tfReplicaSpecs"].contains("Chief")) {
+    // A job that its chief ends may end before all failures of its workers are counted.
+    EXPECT_LE(status.retries, FailuresOf(script, left));
+  } else {
+    EXPECT_EQ(status.retries, FailuresOf(script, left));
+    EXPECT_EQ(status.NumCompleted(ReplicaType::kWorker),
+              script.job["spec"]["tfReplicaSpecs"]["Worker"]["replicas"].get<int64_t>());
+  }
+}
+
 void RunSchedule(uint64_t seed) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -106,19 +147,7 @@ void RunSchedule(uint64_t seed) {
   cluster.Settle();
   cluster.Reap();
 
-  const JobStatus status = cluster.status();
-  EXPECT_TRUE(status.conditions.IsTrue(kSucceeded));
-  EXPECT_FALSE(status.conditions.IsTrue(kFailed));
-  EXPECT_TRUE(status.completion_time.has_value());
-  EXPECT_TRUE(status.replacing.empty());
-  // A job that its chief ends may end before all failures of its workers are counted.
-  if (script.job["spec"]["tfReplicaSpecs"].contains("Chief")) {
-    EXPECT_LE(status.retries, FailuresOf(script, left));
-  } else {
-    EXPECT_EQ(status.retries, FailuresOf(script, left));
-    EXPECT_EQ(status.NumCompleted(ReplicaType::kWorker),
-              script.job["spec"]["tfReplicaSpecs"]["Worker"]["replicas"].get<int64_t>());
-  }
+  CheckEnd(script, left, cluster.status());
   const std::string policy = script.job["spec"]["runPolicy"]["cleanPodPolicy"];
   if (policy == "All") {
     EXPECT_THAT(cluster.pods(), testing::IsEmpty());

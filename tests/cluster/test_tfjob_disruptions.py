@@ -69,10 +69,13 @@ DELETED = job("deleted", run_policy={"backoffLimit": 0}, Worker=2, PS=1)
 def test_Q3_a_deleted_pod_is_replaced_and_does_not_count(place: Place) -> None:
     all_run(place, DELETED, 3)
     before = place.uids(DELETED)
+    configs = {name: cluster_config(pod) for name, pod in place.pods(DELETED).items()}
     for pod in ("deleted-worker-1", "deleted-ps-0"):
         place.delete("pods", pod)
     for pod in ("deleted-worker-1", "deleted-ps-0"):
         wait_replaced(place, DELETED, pod, before[pod])
+    assert {name: cluster_config(pod) for name, pod in place.pods(DELETED).items()} == configs
+    assert None not in configs.values()
     assert place.uids(DELETED)["deleted-worker-0"] == before["deleted-worker-0"]
     assert_undisturbed(place, DELETED)
     assert any(reason == "ReplacingPod" and "deleted-worker-1" in message
@@ -122,6 +125,9 @@ def test_a_failure_says_why(place: Place) -> None:
     place.wait("the last lines of the log to be told", lambda: "KeyError: images" in
                place.namespace.kubectl("describe", "tfjob", WHY), LIMIT_S)
     assert "why-worker-0" in shown and "exit code 3 (Error)" in shown
+    place.wait("the event about its log", lambda: any(
+        reason == "PodLog" and "KeyError: images" in message
+        for reason, message in place.events(WHY)), LIMIT_S)
     assert place.condition(WHY, "Failed")["message"].startswith(
         f"TFJob {place.namespace.name}/why has failed because 1 Worker replica(s) failed.")
 

@@ -64,10 +64,12 @@ def test_T_E2E2_a_gang_that_is_too_small_does_not_start(
         wait_for_condition(namespace, "gang", "Succeeded", seconds=120)
         wait_for("the PodGroup to be deleted", lambda: namespace.get(
             "podgroups.scheduling.x-k8s.io", "gang") is None)
+        wait_for("the events about it", lambda: {"JobTerminated", "SuccessfulDeletePodGroup"} <=
+                 Place(namespace).reasons("gang"))
 
 
 @needs_peer(GANG)
-def test_T_E2E2_pods_of_a_gang_start_together(
+def test_T_E2E2_a_gang_that_fits_runs(
         cluster: Cluster, namespace: Namespace, tmp_path: Path) -> None:
     with gang_scheduler(cluster, tmp_path) as scheduler, Operator(
             namespace, tmp_path / "operator.log", f"--gang-scheduler-name={scheduler}"):
@@ -114,7 +116,9 @@ def set_phase(namespace: Namespace, phase: str) -> None:
 def test_T_E2E2_a_pod_group_of_volcano_needs_no_policy(
         volcano_crd: None, namespace: Namespace, tmp_path: Path) -> None:
     with Operator(namespace, tmp_path / "operator.log", "--gang-scheduler-name=volcano"):
-        namespace.apply(tfjob("plain", Worker=2, PS=1))
+        namespace.apply(tfjob("plain", Worker=2, PS=role(1)))
+        wait_for("an event about the other scheduler", lambda: "SetPodTemplateSchedulerName" in
+                 Place(namespace).reasons("plain"))
         wait_for("the PodGroup", lambda: namespace.get(VOLCANO, "plain"))
         spec = (namespace.get(VOLCANO, "plain") or {})["spec"]
         assert spec["minMember"] == 3 and spec["queue"] == "default"
@@ -148,6 +152,11 @@ def test_Q10_the_pods_of_highest_priority_count_and_a_pod_group_is_written_once(
         place.patch("tfjobs", "gang", {"spec": {"tfReplicaSpecs": {"PS": {"replicas": 1}}}})
         place.wait_pods("gang", 2)
         assert group_of(namespace) == before
+        place.set_pod("gang-worker-0", "Succeeded")
+        place.wait_condition("gang", "Succeeded")
+        place.wait("the PodGroup to be deleted", lambda: group_of(namespace) == {"spec": {}})
+        place.wait("the events about it", lambda: {"JobTerminated", "SuccessfulDeletePodGroup"} <=
+                   place.reasons("gang"))
 
 
 def group_of(namespace: Namespace) -> Dict:

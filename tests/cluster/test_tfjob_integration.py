@@ -140,6 +140,7 @@ def test_T_I6_a_job_disappears_when_its_time_to_live_is_over(place: Place) -> No
     assert [name for name in due if gone[name] < due[name]] == [], "deleted too early"
     for name in due:
         place.wait("its pods to go", lambda: counts(place, name) == EMPTY)
+        place.wait("the event", lambda: "SuccessfulDeleteJob" in place.reasons(name))
 
 
 def test_T_I7_Q6_the_time_to_live_counts_from_the_end_of_a_job(place: Place) -> None:

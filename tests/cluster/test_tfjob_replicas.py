@@ -7,6 +7,7 @@ All jobs start together, before the first test, because most of the time is that
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -252,14 +253,22 @@ def test_T_O_runconfig_an_estimator_knows_its_place_in_the_cluster(place: Place)
     place.wait_condition(RUN_CONFIG, "Succeeded", seconds=LIMIT_S)
 
 
+def digits_read(place: Place, pod: str) -> int:
+    """The percentage of digits that a replica of programs/digits.py reads; guessing gives 10."""
+    log = place.namespace.kubectl("logs", pod)
+    found = re.search(r"reads (\d+) % of the digits", log)
+    assert found, log
+    return int(found[1])
+
+
 def test_T_E2E1_a_job_with_one_worker_learns_and_succeeds(place: Place) -> None:
     place.wait_condition(MNIST, "Succeeded", seconds=2 * LIMIT_S)
     assert true_conditions(place, MNIST) == {"Created", "Succeeded"}
     assert len(place.conditions(MNIST)) >= 2
-    assert "% of the digits" in place.namespace.kubectl("logs", "mnist-worker-0")
+    assert digits_read(place, "mnist-worker-0") >= 50
 
 
 def test_T_O_dist_workers_learn_with_parameter_servers(place: Place) -> None:
     place.wait_condition(DIST, "Succeeded", seconds=2 * LIMIT_S)
-    assert "worker 0 reads " in place.namespace.kubectl("logs", "dist-worker-0")
+    assert digits_read(place, "dist-worker-0") >= 50
     place.wait("the parameter server to go", lambda: "dist-ps-0" not in place.pods(DIST), LIMIT_S)

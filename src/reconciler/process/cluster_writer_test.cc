@@ -152,6 +152,7 @@ TEST_F(ClusterWriterTest, ADeletedPodThatDoesNotExistIsRemovedFromTheCache) {
 }
 
 TEST_F(ClusterWriterTest, SendsNothingOnceTheOperatorEnds) {
+  ASSERT_OK(client_.List(kube::kPods, "ml"));  // the connection is open
   std::stop_source stop;
   stop.request_stop();
 
@@ -160,6 +161,7 @@ TEST_F(ClusterWriterTest, SendsNothingOnceTheOperatorEnds) {
                   stop.get_token());
 
   EXPECT_THAT(status, StatusIs(Code::kCancelled));
+  ASSERT_OK(client_.List(kube::kPods, "ml"));  // the server has read what was sent before
   EXPECT_EQ(server_.CountRequests("POST "), 0);
 }
 
