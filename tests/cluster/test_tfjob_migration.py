@@ -10,7 +10,14 @@ from typing import Callable, Dict, Iterator, List
 import pytest
 from cluster import ROOT, Cluster, Namespace, wait_for
 from images import Images
-from peers import UPSTREAM, UpstreamOperator, apply_crd, installed_upstream, needs_peer
+from peers import (
+    UPSTREAM,
+    UpstreamOperator,
+    apply_crd,
+    folder_of,
+    installed_upstream,
+    needs_peer,
+)
 from shipped_operator import log_of, log_on_failure, push_its_image, run_kubectl, wait_for_rollout
 from tfjobs import (
     MANIFESTS,
@@ -51,6 +58,15 @@ def upstream(cluster: Cluster, namespace: Namespace, tmp_path: Path) -> Iterator
         return UpstreamOperator(namespace, tmp_path)
     yield start
     apply_ours(cluster)  # other tests need it
+
+
+def upstream_examples() -> List[str]:
+    """The manifests of TFJobs among the examples of the upstream operator."""
+    texts = [path.read_text()
+             for path in sorted((folder_of(UPSTREAM) / "tensorflow").rglob("*.yaml"))]
+    # Some name a namespace, which would have to exist.
+    return [text.replace("  namespace: kubeflow\n", "") for text in texts
+            if re.search(r"^kind: \"?TFJob", text, re.MULTILINE)]
 
 
 def identities(namespace: Namespace, kind: str) -> Dict[str, str]:
@@ -153,6 +169,16 @@ def test_the_five_commands_of_the_page_move_a_cluster(
             assert "operator: watching TFJobs" in log_of(cluster)
     finally:
         apply_ours(cluster)
+
+
+def test_the_examples_of_the_upstream_operator_are_valid(namespace: Namespace) -> None:
+    apply_ours(namespace.cluster)
+    examples = upstream_examples()
+    assert len(examples) >= 4
+    for example in examples:
+        # Strict: a field that our CRD does not have is an error.
+        namespace.cluster("kubectl", "-n", namespace.name, "create", "--dry-run=server",
+                          "--validate=strict", "-f", "-", stdin=example)
 
 
 def test_a_finished_job_stays_as_it_is(

@@ -4,7 +4,7 @@ peer_names="training-operator scheduler-plugins"
 
 # Builds the named peers, by default all, and prints the folder that has a folder for each: the
 # program, in crd.yaml the resource that it works with, and for the operator the manifests that install
-# it.
+# it and its examples for TensorFlow.
 build_peers() { # [NAME...]
   local name go
   # shellcheck disable=SC2086
@@ -37,7 +37,8 @@ build_peer() { # NAME
     case $name in
       training-operator) compile_peer tool manager github.com/kubeflow/training-operator \
         manifests/base/crds/kubeflow.org_tfjobs.yaml
-        cp -r --no-preserve=mode "$module_folder/manifests" "$peers/$name.new/" ;;
+        cp -r --no-preserve=mode "$module_folder/manifests" "$module_folder/examples/tensorflow" \
+          "$peers/$name.new/" ;;
       scheduler-plugins) compile_peer . scheduler sigs.k8s.io/scheduler-plugins \
         manifests/coscheduling/crd.yaml ;;
     esac
