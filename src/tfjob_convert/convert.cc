@@ -64,8 +64,12 @@ Result<bool> ConvertObject(Json& object, const kube::YamlDocument& document, con
   return changed;
 }
 
+constexpr std::string_view kMarker = "---";
+
 bool IsJson(std::string_view text) {
-  return Trim(text).starts_with('{') && !ReadJson(text).is_discarded();
+  text = Trim(text);
+  if (text.starts_with(kMarker)) text = Trim(text.substr(kMarker.size()));
+  return text.starts_with('{') && !ReadJson(text).is_discarded();
 }
 
 }  // namespace
@@ -82,14 +86,13 @@ Result<Conversion> Convert(std::string_view text, JsonOutput json_output) {
     }
     if (!changed) {
       out.text += document.text;
-    } else if (IsJson(document.text)) {
-      out.text += json_output == JsonOutput::kJson ? Dump(document.value, 2) + "\n"
-                                                   : kube::ToOrderedYaml(document.value);
-    } else {
-      if (document.text.starts_with("---")) out.text += "---\n";
-      out.text += kube::ToOrderedYaml(document.value);
-      out.lost_comments = out.lost_comments || HasComment(document.text);
+      continue;
     }
+    const bool is_json = IsJson(document.text);
+    if (document.text.starts_with(kMarker)) out.text += fmt::format("{}\n", kMarker);
+    out.text += is_json && json_output == JsonOutput::kJson ? Dump(document.value, 2) + "\n"
+                                                            : kube::ToOrderedYaml(document.value);
+    out.lost_comments = out.lost_comments || (!is_json && HasComment(document.text));
   }
   return out;
 }

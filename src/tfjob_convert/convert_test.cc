@@ -59,6 +59,45 @@ TEST(Convert, ChangesOnlyTheDocumentsThatNeedIt) {
   EXPECT_TRUE(converted.lost_comments);
 }
 
+TEST(Convert, JsonStaysJsonInAFile) {
+  const std::string other = R"({"kind": "ConfigMap"})";
+  const std::string job =
+      R"({"kind": "TFJob", "apiVersion": "kubeflow.org/v1", "spec": {"backoffLimit": 1, )"
+      R"("tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": )"
+      R"([{"name": "tensorflow", "image": "a"}]}}}}}})";
+
+  const auto converted = Convert(other + "\n---\n" + job + "\n", JsonOutput::kJson);
+
+  ASSERT_OK(converted);
+  EXPECT_THAT(converted->text, ::testing::StartsWith(other + "\n---\n{\n"));
+  EXPECT_THAT(converted->text, HasSubstr(R"("runPolicy": {)"));
+}
+
+TEST(Convert, SaysWhichRolesGetTheSchedulerOfTheJob) {
+  const auto notes = [](std::string_view scheduler, std::string_view pod) {
+    return Converted(Job("v1alpha1",
+                         fmt::format("  schedulerName: {}\n  replicaSpecs: [{{template: {}}}]\n",
+                                     scheduler, pod)))
+        .notes;
+  };
+  const std::string own =
+      "{spec: {schedulerName: own, containers: [{name: tensorflow, image: example/a}]}}";
+  EXPECT_THAT(notes("fast", kTemplate),
+              Contains(HasSubstr("schedulerName (fast) -> template.spec.schedulerName of Master")));
+  EXPECT_THAT(notes("fast", own), Contains(HasSubstr("schedulerName (fast) removed")));
+  EXPECT_THAT(notes("null", kTemplate), Contains(HasSubstr("it was null")));
+}
+
+TEST(Convert, SaysWhatItAddsToAParameterServerWithoutATemplate) {
+  const Conversion converted = Converted(
+      Job("v1alpha1",
+          fmt::format("  replicaSpecs: [{{template: {}}}, {{tfReplicaType: PS, isDefaultPS: "
+                      "true}}]\n",
+                      kTemplate)));
+  EXPECT_THAT(converted.notes, Contains(HasSubstr("restartPolicy OnFailure added")));
+  EXPECT_THAT(converted.notes, Contains(HasSubstr("isDefaultPS removed")));
+}
+
 TEST(Convert, AcceptsTheFirstGroupAndKind) {
   const Conversion converted = Converted(
       fmt::format("apiVersion: tensorflow.org/v1alpha1\nkind: TfJob\nspec: {{replicaSpecs: "

@@ -40,15 +40,21 @@ std::string_view RoleOf(std::string_view type) {
 // Converts one item of the list.
 Status ReplaceItem(Json& item, const Replica& replica, const std::string& image, Notes& notes) {
   item.erase("tfReplicaType");
-  item.erase("isDefaultPS");
+  if (Find(item, "isDefaultPS") != nullptr) {
+    item.erase("isDefaultPS");
+    notes.Change("{}: isDefaultPS removed", replica.shown());
+  }
   if (!Has(item, "template")) {
     if (replica.role != "PS") {
       return notes.Error(replica.path, "the replicas of {} have no template", replica.role);
     }
     item["template"] = ServerTemplate(image);
-    if (Find(item, "restartPolicy") == nullptr) AddFirst(item, "restartPolicy", "OnFailure");
     notes.Change("{}: template added: a TensorFlow server in the image {}, as v1alpha1 ran",
                  replica.shown(), image);
+    if (Find(item, "restartPolicy") == nullptr) {
+      AddFirst(item, "restartPolicy", "OnFailure");
+      notes.Change("{}: restartPolicy OnFailure added", replica.shown());
+    }
   }
   EDL_RETURN_IF_ERROR(CheckReplica(item, replica, notes));
   if (Find(item, "tfPort") == nullptr) return Ok();
@@ -80,12 +86,20 @@ void ReplaceTerminationPolicy(const Json& policy, const Json& replicas, Notes& n
 }
 
 void ReplaceSchedulerName(const Json& name, Json& replicas, Notes& notes) {
+  if (name.is_null()) return notes.Change("spec.schedulerName removed; it was null");
+  std::vector<std::string> roles;
   for (const auto& [role, replica] : replicas.items()) {
     Json* pod = Find(replica, "template") == nullptr ? nullptr : Find(replica["template"], "spec");
     if (pod == nullptr || !pod->is_object() || Has(*pod, "schedulerName")) continue;
     (*pod)["schedulerName"] = name;
+    roles.push_back(role);
   }
-  notes.Change("spec.schedulerName -> template.spec.schedulerName of all roles ({})", Shown(name));
+  if (roles.empty()) {
+    return notes.Change("spec.schedulerName ({}) removed; the templates name their schedulers",
+                        Shown(name));
+  }
+  notes.Change("spec.schedulerName ({}) -> template.spec.schedulerName of {}", Shown(name),
+               fmt::join(roles, ", "));
 }
 
 }  // namespace
