@@ -160,13 +160,19 @@ int main(int argc, char** argv) {
   if (verb == "master") {
     return edl::master::RunMaster(argc - 2, argv + 2);
   }
-  // Handled here because src/cli does not link the parameter server.
-  if (verb == "ps") {
-    return edl::ps::RunPs(argc - 2, argv + 2);
-  }
-  // Handled here because src/cli does not link the operator.
-  if (verb == "operator") {
-    return edl::reconciler::RunOperator(argc - 2, argv + 2);
+  // Handled here because src/cli links neither the parameter server nor the operator.
+  struct Server {
+    std::string_view name;
+    int (*run)(int argc, char** argv);
+  };
+  for (const Server& server :
+       {Server{"ps", edl::ps::RunPs}, Server{"operator", edl::reconciler::RunOperator}}) {
+    if (verb == server.name) return server.run(argc - 2, argv + 2);
+    if (verb == "help" && argc == 3 && argv[2] == server.name) {
+      std::string help = "--help";
+      char* flags[] = {help.data()};
+      return server.run(1, flags);
+    }
   }
   // Started in the master's pod, not by users.
   if (verb == "supervise") {

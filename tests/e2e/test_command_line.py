@@ -132,3 +132,10 @@ def test_check_finds_a_command_that_does_not_exist(tmp_path: Path) -> None:
     assert done.returncode == 1 and "this machine has" in done.stdout
     done = run(tmp_path, *check, "--job_command=cd / && true")
     assert done.returncode == 0, done.stdout
+
+
+def test_help_about_the_servers_is_that_of_their_flag(tmp_path: Path) -> None:
+    for name in ("ps", "operator"):
+        by_flag, by_verb = run(tmp_path, name, "--help"), run(tmp_path, "help", name)
+        assert by_verb.returncode == 0
+        assert by_verb.stdout == by_flag.stdout != ""
