@@ -371,6 +371,8 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave the cluster up")
     arguments = parser.parse_args()
     sides = arguments.sides.split(",")
+    if wrong := [side for side in sides if side not in SIDES]:
+        parser.error(f"--sides: there is no side '{wrong[0]}'; there are {', '.join(SIDES)}")
     cluster = Cluster(CLUSTER)
     cluster("up", timeout=3600)
     try:
