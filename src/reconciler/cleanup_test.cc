@@ -66,7 +66,7 @@ TEST(Cleanup, T_CL1_ASuspendedJobLosesAllPodsWhateverItsPolicy) {
   }
 }
 
-TEST(Cleanup, T_CL1_DeletingAllOfAnUnfinishedJobIgnoresItsPolicy) {
+TEST(Cleanup, T_CL1_T_CL2_DeletingAllOfAnUnfinishedJobIgnoresItsPolicy) {
   const Observed observed = TwoWorkers("None", State::kUnfinished);
   const Claimed own = Claim(observed);
   Plan plan;
@@ -82,6 +82,18 @@ Observed PastLimit(const std::string& policy) {
   observed.job.backoff_limit = 3;
   observed.pods[0].restarts = 3;
   return observed;
+}
+
+TEST(Cleanup, APodIsNotDeletedByForceBeforeItsGracePeriodIsKnown) {
+  Observed observed = TwoWorkers("None", State::kSuspended);
+  for (ReplicaPod& pod : observed.pods) {
+    pod.outcome = PodOutcome::kTerminating;
+    pod.node_loss = NodeLoss::kCertain;
+    pod.deletion_time = kUnknownEnd;
+  }
+  for (const Action& action : Reconcile(observed, {}, kNoon).actions) {
+    EXPECT_NE(action.kind, Kind::kDeletePod);
+  }
 }
 
 TEST(Cleanup, T_CL2_AJobThatFailsByItsBackoffLimitKeepsItsPodsIfItsPolicySaysSo) {

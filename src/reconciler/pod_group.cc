@@ -83,6 +83,25 @@ json MinResources(const TFJob& job, const Counts& ended, int64_t members,
   return out;
 }
 
+// Whether the amounts of all resources are the same, in any notation: a scheduler may have written
+// them in another one.
+bool SameResources(const json& a, const json& b) {
+  if (!a.is_object() || !b.is_object() || a.size() != b.size()) return a == b;
+  const auto amount = [](const json& value) {
+    const auto text = ScalarText(value);
+    return text.ok() ? ParseQuantity(*text) : text.status();
+  };
+  for (const auto& [name, value] : a.items()) {
+    const auto other = b.find(name);
+    if (other == b.end()) return false;
+    if (value == *other) continue;
+    const Result<int64_t> left = amount(value);
+    const Result<int64_t> right = amount(*other);
+    if (!left.ok() || !right.ok() || *left != *right) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 kube::Object MakePodGroup(const TFJob& job, const std::map<ReplicaType, int64_t>& ended,
@@ -120,7 +139,9 @@ std::optional<kube::Object> UpdatedPodGroup(const kube::Object& stored,
   json& spec = out.fields()["spec"];
   if (!spec.is_object()) spec = json::object();
   for (const auto& [name, value] : FieldAt(wanted.fields(), {"spec"}).items()) {
-    if (name != "queue" || !spec.contains("queue")) spec[name] = value;
+    if (name == "queue" && spec.contains("queue")) continue;
+    if (name == "minResources" && SameResources(FieldAt(spec, {"minResources"}), value)) continue;
+    spec[name] = value;
   }
   if (out == stored) return std::nullopt;
   return out;

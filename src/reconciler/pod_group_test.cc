@@ -84,6 +84,22 @@ TEST(PodGroup, Q10_AGroupThatAgreesIsNotWritten) {
   EXPECT_EQ(updated.resource_version(), "7");
 }
 
+TEST(PodGroup, Q10_AGroupWithOtherNotationsOfTheSameAmountsIsNotWritten) {
+  json job = JobObject({{"Worker", Role(2)}});
+  json& amounts = job["spec"]["runPolicy"]["schedulingPolicy"]["minResources"];
+  amounts = {{"cpu", "0.5"}, {"memory", "500000000"}};
+  const kube::Object wanted = MakePodGroup(ParsedJob(job), {}, "volcano", {});
+  kube::Object stored = wanted;
+  json& written = stored.fields()["spec"]["minResources"];
+  written = {{"cpu", "500m"}, {"memory", "500M"}};
+  EXPECT_EQ(UpdatedPodGroup(stored, wanted), std::nullopt);
+  for (const json& other : {json{{"cpu", "501m"}, {"memory", "500M"}}, json{{"cpu", "500m"}},
+                            json{{"cpu", "500m"}, {"disk", "500M"}}, json("500m")}) {
+    written = other;
+    EXPECT_TRUE(UpdatedPodGroup(stored, wanted).has_value()) << Dump(other);
+  }
+}
+
 TEST(PodGroup, OnlyVolcanoMakesPodsWait) {
   const TFJob job = ParsedJob(JobObject({{"Worker", Role(2)}}));
   kube::Object group = MakePodGroup(job, {}, "volcano", {});

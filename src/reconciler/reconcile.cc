@@ -123,6 +123,7 @@ class Pass {
   void NoteDisruption(const ReplicaPod& pod);
   void ReplaceDisrupted();
   void DropExtra();
+  void DropSuspended();
   // Deletes the pod when it is old enough.
   void DeletePodAfter(const ReplicaPod& pod, Duration age);
   bool SyncPodGroup();
@@ -210,6 +211,9 @@ void Pass::ForgetLostRoles() {
 }
 
 void Pass::NoteTrouble() {
+  for (std::string& mistake : job_.AnnotationMistakes()) {
+    NoteState(kube::EventType::kWarning, "InvalidAnnotation", std::move(mistake), job_.uid);
+  }
   for (const ReplicaPod& pod : own_.pods) {
     if (pod.trouble_reason.empty()) continue;
     NoteState(kube::EventType::kWarning, pod.trouble_reason, pod.reason, pod.uid);
@@ -312,6 +316,15 @@ void Pass::DropExtra() {
   }
   for (const ReplicaService& service : own_.services) {
     if (is_extra(service.slot)) cleanup_.DeleteService(service);
+  }
+}
+
+// Deletes pods whose restarts were counted for a suspension, if an operator died before it had
+// deleted them and the job was resumed. Further restarts of them would not be counted.
+void Pass::DropSuspended() {
+  for (const ReplicaPod& pod : own_.pods) {
+    const bool lives = pod.outcome == PodOutcome::kPending || pod.outcome == PodOutcome::kActive;
+    if (lives && status().replacing.contains(pod.uid)) cleanup_.DeletePod(pod);
   }
 }
 
@@ -460,6 +473,7 @@ void Pass::Advance() {
   ReplaceFailed();
   ReplaceDisrupted();
   DropExtra();
+  DropSuspended();
   shards_.Ensure();
   if (SyncPodGroup()) FillSlots();
 }

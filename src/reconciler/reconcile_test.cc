@@ -672,6 +672,38 @@ TEST(Reconcile, AnOrphanIsAdoptedAndAForeignPodIsNotTouched) {
   EXPECT_TRUE(plan.status.conditions.IsTrue(kRunning));
 }
 
+TEST(Reconcile, APodWhoseSuspensionWasInterruptedIsReplaced) {
+  ClusterModel cluster(JobObject({{"Worker", Role(1, "OnFailure")}}, {{"backoffLimit", 6}}));
+  cluster.Settle();
+  cluster.RunAll();
+  cluster.Settle();
+  cluster.SetRestarts("j-worker-0", 5);
+  cluster.job()["spec"]["runPolicy"]["suspend"] = true;
+  cluster.Pass(1);  // the operator dies after it has written the status
+  ASSERT_TRUE(cluster.has("j-worker-0"));
+
+  cluster.job()["spec"]["runPolicy"]["suspend"] = false;
+  cluster.Settle();
+  EXPECT_EQ(cluster.created("j-worker-0"), 2);
+  cluster.RunAll();
+  cluster.SetRestarts("j-worker-0", 1);
+  cluster.Settle();
+
+  EXPECT_TRUE(cluster.status().conditions.IsTrue(kFailed)) << "five and one restarts";
+}
+
+TEST(Reconcile, AWrongAnnotationIsReported) {
+  json job = JobObject({{"Worker", Role(1)}});
+  job["metadata"]["annotations"] = {{kDataShards, "yes"}};
+  ClusterModel cluster(job);
+
+  const JobEvent event = EventOf(cluster.Pass(), "InvalidAnnotation");
+
+  EXPECT_EQ(event.type, kube::EventType::kWarning);
+  EXPECT_THAT(event.message, HasSubstr("data-shards"));
+  EXPECT_EQ(event.subject, kJobUid);
+}
+
 TEST(Reconcile, EventsAboutStatesHaveASubjectAndEventsAboutChangesHaveNone) {
   json job = JobObject({{"Worker", Role(2, "ExitCode")}});
   job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["restartPolicy"] = "Always";

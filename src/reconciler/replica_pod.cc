@@ -53,27 +53,11 @@ bool IsRebooted(const ContainerState* container) {
           container->exit->reason == "ContainerStatusUnknown");
 }
 
-const nlohmann::json& TerminatedState(const kube::Object& pod, std::string_view container) {
-  for (const auto& status : ListAt(pod.fields(), {"status", "containerStatuses"})) {
-    if (TextIn(status, "name") == container) return FieldAt(status, {"state", "terminated"});
-  }
-  return FieldAt(pod.fields(), {"status", "none"});
-}
-
 // Whether the kubelet starts the container again after it exited with this code.
 bool RestartsInPlace(const kube::Object& pod, int exit_code) {
   const std::string policy = TextIn(FieldAt(pod.fields(), {"spec"}), "restartPolicy");
   if (policy == "Never") return false;
   return policy != "OnFailure" || exit_code != 0;
-}
-
-// Whether the pod had ended before its deletion was requested. A program that exits with 0 because
-// it was told to terminate has not done its work. The kubelet's last request to delete a pod has no
-// grace period and replaces the time of the first one, so with that the answer is unknown: no.
-bool EndedBeforeDeletion(const kube::Object& pod, const ReplicaPod& read) {
-  if (!read.finished_at || !read.deletion_time) return false;
-  const std::chrono::seconds grace = DeletionGraceOf(pod);
-  return grace.count() > 0 && *read.finished_at < *read.deletion_time - grace;
 }
 
 // The node lifecycle controller sets Ready to False without a reason on pods of a lost node. It
@@ -181,7 +165,10 @@ bool IsTerminal(const kube::Object& pod, const PodState& state) {
 }
 
 PodOutcome OutcomeOf(const kube::Object& pod, const PodState& state,
-                     const ContainerState* container, const ReplicaPod& read) {
+                     const ContainerState* container) {
+  // A program that exits with 0 because it was told to terminate has not done its work, and the
+  // times of the exit and of the deletion are by different clocks.
+  if (state.deleting) return PodOutcome::kTerminating;
   const bool exited = container != nullptr && container->exit &&
                       (state.terminal() || !RestartsInPlace(pod, container->exit->exit_code));
   // A pod whose phase is Failed without a reason has a container that failed, maybe another one.
@@ -189,10 +176,6 @@ PodOutcome OutcomeOf(const kube::Object& pod, const PodState& state,
                                (state.phase != PodPhase::kFailed || state.reason.empty())
                          : state.phase == PodPhase::kSucceeded;
   const bool disrupted = !state.disruption().empty();
-  if (state.deleting) {
-    return ok && !disrupted && EndedBeforeDeletion(pod, read) ? PodOutcome::kSucceeded
-                                                              : PodOutcome::kTerminating;
-  }
   if (exited || state.terminal()) {
     if (ExceededItsLimit(state)) return PodOutcome::kFailed;
     if (disrupted || IsRebooted(container)) return PodOutcome::kDisrupted;
@@ -234,8 +217,7 @@ ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view
       out.restarts += std::clamp<int64_t>(each.restarts, 0, kMostRestarts);
     }
   }
-  out.finished_at = kube::ParseTime(TextIn(TerminatedState(pod, name), "finishedAt"));
-  out.outcome = OutcomeOf(pod, state, container, out);
+  out.outcome = OutcomeOf(pod, state, container);
   switch (out.outcome) {
     case PodOutcome::kSucceeded:
       if (container != nullptr && container->exit) out.exit_code = container->exit->exit_code;

@@ -23,6 +23,9 @@ enum class PodOutcome {
   kTerminating,  // it is being deleted; a replacement must wait until its name is free
 };
 
+// A deletion_time: the deletion was requested, and its grace period is not known yet.
+inline constexpr WallTime kUnknownEnd = WallTime::max();
+
 // Whether the node of a pod is unreachable, so that the pod does not go away when it is deleted.
 enum class NodeLoss { kNone, kPossible, kCertain };
 
@@ -53,7 +56,6 @@ struct ReplicaPod {
   std::optional<WallTime> deletion_time;  // when its grace period ends
   int64_t restarts = 0;                   // of all its containers, in place
   std::optional<int> exit_code;           // of the training container, if it ended for good
-  std::optional<WallTime> finished_at;    // of the training container
   // For kFailed: "exit code 1 (Error)". For kDisrupted and kTerminating: who disrupted it. For
   // kPending and kActive: what is wrong with it, as "reason: message"; mostly empty.
   std::string reason;

@@ -225,6 +225,7 @@ void AddShardVariables(const TFJob& job, ReplicaType type, int index, json& pod_
 
 ShardService ReadShardService(const kube::Object& pod, const std::string& log) {
   ShardService out{.pod = ReadPodAs(pod, Slot(), kShardContainer),
+                   .deletion_grace = DeletionGraceOf(pod),
                    .failure = "",
                    .progress = job::LastProgress(log)};
   const kube::PodState state = kube::PodStateOf(pod);

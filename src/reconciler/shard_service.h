@@ -39,9 +39,11 @@ struct ShardSettings {
 // The service as it is in the cluster.
 struct ShardService {
   std::optional<ReplicaPod> pod;  // its slot means nothing
-  bool has_endpoint = false;      // its Service exists
-  std::string failure;            // why its master ended the job; empty: it did not
-  std::string progress;           // "40 %"; empty: unknown
+  // If the pod is being deleted: how long it may still run.
+  std::chrono::seconds deletion_grace{0};
+  bool has_endpoint = false;  // its Service exists
+  std::string failure;        // why its master ended the job; empty: it did not
+  std::string progress;       // "40 %"; empty: unknown
 
   bool operator==(const ShardService&) const = default;
 };

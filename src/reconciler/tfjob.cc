@@ -41,11 +41,11 @@ Result<RestartPolicy> ParseRestartPolicy(const std::string& text) {
       text);
 }
 
-// Other texts mean All, as in the upstream operator: it accepted such jobs, and they may run. The
-// CRD rejects new ones.
-CleanPodPolicy ParseCleanPodPolicy(const std::string& text) {
-  if (text.empty() || text == "None") return CleanPodPolicy::kNone;
-  return text == "Running" ? CleanPodPolicy::kRunning : CleanPodPolicy::kAll;
+// Other texts, also an empty one, mean All, as in the upstream operator: it accepted such jobs, and
+// they may run. The CRD rejects new ones.
+CleanPodPolicy ParseCleanPodPolicy(const json& given) {
+  if (!given.is_string() || given == "None") return CleanPodPolicy::kNone;
+  return given == "Running" ? CleanPodPolicy::kRunning : CleanPodPolicy::kAll;
 }
 
 // The index of the container that gets the default port.
@@ -86,7 +86,7 @@ Result<ReplicaSpec> ParseReplicaSpec(const json& given) {
 }
 
 void ParseRunPolicy(const json& policy, TFJob& out) {
-  out.clean = ParseCleanPodPolicy(TextIn(policy, "cleanPodPolicy"));
+  out.clean = ParseCleanPodPolicy(FieldAt(policy, {"cleanPodPolicy"}));
   out.ttl = SecondsIn(policy, "ttlSecondsAfterFinished");
   out.deadline = SecondsIn(policy, "activeDeadlineSeconds");
   out.backoff_limit = IntegerIn(policy, "backoffLimit");
@@ -99,22 +99,27 @@ void ParseRunPolicy(const json& policy, TFJob& out) {
                     .timeout_seconds = IntegerIn(scheduling, "scheduleTimeoutSeconds")};
 }
 
+// The number of workers in an annotation. nullopt: there is none, or it is not such a number.
+std::optional<int> WorkersIn(const TFJob& job, const char* annotation) {
+  const auto found = job.annotations.find(annotation);
+  if (found == job.annotations.end()) return std::nullopt;
+  const std::string& text = found->second;
+  const char* const end = text.data() + text.size();
+  int number = 0;
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || number < 1 || number > kMostReplicas) {
+    return std::nullopt;
+  }
+  return number;
+}
+
 // Limits dynamic workers to the annotations.
 void LimitWorkers(TFJob& job) {
   const auto workers = job.replicas.find(ReplicaType::kWorker);
-  const auto most = job.annotations.find(kMaxWorkers);
   if (!job.dynamic_workers || workers == job.replicas.end()) return;
-  int limit = 0;
-  if (most != job.annotations.end()) {
-    const std::string& text = most->second;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), limit);
-    if (parsed.ec == std::errc() && limit > 0) {
-      workers->second.replicas = std::min(workers->second.replicas, limit);
-    }
-  }
-  if (job.annotations.contains(kMinWorkers)) {
-    workers->second.replicas = std::max(workers->second.replicas, job.min_workers());
-  }
+  int& replicas = workers->second.replicas;
+  if (const auto most = WorkersIn(job, kMaxWorkers)) replicas = std::min(replicas, *most);
+  if (const auto least = WorkersIn(job, kMinWorkers)) replicas = std::max(replicas, *least);
 }
 
 bool IsDns1035Label(const std::string& name) {
@@ -226,13 +231,28 @@ bool TFJob::Option(const char* annotation, bool by_default) const {
   return by_default;
 }
 
-int TFJob::min_workers() const {
-  const auto found = annotations.find(kMinWorkers);
-  if (found == annotations.end()) return 1;
-  int least = 1;
-  const std::string& text = found->second;
-  std::from_chars(text.data(), text.data() + text.size(), least);
-  return std::clamp(least, 1, static_cast<int>(kMostReplicas));
+int TFJob::min_workers() const { return WorkersIn(*this, kMinWorkers).value_or(1); }
+
+std::vector<std::string> TFJob::AnnotationMistakes() const {
+  std::vector<std::string> out;
+  const auto check = [&](const char* name, bool valid, std::string_view rule) {
+    const auto found = annotations.find(name);
+    if (found == annotations.end() || valid) return;
+    out.push_back(fmt::format("metadata.annotations[{}]: Invalid value: {}: {}", name,
+                              Excerpt(json(found->second)), rule));
+  };
+  for (const char* name : {kEvaluatorInCluster, kWaitForEvaluator, kDataShards}) {
+    check(name, Option(name, true) == Option(name, false),
+          "must be \"true\" or \"false\"; it is ignored");
+  }
+  for (const char* name : {kMinWorkers, kMaxWorkers}) {
+    check(name, WorkersIn(*this, name).has_value(),
+          fmt::format("must be a number from 1 to {}; it is ignored", kMostReplicas));
+  }
+  const int least = WorkersIn(*this, kMinWorkers).value_or(1);
+  const int most = WorkersIn(*this, kMaxWorkers).value_or(kMostReplicas);
+  check(kMaxWorkers, least <= most, "must not be less than min-workers; min-workers is used");
+  return out;
 }
 
 bool ManagedByUs(const kube::Object& object) {

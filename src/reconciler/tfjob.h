@@ -98,6 +98,9 @@ struct TFJob {
   bool Option(const char* annotation, bool by_default) const;
   // The least number of workers with which a job with dynamic workers goes on.
   int min_workers() const;
+  // A sentence for each annotation of ours whose value is not valid. The API server cannot check
+  // annotations.
+  std::vector<std::string> AnnotationMistakes() const;
 };
 
 // Whether this operator is responsible for the job: `managedBy` is missing or names it.
@@ -111,8 +114,9 @@ Result<TFJob> ParseTFJob(const kube::Object& object);
 // replicas.
 TFJob ParseRejected(const kube::Object& object);
 
-// Checks a TFJob as upstream's webhook does, with the same messages. The API server checks most
-// rules when a job is created; this function is for jobs that were stored before.
+// Checks what upstream's webhook checks, with the same messages, and what no operator could run.
+// The API server checks all of that when a job is created, and more; this function is for jobs that
+// were stored before.
 std::vector<std::string> Validate(const kube::Object& object);
 
 // The container of a pod spec that trains: the one named "tensorflow". Returns null if there is

@@ -29,7 +29,6 @@ TEST(TFJobDefaults, T_D1_RolesAreReadInAnyCase) {
   const TFJob job = ParsedJob(JobObject({{"WORKER", Role(2)}, {"pS", Role(1)}}));
   EXPECT_TRUE(job.has(ReplicaType::kWorker));
   EXPECT_TRUE(job.has(ReplicaType::kPs));
-  EXPECT_EQ(NameOf(ReplicaType::kWorker), "Worker");
 }
 
 TEST(TFJobDefaults, T_D2_ARoleHasOneReplicaByDefault) {
@@ -176,6 +175,8 @@ TEST(TFJobValidation, ARoleMustNotBeGivenTwice) {
 TEST(TFJobValidation, AStoredJobWithAnUnknownCleanPodPolicyGoesOn) {
   const TFJob job = ParsedJob(JobObject({{"Worker", Role(1)}}, {{"cleanPodPolicy", "all"}}));
   EXPECT_EQ(job.clean, CleanPodPolicy::kAll);
+  const TFJob empty = ParsedJob(JobObject({{"Worker", Role(1)}}, {{"cleanPodPolicy", ""}}));
+  EXPECT_EQ(empty.clean, CleanPodPolicy::kAll);
 }
 
 TEST(TFJobValidation, UnknownRolesAndPoliciesAreRejected) {
@@ -264,6 +265,26 @@ TEST(TFJob, DynamicWorkersStayBetweenTheLimitsOfTheAnnotations) {
   EXPECT_EQ(workers(9, {{kMaxWorkers, "many"}}), 9);
   EXPECT_EQ(workers(9, {{kMaxWorkers, "99999999999999"}}), 9);
   EXPECT_EQ(workers(9, {{kMinWorkers, "-3"}}), 9);
+  EXPECT_EQ(workers(9, {{kMaxWorkers, "3x"}}), 9);
+}
+
+TEST(TFJob, WrongAnnotationsAreNamed) {
+  const auto mistakes = [](const json& annotations) {
+    json job = OneWorker();
+    job["metadata"]["annotations"] = annotations;
+    return ParsedJob(job).AnnotationMistakes();
+  };
+  EXPECT_THAT(
+      mistakes(
+          {{kDataShards, "true"}, {kMinWorkers, "2"}, {kMaxWorkers, "4"}, {"other.org/x", "y"}}),
+      IsEmpty());
+  EXPECT_THAT(mistakes({{kDataShards, "True"}}),
+              ElementsAre("metadata.annotations[tfjob.elasticdl.org/data-shards]: Invalid value: "
+                          "\"True\": must be \"true\" or \"false\"; it is ignored"));
+  EXPECT_THAT(mistakes({{kMaxWorkers, "3x"}}),
+              ElementsAre(HasSubstr("must be a number from 1 to 10000; it is ignored")));
+  EXPECT_THAT(mistakes({{kMinWorkers, "5"}, {kMaxWorkers, "4"}}),
+              ElementsAre(HasSubstr("must not be less than min-workers; min-workers is used")));
 }
 
 TEST(TFJob, DynamicWorkersWithoutAMinimumMayBeScaledToZero) {

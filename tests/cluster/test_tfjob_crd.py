@@ -464,7 +464,7 @@ def test_the_operator_may_do_its_work_and_nothing_else(cluster):
                for rule in by_name["ClusterRole", "training-operator"]["rules"]
                for resource in rule["resources"]}
     assert allowed == {
-        "tfjobs": {"list", "watch", "delete"},
+        "tfjobs": {"get", "list", "watch", "delete"},
         "tfjobs/status": {"update"},
         "tfjobs/finalizers": {"update"},
         "pods": {"get", "list", "watch", "create", "delete", "patch"},

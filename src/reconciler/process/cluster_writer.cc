@@ -21,7 +21,9 @@ using ActionKind = Action::Kind;
 
 constexpr int64_t kLogLines = 5;
 constexpr int64_t kShardLogLines = 20;
-constexpr int64_t kLogBytes = 4096;
+// The API server ends a log after so many bytes from the first line that it was asked for, so a
+// smaller limit would cut off the newest lines.
+constexpr int64_t kLogBytes = int64_t{64} << 10;
 constexpr size_t kMostLogText = 700;
 
 // What an action is about.
@@ -287,12 +289,25 @@ Status ClusterWriter::DeleteObject(const kube::Object& job, const Action& action
   return deleted;
 }
 
+Status ClusterWriter::CheckMayAdopt(const kube::Object& job, const std::stop_token& stop) {
+  const auto found = client_.Get(kTFJobs, job.key(), stop);
+  if (found.status().code() == Code::kNotFound || (found.ok() && found->uid() != job.uid())) {
+    return Aborted("TFJob {} was deleted; its objects are not adopted", job.key());
+  }
+  if (!found.ok()) return found.status();
+  if (found->deleting()) {
+    return Aborted("TFJob {} is being deleted; its objects are not adopted", job.key());
+  }
+  return Ok();
+}
+
 Status ClusterWriter::ChangeOwner(const kube::Object& job, const Action& action,
                                   const std::stop_token& stop) {
   const bool adopt =
       action.kind == ActionKind::kAdoptPod || action.kind == ActionKind::kAdoptService;
   json owner = {{"uid", job.uid()}};
   if (adopt) {
+    EDL_RETURN_IF_ERROR(CheckMayAdopt(job, stop));
     owner.update({{"apiVersion", kTFJobs.api_version()},
                   {"kind", kTFJobs.kind},
                   {"name", job.name()},

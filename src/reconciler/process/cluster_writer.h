@@ -55,6 +55,10 @@ class ClusterWriter {
   Status Carry(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status CreateObject(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status DeleteObject(const kube::Object& job, const Action& action, const std::stop_token& stop);
+  // Reads the job from the API server. Aborted: it is gone or being deleted, so that an object that
+  // was left to others (`kubectl delete --cascade=orphan`) is not adopted by a job that the cache
+  // still has.
+  Status CheckMayAdopt(const kube::Object& job, const std::stop_token& stop);
   Status ChangeOwner(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status UpdatePodGroup(const Action& action, const std::stop_token& stop);
   // This process has written the whole object.

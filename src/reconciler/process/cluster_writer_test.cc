@@ -70,6 +70,20 @@ TEST_F(ClusterWriterTest, AnAdoptedPodLeadsToANewPlan) {
   EXPECT_EQ(changed_, std::vector{kJob});
 }
 
+TEST_F(ClusterWriterTest, T_R1_AJobThatIsGoneAdoptsNothing) {
+  const kube::Object pod = server_.Put(kube::kPods, Pod());
+  const std::vector<Action> adopt = {
+      {.kind = Kind::kAdoptPod, .object = {}, .name = pod.name(), .uid = pod.uid()}};
+  kube::Object other = job_;  // of the same name
+  other.metadata()["uid"] = "other";
+  EXPECT_THAT(writer_.Run(other, adopt, {}), StatusIs(Code::kAborted));
+
+  server_.Remove(kTFJobs, kJob);
+  EXPECT_THAT(writer_.Run(job_, adopt, {}), StatusIs(Code::kAborted));
+
+  EXPECT_TRUE(server_.Get(kube::kPods, kPod)->owners().empty());
+}
+
 TEST_F(ClusterWriterTest, ReadsLogsWithTheirOwnClient) {
   server_.Put(kube::kPods, kube::Object(kube::kPods, {"ml", "mnist-shards"}));
   for (const char* pod : {"mnist-shards", "mnist-worker-0"}) {
@@ -176,9 +190,13 @@ TEST_F(ClusterWriterTest, AnExceptionInAnActionIsItsError) {
   }
 }
 
-TEST_F(ClusterWriterTest, ACreatedPodLeadsToNoNewPlan) {
+TEST_F(ClusterWriterTest, Q8_ACreatedPodIsKnownAtOnceAndLeadsToNoNewPlan) {
+  cache_.JobListener().on_event(kube::WatchEvent::Kind::kAdded, job_);
+  changed_.clear();
+
   EXPECT_OK(writer_.Run(job_, {{.kind = Kind::kCreatePod, .object = OwnPod()}}, {}));
 
+  EXPECT_EQ(cache_.Find(kJob)->pods.size(), 1u);
   EXPECT_TRUE(changed_.empty());
 }
 

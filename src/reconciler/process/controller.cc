@@ -52,13 +52,27 @@ Settings JobController::CurrentSettings() {
 
 JobController::Memory& JobController::MemoryOf(const kube::Object& job) {
   Memory& memory = memories_[job.key()];
-  if (memory.uid != job.uid()) memory = {.uid = job.uid(), .recorded = {}, .counts_written = {}};
+  if (memory.uid != job.uid()) {
+    memory = {};
+    memory.uid = job.uid();
+  }
   return memory;
 }
 
 void JobController::Forget(const kube::ObjectKey& key) {
   const MutexLock lock(mutex_);
   memories_.erase(key);
+}
+
+void JobController::UseOwnClock(const kube::Object& job, ShardService& shards) {
+  if (!shards.pod || !shards.pod->deletion_time) return;
+  const MutexLock lock(mutex_);
+  Memory& memory = MemoryOf(job);
+  if (memory.deleted_shards != shards.pod->uid) {
+    memory.deleted_shards = shards.pod->uid;
+    memory.shards_end = clock_.WallNow() + shards.deletion_grace;
+  }
+  shards.pod->deletion_time = memory.shards_end;
 }
 
 void JobController::RecordEvents(const kube::Object& job, const Plan& plan) {
@@ -129,7 +143,10 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
     auto read = writer_.ReadShards(object, stop);
     // The plan does without it, so that the job gets its pods and keeps its deadline.
     shards_read = read.status();
-    if (read.ok()) shards = *std::move(read);
+    if (read.ok()) {
+      shards = *std::move(read);
+      UseOwnClock(object, *shards);
+    }
   }
   const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan = PlanFor(*found, std::move(job), std::move(shards), now);

@@ -55,11 +55,17 @@ class JobController {
     std::string uid;
     std::set<size_t> recorded;  // hashes of events with a subject
     Time counts_written;
+    // The pod of the data-shard service that was last seen being deleted.
+    std::string deleted_shards;  // its uid
+    WallTime shards_end;         // when its grace period ends
   };
 
   Settings CurrentSettings();
   Memory& MemoryOf(const kube::Object& job) REQUIRES(mutex_);
   void Forget(const kube::ObjectKey& key);
+  // Counts the grace period of a pod that is being deleted from when this process first saw that:
+  // the clock of the API server may differ from ours. The cache does the same for replicas.
+  void UseOwnClock(const kube::Object& job, ShardService& shards);
   void RecordEvents(const kube::Object& job, const Plan& plan);
   // Adds the last lines of the failed pod's log to the message of the job.
   void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);

@@ -6,6 +6,7 @@
 #include "base/testing/fake_clock.h"
 #include "base/testing/status_matchers.h"
 #include "kube/testing/api_server.h"
+#include "kube/text.h"
 
 namespace edl::reconciler {
 namespace {
@@ -63,6 +64,37 @@ TEST_F(JobControllerTest, CreatesThePodsOfAJobWhoseDataShardServiceCannotBeRead)
   EXPECT_THAT(outcome.status, StatusIs(Code::kPermissionDenied));
   EXPECT_TRUE(outcome.again_at.has_value());
   EXPECT_OK(server_.Get(kube::kPods, {"ml", "mnist-worker-0"}));
+}
+
+TEST_F(JobControllerTest, K45_ClockSkewDoesNotDelayTheReplacementOfALostDataShardService) {
+  kube::Object job = *server_.Get(kTFJobs, kJob);
+  job.metadata()["annotations"] = {{kDataShards, "true"}};
+  cache_.JobListener().on_event(Event::kModified, server_.Put(kTFJobs, job));
+  // A pod on a lost node that was deleted two seconds ago, by a clock that is an hour ahead.
+  kube::Object pod(kube::kPods, {"ml", "mnist-shards"});
+  pod.AddOwner({.api_version = kTFJobs.api_version(),
+                .kind = std::string(kTFJobs.kind),
+                .name = job.name(),
+                .uid = job.uid(),
+                .controller = true});
+  pod.metadata()["deletionTimestamp"] = kube::FormatTime(clock_.WallNow() + std::chrono::hours(1));
+  pod.metadata()["deletionGracePeriodSeconds"] = 2;
+  pod.fields()["spec"]["nodeName"] = "n1";
+  pod.fields()["status"] = {
+      {"phase", "Running"},
+      {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})}};
+  server_.Put(kube::kPods, pod);
+  const std::string deletion = "DELETE /api/v1/namespaces/ml/pods/mnist-shards";
+
+  clock_.Advance(std::chrono::seconds(1));
+  ASSERT_OK(controller_.Sync(kJob, {}).status);
+  clock_.Advance(std::chrono::seconds(11));
+  ASSERT_OK(controller_.Sync(kJob, {}).status);
+  EXPECT_EQ(server_.CountRequests(deletion), 0);
+  clock_.Advance(std::chrono::seconds(1));
+  ASSERT_OK(controller_.Sync(kJob, {}).status);
+
+  EXPECT_EQ(server_.CountRequests(deletion), 1);
 }
 
 TEST_F(JobControllerTest, LooksAgainForAJobWhoseStatusIsNotFound) {

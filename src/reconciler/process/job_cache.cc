@@ -13,9 +13,6 @@ namespace {
 
 using EventKind = kube::WatchEvent::Kind;
 
-// This process has requested the deletion; the watch has not reported the grace period yet.
-constexpr WallTime kUnknownEnd = WallTime::max();
-
 std::string OwnerNameOf(const kube::Object& object) {
   const auto controller = ControllerOf(object);
   if (!controller || controller->kind != kTFJobs.kind) return "";
@@ -93,6 +90,14 @@ void JobCache::UseOwnClock(ReplicaPod& pod, const ReplicaPod* before, const kube
   pod.deletion_time = was_deleted ? *before->deletion_time : now + DeletionGraceOf(object);
 }
 
+// A success that was seen before the deletion stays one.
+void JobCache::KeepSuccess(ReplicaPod& pod, const ReplicaPod* before) {
+  if (before == nullptr || before->outcome != PodOutcome::kSucceeded || !pod.deletion_time) return;
+  pod.outcome = PodOutcome::kSucceeded;
+  pod.exit_code = before->exit_code;
+  pod.reason.clear();
+}
+
 template <typename T, typename Read>
 void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& read, Source source,
                    Keys& changed) {
@@ -101,7 +106,9 @@ void JobCache::Put(OwnedObjects<T>& in, const kube::Object& object, const Read& 
   const kube::ObjectKey key = object.key();
   const auto* before = in.store.Find(key);
   const bool is_known = before != nullptr && before->uid == object.uid();
-  UseOwnClock(*value, is_known ? &before->value.value : nullptr, object, source);
+  const T* const earlier = is_known ? &before->value.value : nullptr;
+  UseOwnClock(*value, earlier, object, source);
+  KeepSuccess(*value, earlier);
   Owned<T> owned{*std::move(value), OwnerNameOf(object)};
   std::optional<Owned<T>> old;
   if (before != nullptr) old = before->value;

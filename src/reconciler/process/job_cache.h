@@ -119,6 +119,9 @@ class JobCache {
   void UseOwnClock(ReplicaService& /*service*/, const ReplicaService* /*before*/,
                    const kube::Object& /*object*/, Source /*source*/) const {}
 
+  static void KeepSuccess(ReplicaPod& pod, const ReplicaPod* before);
+  static void KeepSuccess(ReplicaService& /*service*/, const ReplicaService* /*before*/) {}
+
   void Notify(const Keys& changed) const;
 
   const Clock& clock_;

@@ -75,6 +75,27 @@ TEST_F(JobCacheTest, APodThatLostItsLabelsIsNotCachedInItsLastState) {
   EXPECT_TRUE(cache_.Find(kJob)->pods.empty());
 }
 
+TEST_F(JobCacheTest, K45_ClockSkewOnlyASuccessThatWasSeenBeforeTheDeletionCounts) {
+  const auto succeeded = [](kube::Object pod) {
+    const json exit = {{"exitCode", 0}, {"finishedAt", "2020-01-01T00:00:00Z"}};
+    pod.fields()["status"] = {
+        {"phase", "Succeeded"},
+        {"containerStatuses",
+         json::array({{{"name", "tensorflow"}, {"state", {{"terminated", exit}}}}})}};
+    return pod;
+  };
+  Watched(Pod({}));
+  Watched(succeeded(DeletedPod({}, 30)));
+  EXPECT_EQ(Cached().outcome, PodOutcome::kTerminating);
+
+  Watched(succeeded(Pod({}, "next")));
+  kube::Object deleted = succeeded(DeletedPod({}, 30));
+  deleted.metadata()["uid"] = "next";
+  Watched(deleted);
+  EXPECT_EQ(Cached().outcome, PodOutcome::kSucceeded);
+  EXPECT_EQ(Cached().exit_code, 0);
+}
+
 TEST_F(JobCacheTest, ReportsTheStateOfAFoundPodOnce) {
   changes_ = 0;
   const kube::Object pod = Pod({});
@@ -98,7 +119,6 @@ TEST_F(JobCacheTest, DoesNotReportItsOwnWrites) {
 }
 
 TEST_F(JobCacheTest, K45_ClockSkewDoesNotChangeTheAgeOfAPod) {
-  const WallTime begin = clock_.WallNow();
   for (const hours ahead : {hours(-2), hours(2)}) {
     const std::string uid = fmt::format("pod {}", ahead.count());
     const WallTime seen = clock_.WallNow();
@@ -108,7 +128,6 @@ TEST_F(JobCacheTest, K45_ClockSkewDoesNotChangeTheAgeOfAPod) {
     Watched(Pod(ahead, uid));
     EXPECT_EQ(Cached().created, seen);
   }
-  EXPECT_GT(clock_.WallNow(), begin);
 }
 
 TEST_F(JobCacheTest, K45_ClockSkewNeverPutsAListedPodInTheFuture) {

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMostQueuedEvents = 10'000;
 // Logs are explanations. Reading one from an unreachable node must not keep a thread busy.
 constexpr std::chrono::seconds kLogTimeout{2};
-constexpr std::chrono::seconds kLongestDelayIfAway{5};
+constexpr std::chrono::seconds kLongestDelayInOutage{5};
 
 std::string OurLabels() { return fmt::format("{}={}", kOperatorNameLabel, kControllerName); }
 
@@ -172,10 +172,10 @@ void JobOperator::SyncOne(const kube::ObjectKey& key, const std::stop_token& sto
       LOG_WARNING("operator: TFJob {}: {}; retrying", key, status.message());
     }
     metrics_.CountSync(SyncResult::kError, lasted);
-    // If the API server or the lease is away, all jobs fail for the same reason, and must not wait
-    // for much longer than that lasts.
-    const bool away = status.code() == Code::kUnavailable || status.code() == Code::kCancelled;
-    queue_.Failed(key, away ? kLongestDelayIfAway : Duration::max());
+    // If the API server is unreachable or the lease is lost, all jobs fail for the same reason, and
+    // must not wait for much longer than that lasts.
+    const bool outage = IsUnreachable(status) || status.code() == Code::kCancelled;
+    queue_.Failed(key, outage ? kLongestDelayInOutage : Duration::max());
     return;
   }
   metrics_.CountSync(again_at ? SyncResult::kRequeueAfter : SyncResult::kSuccess, lasted);

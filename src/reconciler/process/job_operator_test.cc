@@ -160,10 +160,22 @@ TEST_F(JobOperatorTest, T_R2_CreatesPodsAndServicesWithLabelsAndOwner) {
   EXPECT_OK(AwaitPolling("services", [&] { return Names(kube::kServices).size() == 3; }));
   const auto pod = server_.Get(kube::kPods, {"ml", "mnist-worker-1"});
   ASSERT_OK(pod);
-  EXPECT_EQ(pod->label(kReplicaIndexLabel), "1");
-  ASSERT_EQ(pod->owners().size(), 1U);
-  EXPECT_EQ(pod->owners().front().name, "mnist");
+  const auto service = server_.Get(kube::kServices, {"ml", "mnist-worker-1"});
+  ASSERT_OK(service);
+  const auto job = server_.Get(kTFJobs, kJob);
+  ASSERT_OK(job);
+  for (const kube::Object& object : {*pod, *service}) {
+    EXPECT_EQ(object.label(kOperatorNameLabel), kControllerName);
+    EXPECT_EQ(object.label(kJobNameLabel), "mnist");
+    EXPECT_EQ(object.label(kReplicaTypeLabel), "worker");
+    EXPECT_EQ(object.label(kReplicaIndexLabel), "1");
+    ASSERT_EQ(object.owners().size(), 1U);
+    EXPECT_EQ(object.owners().front().name, "mnist");
+    EXPECT_EQ(object.owners().front().uid, job->uid());
+    EXPECT_TRUE(object.owners().front().controller);
+  }
   EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), 3);
+  EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/services"), 3);
 }
 
 TEST_F(JobOperatorTest, RunsAJobToItsEndAndDeletesWhatStillRuns) {
@@ -195,6 +207,62 @@ TEST_F(JobOperatorTest, Q16_CreatesPodsInParallel) {
   server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 8);
 
   EXPECT_TRUE(Names(kube::kPods).empty());
+}
+
+TEST_F(JobOperatorTest, Q16_OneJobDoesNotWaitForAnother) {
+  server_.Inject({.kind = kube::ApiServer::Fault::Kind::kSilent,
+                  .part = "POST /api/v1/namespaces/ml/pods",
+                  .times = 1'000'000});
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  server_.AwaitRequests("POST /api/v1/namespaces/ml/pods", 1);
+
+  const Time begin = clock_.Now();
+  kube::Object other = JobWith({{"Worker", Role(1)}});
+  other.metadata()["namespace"] = "other";
+  server_.Put(kTFJobs, other);
+
+  AwaitPods({"mnist-worker-0"});
+  // The call without an answer ends after 30 s.
+  EXPECT_LT(clock_.Now() - begin, std::chrono::seconds(20));
+}
+
+TEST_F(JobOperatorTest, Q8_PlansKnowOwnWritesThatNoWatchHasReported) {
+  // The watch of pods gets no event.
+  const std::string labels = fmt::format("{}={}", kOperatorNameLabel, kControllerName);
+  server_.Inject({.kind = kube::ApiServer::Fault::Kind::kSilent,
+                  .part = fmt::format("/pods?labelSelector={}&watch=", kube::UrlEncoded(labels)),
+                  .times = 1'000'000});
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
+  AwaitPods({"mnist-worker-0"});
+
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(2)}}));
+
+  AwaitPods({"mnist-worker-0", "mnist-worker-1"});
+  EXPECT_EQ(server_.CountRequests("POST /api/v1/namespaces/ml/pods"), 2);
+}
+
+TEST_F(JobOperatorTest, K45_AFinishedJobIsNotWrittenAgain) {
+  // As the upstream operator wrote it.
+  kube::Object job = JobWith({{"Worker", Role(1)}});
+  job.fields()["status"] = {
+      {"conditions",
+       json::array({{{"type", "Created"}, {"status", "True"}, {"reason", "TFJobCreated"}},
+                    {{"type", "Succeeded"}, {"status", "True"}, {"reason", "TFJobSucceeded"}}})},
+      {"replicaStatuses", {{"Worker", {{"succeeded", 1}}}}},
+      {"startTime", "2026-01-01T00:00:00Z"},
+      {"completionTime", "2026-01-01T00:01:00Z"}};
+  server_.Put(kTFJobs, job);
+  kube::Object next = JobWith({{"Worker", Role(1)}});
+  next.metadata()["name"] = "next";
+
+  Start();
+  server_.Put(kTFJobs, next);
+  AwaitPods({"next-worker-0"});
+  AwaitRest();
+
+  EXPECT_EQ(server_.CountRequests("PUT /apis/kubeflow.org/v1/namespaces/ml/tfjobs/mnist"), 0);
 }
 
 TEST_F(JobOperatorTest, SurvivesAnExceptionWhileItReconciles) {
@@ -246,9 +314,9 @@ TEST_F(JobOperatorTest, K45_BrokenWatchesAndCompactionLoseNothing) {
   AwaitPods({"mnist-chief-0", "mnist-worker-0"});
 
   server_.BreakWatches();
+  SetPhase("mnist-chief-0", "Succeeded", 0);
   server_.Compact();
   server_.ExpireWatches();
-  SetPhase("mnist-chief-0", "Succeeded", 0);
 
   AwaitCondition("Succeeded");
 }
@@ -329,10 +397,12 @@ TEST_F(JobOperatorTest, K45_ClockSkewOfAnHourChangesNothing) {
     };
     ASSERT_OK(await_next());
     // The first one is replaced at once, the second one a second after its creation.
+    const Time begin = clock_.Now();
     for (int i = 0; i < 2; ++i) {
       SetPhase("mnist-worker-0", "Failed", 137);
       ASSERT_OK(await_next()) << "with a clock that is ahead by " << ahead.count() << " hours";
     }
+    EXPECT_GE(clock_.Now() - begin, std::chrono::seconds(1));
     SetPhase("mnist-worker-0", "Succeeded", 0);
     AwaitCondition("Succeeded");
     operator_.reset();
@@ -443,6 +513,24 @@ TEST_F(JobOperatorTest, ANewPriorityChangesThePodGroupsOfJobs) {
   AwaitRest();
   set_priority("Worker", 7);
   EXPECT_OK(await_cpu("1"));
+}
+
+TEST_F(JobOperatorTest, Q10_APodGroupIsNotWrittenAgain) {
+  gang_scheduler_ = "volcano";
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(2)}}));
+  EXPECT_OK(AwaitPolling("a pod group", [&] { return server_.Get(kVolcanoPodGroups, kJob).ok(); }));
+  auto group = server_.Get(kVolcanoPodGroups, kJob);
+  ASSERT_OK(group);
+  group->fields()["status"]["phase"] = "Inqueue";
+  server_.Put(kVolcanoPodGroups, *group);
+  AwaitPods({"mnist-worker-0", "mnist-worker-1"});
+
+  SetPhase("mnist-worker-0", "Running");
+  AwaitCondition("Running");
+  AwaitRest();
+
+  EXPECT_EQ(server_.CountRequests("PUT /apis/scheduling.volcano.sh"), 0);
 }
 
 TEST_F(JobOperatorTest, AJobThatCannotBeParsedFailsAndDisturbsNoOther) {

@@ -34,6 +34,12 @@ Status ParseAddress(const std::string& flag, const std::string& text, std::strin
   return Ok();
 }
 
+// An empty name would only fail later, at the first call that uses it.
+Status RequireValue(const FlagValues& flags, const char* flag) {
+  if (!flags.String(flag).empty()) return Ok();
+  return InvalidArgument("--{}=: must not be empty; leave the flag out for its default", flag);
+}
+
 }  // namespace
 
 FlagTable OperatorFlags() {
@@ -130,6 +136,8 @@ Result<OperatorConfig> ParseOperatorFlags(const std::vector<std::string>& argume
   }
   EDL_RETURN_IF_ERROR(
       SetFromEnvironment(flags, [](const char* name) { return std::getenv(name); }));
+  EDL_RETURN_IF_ERROR(RequireValue(flags, "leader-election-id"));
+  EDL_RETURN_IF_ERROR(RequireValue(flags, "shard-service-image"));
   config.ns = flags.String("namespace");
   config.kubeconfig = flags.String("kubeconfig");
   config.leader_elect = flags.Bool("leader-elect");

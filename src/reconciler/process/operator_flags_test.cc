@@ -49,6 +49,14 @@ TEST(OperatorFlags, AWrongAddressIsAnErrorThatNamesFlagAndForm) {
   }
 }
 
+TEST(OperatorFlags, NamesMustNotBeEmpty) {
+  for (const std::string flag : {"--shard-service-image", "--leader-election-id"}) {
+    const auto config = ParseOperatorFlags({flag + "="});
+    ASSERT_FALSE(config.ok()) << flag;
+    EXPECT_THAT(config.status().message(), HasSubstr(flag + "=: must not be empty"));
+  }
+}
+
 TEST(OperatorFlags, RatesHaveALimit) {
   for (const std::string flag : {"--kube-api-qps=", "--kube-api-burst="}) {
     EXPECT_OK(ParseOperatorFlags({flag + "1000000"}));

@@ -149,9 +149,12 @@ class Process {
   Status StartPages() {
     const auto ok = [](const http::PageRequest&) { return http::Page{.text = "ok\n"}; };
     const auto ready = [this](const http::PageRequest&) {
-      // A process that waits for the lease is ready to take over.
+      // A process that waits until another one loses the lease is ready to take over.
       if (waiting_ || jobs_.ready()) return http::Page{.text = "ok\n"};
-      return http::Page{.status = 503, .text = "the lists of jobs and pods have not arrived yet\n"};
+      const bool leads = !config_.leader_elect || lease_.held();
+      return http::Page{.status = 503,
+                        .text = leads ? "the lists of jobs and pods have not arrived yet\n"
+                                      : "the lease could not be read or acquired yet\n"};
     };
     const auto metrics = [this](const http::PageRequest&) {
       return http::Page{.text = jobs_.MetricsText(!config_.leader_elect || lease_.held()),
@@ -163,6 +166,8 @@ class Process {
                                                     .port = config_.probe_port,
                                                     .flag = "--health-probe-bind-address"},
                                                    {{"/healthz", ok}, {"/readyz", ready}}));
+      const std::string host = config_.probe_host.empty() ? "*" : config_.probe_host;
+      LOG_INFO("operator: probes on {}:{}", host, probes_->port());
     }
     if (config_.metrics_port >= 0) {
       EDL_ASSIGN_OR_RETURN(pages_, http::PageServer::Start({.host = config_.metrics_host,
@@ -181,10 +186,10 @@ class Process {
     const auto on_error = [](const Status& error) {
       LOG_WARNING("operator: cannot get or renew the lease: {}; retrying", error.message());
     };
-    waiting_ = true;
     const Status acquired = lease_.Acquire(
         stop,
-        [](const std::string& holder) {
+        [this](const std::string& holder) {
+          waiting_ = true;
           LOG_INFO("operator: waiting for the lease, which {} holds", holder);
         },
         on_error);
@@ -231,7 +236,7 @@ class Process {
   kube::Connection connection_;
   const kube::Timing timing_;
   kube::LeaseHolder lease_;
-  std::atomic<bool> waiting_ = false;
+  std::atomic<bool> waiting_ = false;  // for another holder of the lease
   JobOperator jobs_;
   std::jthread keeper_;
   // Last, because their pages use all of the above.
