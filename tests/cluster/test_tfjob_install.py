@@ -48,3 +48,14 @@ def test_the_installed_operator_runs_a_job(cluster, namespace, tmp_path):
         wait_for("the pods to be deleted", lambda: not pods_of(namespace, "mnist"))
     finally:
         cluster("kubectl", "delete", "-k", folder)
+
+
+def test_the_operator_beside_kubeflows_has_names_of_its_own(cluster):
+    def names(folder):
+        printed = cluster("kubectl", "create", "--dry-run=client", "-o", "name", "-k",
+                          str(MANIFESTS / folder))
+        return set(printed.split())
+
+    beside, alone = names("beside-kubeflow"), names("operator")
+    assert len(beside) == len(alone) + 1, "the namespace is added"
+    assert not beside & alone

@@ -18,7 +18,14 @@ from peers import (
     installed_upstream,
     needs_peer,
 )
-from shipped_operator import log_of, log_on_failure, push_its_image, run_kubectl, wait_for_rollout
+from shipped_operator import (
+    LABEL,
+    log_of,
+    log_on_failure,
+    push_its_image,
+    run_kubectl,
+    wait_for_rollout,
+)
 from tfjobs import (
     MANIFESTS,
     SLEEP,
@@ -132,9 +139,10 @@ def test_the_upstream_operator_takes_a_running_job_back(
     migrate(namespace, ours, upstream)
 
 
-def commands_of_the_page() -> List[List[str]]:
+def commands_of_the_page(heading: str) -> List[List[str]]:
+    """The commands of the first block below a heading."""
     text = (ROOT / "docs/tfjob.md").read_text()
-    section = text[text.index("## Move a cluster from Kubeflow's operator"):]
+    section = text[text.index(f"{heading}\n"):]
     block = re.search(r"^```bash\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     assert block is not None
     return [shlex.split(line) for line in block[1].splitlines()]
@@ -142,7 +150,8 @@ def commands_of_the_page() -> List[List[str]]:
 
 def test_the_five_commands_of_the_page_move_a_cluster(
         images: Images, namespace: Namespace, tmp_path: Path) -> None:
-    cluster, commands = namespace.cluster, commands_of_the_page()
+    cluster = namespace.cluster
+    commands = commands_of_the_page("## Move a cluster from Kubeflow's operator")
     assert len(commands) == 5
     push_its_image(images)
     try:
@@ -168,6 +177,46 @@ def test_the_five_commands_of_the_page_move_a_cluster(
             assert ended["status"]["startTime"] == begun["status"]["startTime"]
             assert "operator: watching TFJobs" in log_of(cluster)
     finally:
+        apply_ours(cluster)
+
+
+def test_both_operators_run_side_by_side(
+        images: Images, namespace: Namespace, tmp_path: Path) -> None:
+    cluster = namespace.cluster
+    commands = commands_of_the_page("### Keep Kubeflow's operator for other kinds of jobs")
+    push_its_image(images)
+    try:
+        with installed_upstream(images, tmp_path), log_on_failure(cluster):
+            namespace.apply(moving_job())
+            wait_for("all pods to run", lambda: all_run(namespace, "moved"), 120)
+            pods = identities(namespace, "pods")
+
+            for command in commands:
+                run_kubectl(cluster, command)
+            cluster("kubectl", "-n", "elasticdl-operator", "rollout", "status", "--timeout=120s",
+                    "deployment/elasticdl-training-operator", timeout=150)
+
+            # Ours has the TFJobs, and the other one the PyTorchJobs.
+            namespace.apply(tfjob("next", command="exit 0", Worker=1),
+                            {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+                             "metadata": {"name": "torch"},
+                             "spec": {"pytorchReplicaSpecs": {"Master": {
+                                 "replicas": 1, "template": {"spec": {"containers": [
+                                     {"name": "pytorch", "image": "busybox:1",
+                                      "command": ["true"]}]}}}}}})
+            wait_for_condition(namespace, "next", "Succeeded")
+            wait_for("the PyTorchJob to succeed", lambda: "Succeeded" in {
+                condition["type"] for condition in (namespace.get("pytorchjob", "torch") or {}).get(
+                    "status", {}).get("conditions", [])}, 120)
+            logs = cluster("kubectl", "-n", "elasticdl-operator", "logs", "--tail=-1", "-l", LABEL)
+            assert "operator: watching TFJobs" in logs
+            assert "forbidden" not in logs.lower()
+            assert pods.items() <= identities(namespace, "pods").items()
+            namespace.kubectl("exec", "moved-chief-0", "--", "touch", "/tmp/end")
+            wait_for_condition(namespace, "moved", "Succeeded", seconds=120)
+    finally:
+        cluster("kubectl", "delete", "--ignore-not-found", "-k",
+                str(MANIFESTS / "beside-kubeflow"), timeout=300)
         apply_ours(cluster)
 
 
