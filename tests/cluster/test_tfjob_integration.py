@@ -170,6 +170,7 @@ def test_T_I7_Q6_the_time_to_live_counts_from_the_end_of_a_job(place: Place) -> 
     place.barrier()
     assert not any(is_gone(place, name) for name in kept)
     assert not is_gone(place, "life-suspended-0")
+    assert place.operator is not None and "life-suspended" not in place.operator.text()
 
 
 def test_T_I8_Q11_a_service_is_headless_and_selects_its_pod(place: Place) -> None:
@@ -398,6 +399,7 @@ def test_T_I17_only_missing_replicas_are_created(place: Place) -> None:
         "all-succeeded": {"worker": ["Succeeded"] * 4, "ps": ["Succeeded"] * 2},
     }
     before: Dict[str, Dict[str, str]] = {}
+    services: Dict[str, Dict[str, str]] = {}
     jobs: Dict[str, Dict] = {}
     with place.without_operator():
         jobs["local"] = place.start("local", Worker=role(1))
@@ -406,6 +408,7 @@ def test_T_I17_only_missing_replicas_are_created(place: Place) -> None:
             for kind, phases in state.items():
                 place.add_pods(jobs[name], kind, phases)
             before[name] = place.uids(name)
+            services[name] = place.uids(name, "services")
     place.wait_pods("local", 1)
     for name in cases:
         place.wait_pods(name, 6)
@@ -415,6 +418,7 @@ def test_T_I17_only_missing_replicas_are_created(place: Place) -> None:
     place.barrier()
     for name, job in jobs.items():
         assert before.get(name, {}).items() <= place.uids(name).items(), "a replica was replaced"
+        assert services.get(name, {}).items() <= place.uids(name, "services").items()
         for item in [*place.pods(name).values(), *place.services(name).values()]:
             assert item["metadata"]["ownerReferences"] == [owner_of(job)]
 

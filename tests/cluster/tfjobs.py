@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Dict, List, Optional, Union
@@ -162,12 +163,25 @@ class Operator:
         finally:
             self.kill()
 
+    def url_of(self, pages: str) -> str:
+        """The address of its metrics or of its probes."""
+        where = re.search(rf"{pages} on (\S+:\d+)", self.text())
+        assert where, f"the operator did not log its address for {pages}\n{self.text()[-3000:]}"
+        return f"http://{where[1]}"
+
     def metrics(self) -> str:
         """The page of metrics."""
-        where = re.search(r"metrics on (\S+:\d+)", self.text())
-        assert where, f"the operator did not log its address for metrics\n{self.text()[-3000:]}"
-        with urllib.request.urlopen(f"http://{where[1]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url_of('metrics')}/metrics", timeout=10) as answer:
             return answer.read().decode()
+
+    def is_ready(self) -> bool:
+        """Whether its probe /readyz succeeds."""
+        try:
+            with urllib.request.urlopen(f"{self.url_of('probes')}/readyz", timeout=10):
+                return True
+        except urllib.error.HTTPError as error:
+            assert error.code == 503, error
+            return False
 
     def __enter__(self) -> "Operator":
         try:
