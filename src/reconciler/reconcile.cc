@@ -106,7 +106,7 @@ class Pass {
   void RecordCompleted(ReplicaType type);
   void CountRole(ReplicaType type);
   void ForgetLostRoles();
-  void NoteTrouble();
+  void NoteProblems();
   std::string RestartingMessage(const ReplicaPod& failed) const;
   bool PastDeadline();
   void Succeed();
@@ -210,13 +210,13 @@ void Pass::ForgetLostRoles() {
   std::erase_if(status().completed, [&](const auto& entry) { return !job_.has(entry.first); });
 }
 
-void Pass::NoteTrouble() {
+void Pass::NoteProblems() {
   for (std::string& mistake : job_.AnnotationMistakes()) {
     NoteState(kube::EventType::kWarning, "InvalidAnnotation", std::move(mistake), job_.uid);
   }
   for (const ReplicaPod& pod : own_.pods) {
-    if (pod.trouble_reason.empty()) continue;
-    NoteState(kube::EventType::kWarning, pod.trouble_reason, pod.reason, pod.uid);
+    if (pod.problem_reason.empty()) continue;
+    NoteState(kube::EventType::kWarning, pod.problem_reason, pod.reason, pod.uid);
   }
 }
 
@@ -443,7 +443,7 @@ void Pass::Advance() {
   Resume();
   ForgetLostRoles();
   for (const auto& [type, spec] : job_.replicas) CountRole(type);
-  NoteTrouble();
+  NoteProblems();
   if (outcome_.IsRunning() && !outcome_.FirstToReplace()) {
     Set(kRunning, true, "TFJobRunning", fmt::format("TFJob {} is running.", job_.key));
   }

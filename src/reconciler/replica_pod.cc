@@ -129,18 +129,18 @@ void ReadRestart(const PodState& state, const ContainerState* container, Replica
 }
 
 // Describes what is wrong with a pod that has not ended.
-void ReadTrouble(const PodState& state, ReplicaPod& out) {
+void ReadProblem(const PodState& state, ReplicaPod& out) {
   for (const auto* list : {&state.init_containers, &state.containers}) {
     for (const ContainerState& container : *list) {
       if (!container.waiting_message.empty()) {
-        out.trouble_reason = container.waiting_reason;
+        out.problem_reason = container.waiting_reason;
         out.reason =
             fmt::format("Error pod {} container {} waiting: {}: {}", out.name, container.name,
                         container.waiting_reason, container.waiting_message);
         return;
       }
       if (container.exit && container.exit->exit_code != 0) {
-        out.trouble_reason = container.exit->reason;
+        out.problem_reason = container.exit->reason;
         out.reason = fmt::format("Error pod {} container {} exited with code {}: {}", out.name,
                                  container.name, container.exit->exit_code, container.exit->reason);
         return;
@@ -148,7 +148,7 @@ void ReadTrouble(const PodState& state, ReplicaPod& out) {
     }
   }
   if (const std::string why = state.unschedulable(); !why.empty()) {
-    out.trouble_reason = "Unschedulable";
+    out.problem_reason = "Unschedulable";
     out.reason = fmt::format("Error pod {} condition: Unschedulable: {}", out.name, why);
   }
 }
@@ -238,7 +238,7 @@ ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view
       break;
     case PodOutcome::kPending:
     case PodOutcome::kActive:
-      ReadTrouble(state, out);
+      ReadProblem(state, out);
       break;
   }
   ReadRestart(state, container, out);

@@ -59,7 +59,7 @@ struct ReplicaPod {
   // For kFailed: "exit code 1 (Error)". For kDisrupted and kTerminating: who disrupted it. For
   // kPending and kActive: what is wrong with it, as "reason: message"; mostly empty.
   std::string reason;
-  std::string trouble_reason;  // for an event about a pod that is pending or active
+  std::string problem_reason;  // for an event about a pod that is pending or active
   std::string last_exit;       // why a container was restarted in place, as for kFailed
   // The container that failed or was restarted in place; empty: none.
   std::string log_container;

@@ -220,15 +220,15 @@ TEST(ReplicaPod, TroubleOfAPodThatHasNotEndedIsDescribed) {
   json waiting = {{"name", "tensorflow"},
                   {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such"}}}}}};
   const ReplicaPod pending = Read(Pod("Pending", json::array({waiting})));
-  EXPECT_EQ(pending.trouble_reason, "ErrImagePull");
+  EXPECT_EQ(pending.problem_reason, "ErrImagePull");
   EXPECT_THAT(pending.reason, HasSubstr("j-worker-0 container tensorflow waiting: ErrImagePull"));
   json unschedulable = Pod("Pending", json::array());
   unschedulable["status"]["conditions"] = json::array({{{"type", "PodScheduled"},
                                                         {"status", "False"},
                                                         {"reason", "Unschedulable"},
                                                         {"message", "no node"}}});
-  EXPECT_EQ(Read(unschedulable).trouble_reason, "Unschedulable");
-  EXPECT_EQ(Read(Pod("Running", json::array({Running("tensorflow")}))).trouble_reason, "");
+  EXPECT_EQ(Read(unschedulable).problem_reason, "Unschedulable");
+  EXPECT_EQ(Read(Pod("Running", json::array({Running("tensorflow")}))).problem_reason, "");
 }
 
 TEST(ReplicaPod, AnInitContainerThatFailedIsTheReason) {
@@ -245,7 +245,7 @@ TEST(ReplicaPod, AnInitContainerThatWaitsIsTrouble) {
   pod["status"]["initContainerStatuses"] = json::array(
       {{{"name", "prepare"},
         {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such image"}}}}}}});
-  EXPECT_EQ(Read(pod).trouble_reason, "ErrImagePull");
+  EXPECT_EQ(Read(pod).problem_reason, "ErrImagePull");
   EXPECT_THAT(Read(pod).reason, HasSubstr("container prepare waiting: ErrImagePull"));
 }
 

@@ -28,15 +28,16 @@ void ShardPlan::Create() {
   plan_.actions.push_back({.kind = Action::Kind::kCreateSecret,
                            .object = MakeShardSecret(job_, settings_.new_token()),
                            .first = true});
-  CreateEndpoint();
+  CreateNetworkService();
   plan_.actions.push_back(
       {.kind = Action::Kind::kCreatePod, .object = MakeShardPod(job_, settings_.image)});
 }
 
-void ShardPlan::CreateEndpoint() {
-  if (shards_->has_endpoint) return;
-  plan_.actions.push_back(
-      {.kind = Action::Kind::kCreateService, .object = MakeShardEndpoint(job_), .first = true});
+void ShardPlan::CreateNetworkService() {
+  if (shards_->has_service) return;
+  plan_.actions.push_back({.kind = Action::Kind::kCreateService,
+                           .object = MakeShardNetworkService(job_),
+                           .first = true});
 }
 
 void ShardPlan::Ensure() {
@@ -58,13 +59,13 @@ void ShardPlan::Ensure() {
          .subject = pod.uid});
     return;
   }
-  if (!pod.trouble_reason.empty()) {
+  if (!pod.problem_reason.empty()) {
     plan_.events.push_back({.type = kube::EventType::kWarning,
-                            .reason = pod.trouble_reason,
+                            .reason = pod.problem_reason,
                             .message = pod.reason,
                             .subject = pod.uid});
   }
-  CreateEndpoint();
+  CreateNetworkService();
   if (pod.terminal || pod.deletion_time) cleanup_.DeletePod(pod);
 }
 

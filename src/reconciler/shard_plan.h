@@ -42,7 +42,7 @@ class ShardPlan {
  private:
   bool IsOurs(const ReplicaPod& pod) const { return pod.owner == job_.uid; }
   void Create();
-  void CreateEndpoint();
+  void CreateNetworkService();
 
   const TFJob& job_;
   const std::optional<ShardService>& shards_;

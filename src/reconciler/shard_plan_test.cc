@@ -74,7 +74,7 @@ TEST_F(ShardPlanTest, CreatesThePodOnlyAfterItsSecretAndItsService) {
 TEST_F(ShardPlanTest, CreatesAServiceThatIsMissing) {
   ServicePod();
   EXPECT_TRUE(Creates(Reconciled(), Kind::kCreateService, "mnist-shards"));
-  observed_.shards->has_endpoint = true;
+  observed_.shards->has_service = true;
   EXPECT_FALSE(Creates(Reconciled(), Kind::kCreateService, "mnist-shards"));
 }
 
@@ -135,7 +135,7 @@ TEST_F(ShardPlanTest, FailsTheJobWhenTheServiceGivesUp) {
 TEST_F(ShardPlanTest, SaysWhatIsWrongWithTheService) {
   ReplicaPod& pod = ServicePod();
   pod.outcome = PodOutcome::kPending;
-  pod.trouble_reason = "ErrImagePull";
+  pod.problem_reason = "ErrImagePull";
   pod.reason = "cannot pull";
   const Plan plan = Reconciled();
   EXPECT_TRUE(std::ranges::any_of(plan.events, [](const JobEvent& event) {

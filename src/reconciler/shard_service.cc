@@ -173,7 +173,7 @@ kube::Object MakeShardPod(const TFJob& job, const std::string& image) {
   return pod;
 }
 
-kube::Object MakeShardEndpoint(const TFJob& job) {
+kube::Object MakeShardNetworkService(const TFJob& job) {
   kube::Object service = Make(kube::kServices, job, ShardServiceName(job.key.name));
   service.fields()["spec"] = {
       {"selector", LabelsOf(job)},

@@ -24,7 +24,7 @@ inline constexpr const char* kShardContainer = "data-shards";
 
 // The objects of the service. They have no label of a role, so they are not replicas of the job.
 kube::Object MakeShardPod(const TFJob& job, const std::string& image);
-kube::Object MakeShardEndpoint(const TFJob& job);  // its Service
+kube::Object MakeShardNetworkService(const TFJob& job);  // its Service
 kube::Object MakeShardSecret(const TFJob& job, const std::string& token);
 
 // Adds the variables with which elasticai_api finds the service to the container that trains.
@@ -41,9 +41,9 @@ struct ShardService {
   std::optional<ReplicaPod> pod;  // its slot means nothing
   // If the pod is being deleted: how long it may still run.
   std::chrono::seconds deletion_grace{0};
-  bool has_endpoint = false;  // its Service exists
-  std::string failure;        // why its master ended the job; empty: it did not
-  std::string progress;       // "40 %"; empty: unknown
+  bool has_service = false;  // its Service exists
+  std::string failure;       // why its master ended the job; empty: it did not
+  std::string progress;      // "40 %"; empty: unknown
 
   bool operator==(const ShardService&) const = default;
 };

@@ -85,7 +85,7 @@ TEST(ShardService, AddsNothingToJobsWithoutTheAnnotation) {
 TEST(ShardService, IsNotAReplicaOfTheJobButBelongsToIt) {
   const TFJob job = Job();
   for (const kube::Object& object :
-       {MakeShardPod(job, "image"), MakeShardEndpoint(job), MakeShardSecret(job, "t")}) {
+       {MakeShardPod(job, "image"), MakeShardNetworkService(job), MakeShardSecret(job, "t")}) {
     EXPECT_EQ(SlotOf(object), std::nullopt);
     EXPECT_EQ(object.label(kReplicaTypeLabel), std::nullopt);
     ASSERT_TRUE(ControllerOf(object).has_value());
@@ -96,7 +96,7 @@ TEST(ShardService, IsNotAReplicaOfTheJobButBelongsToIt) {
 TEST(ShardService, SelectsItsPod) {
   const TFJob job = Job();
   const kube::Object pod = MakeShardPod(job, "image");
-  const kube::Object service = MakeShardEndpoint(job);
+  const kube::Object service = MakeShardNetworkService(job);
   EXPECT_EQ(pod.name(), service.name());
   for (const auto& [name, value] : service.fields()["spec"]["selector"].items()) {
     EXPECT_EQ(pod.label(name), value);

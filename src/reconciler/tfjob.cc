@@ -165,8 +165,9 @@ void ValidateRoles(const json& specs, std::vector<std::string>& out) {
   const bool chief = replicas(ReplicaType::kChief) > 0 || replicas(ReplicaType::kMaster) > 0;
   if (!chief && replicas(ReplicaType::kWorker) < 1) {
     out.emplace_back(
-        "spec.tfReplicaSpecs: Required value: must have a Chief, a Master or at least one Worker, "
-        "whose end is the end of the job");
+        "spec.tfReplicaSpecs: Required value: must have at least 1 replica of the role that "
+        "decides "
+        "about the end of the job: Chief or Master, or Worker if the job has neither");
   }
 }
 

@@ -341,12 +341,12 @@ Status ClusterWriter::UpdatePodGroup(const Action& action, const std::stop_token
 Result<ShardService> ClusterWriter::ReadShards(const kube::Object& job,
                                                const std::stop_token& stop) {
   const kube::ObjectKey key{job.ns(), ShardServiceName(job.name())};
-  const auto endpoint = client_.Get(kube::kServices, key, stop);
-  if (!endpoint.ok() && endpoint.status().code() != Code::kNotFound) return endpoint.status();
-  const bool has_endpoint = endpoint.ok() && IsControlledBy(*endpoint, job);
+  const auto service = client_.Get(kube::kServices, key, stop);
+  if (!service.ok() && service.status().code() != Code::kNotFound) return service.status();
+  const bool has_service = service.ok() && IsControlledBy(*service, job);
   const auto pod = client_.Get(kube::kPods, key, stop);
   if (pod.status().code() == Code::kNotFound) {
-    return ShardService{.pod = std::nullopt, .has_endpoint = has_endpoint};
+    return ShardService{.pod = std::nullopt, .has_service = has_service};
   }
   if (!pod.ok()) return pod.status();
   ShardService read = ReadShardService(*pod, "");
@@ -359,7 +359,7 @@ Result<ShardService> ClusterWriter::ReadShards(const kube::Object& job,
                                stop);
     if (log.ok()) read = ReadShardService(*pod, *log);
   }
-  read.has_endpoint = has_endpoint;
+  read.has_service = has_service;
   return read;
 }
 

@@ -126,7 +126,7 @@ TEST_F(ClusterWriterTest, ReadsNoLogFromANodeThatIsLost) {
 TEST_F(ClusterWriterTest, AServiceOfAnotherOwnerIsNotTheOneOfTheDataShards) {
   kube::Object service(kube::kServices, {"ml", "mnist-shards"});
   server_.Put(kube::kServices, service);
-  EXPECT_FALSE(writer_.ReadShards(job_, {})->has_endpoint);
+  EXPECT_FALSE(writer_.ReadShards(job_, {})->has_service);
 
   service.AddOwner({.api_version = kTFJobs.api_version(),
                     .kind = std::string(kTFJobs.kind),
@@ -134,7 +134,7 @@ TEST_F(ClusterWriterTest, AServiceOfAnotherOwnerIsNotTheOneOfTheDataShards) {
                     .uid = job_.uid(),
                     .controller = true});
   server_.Put(kube::kServices, service);
-  EXPECT_TRUE(writer_.ReadShards(job_, {})->has_endpoint);
+  EXPECT_TRUE(writer_.ReadShards(job_, {})->has_service);
 }
 
 TEST_F(ClusterWriterTest, AnOwnPodWithoutItsLabelsIsAnErrorThatNamesTheLabel) {
