@@ -158,7 +158,7 @@ def test_the_commands_of_tutorial_4(place: Place, tmp_path: Path) -> None:
     trained = next(d for d in view["datasets"] if d["name"] == "training")
     assert (trained["size"], trained["records_done"]) == (600, 1200)
     assert view["version"] == 120 and view["relaunches"] == 0
-    assert re.search(r"evaluation: accuracy = 0\.\d+ \(version 120\)", job.output()), job.output()
+    assert re.search(r"evaluation +accuracy = 0\.\d+ \(version 120\)", job.output()), job.output()
     assert "worker 1 is elasticdl-test-worker-0" in worker.output()
     assert "Loss = " in worker.output(), "the output of a worker is in its own terminal"
 

@@ -17,7 +17,7 @@ from harness import ROOT
 
 PROGRAMS = ROOT / "examples/github_issue_summarization/distributed"
 # Enough to learn what kind of issue it is.
-SMALL = {"ROWS": "600", "BODY_LENGTH": "45", "STEPS": "400", "UNITS": "32", "WAIT": "60"}
+SMALL = {"ROWS": "600", "BODY_LENGTH": "45", "STEPS": "600", "UNITS": "32", "WAIT": "60"}
 # Words of titles by which the kind of an issue is known.
 KINDS = {"crash": "crash", "crashes": "crash", "dark": "feature", "translate": "language",
          "translation": "language", "document": "docs", "documentation": "docs", "slow": "slow",
@@ -123,7 +123,7 @@ def test_master_ps_and_worker_train_a_model_that_writes_titles(replicas, served,
     assert replicas.processes["ps", 0].poll() is None, "a parameter server waits to be deleted"
     assert "worker 0 has finished" in replicas.log("worker")
     assert "loss = " in replicas.log("worker"), "the worker trained"
-    assert "Saving dict for global step 40" in replicas.log("master")
+    assert "Saving dict for global step 60" in replicas.log("master")
     pairs = titles_in(run("summarize.py", str(tmp_path / "model")).stdout)
     assert len(pairs) == 10
     assert sum(kind_of(wrote) == kind_of(user) for user, wrote in pairs) >= 7, pairs
