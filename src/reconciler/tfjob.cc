@@ -166,8 +166,7 @@ void ValidateRoles(const json& specs, std::vector<std::string>& out) {
   if (!chief && replicas(ReplicaType::kWorker) < 1) {
     out.emplace_back(
         "spec.tfReplicaSpecs: Required value: must have at least 1 replica of the role that "
-        "decides "
-        "about the end of the job: Chief or Master, or Worker if the job has neither");
+        "decides about the end of the job: Chief or Master, or Worker if the job has neither");
   }
 }
 
