@@ -132,17 +132,18 @@ void RunSchedule(uint64_t seed) {
   Script left = script;
   ClusterModel cluster(script.job);
   cluster.graceful = random() % 2 == 0;
-  cluster.creates_first = random() % 2 == 0;
   const bool suspends = random() % 2 == 0;
   for (int step = 0; !cluster.status().conditions.finished(); ++step) {
     ASSERT_LT(step, 10'000) << "the job never ends";
     // Dies before the status was written, after it, or between two actions.
     const size_t writes = random() % 3 == 0 ? static_cast<size_t>(-1) : random() % 4;
+    cluster.counts_wait = random() % 2 == 0;
     cluster.Pass(writes);
     if (random() % 3 == 0) Move(cluster, left, random);
     if (suspends) SuspendOrResume(cluster, random);
   }
   for (int i = 0; i < 3; ++i) cluster.Pass(random() % 3);
+  cluster.counts_wait = false;
   cluster.Reap();
   cluster.Settle();
   cluster.Reap();

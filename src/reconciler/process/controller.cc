@@ -5,29 +5,12 @@
 #include <utility>
 
 #include "reconciler/job_status.h"
+#include "reconciler/write_order.h"
 #include <fmt/format.h>
 
 #include "base/json.h"
 
 namespace edl::reconciler {
-namespace {
-
-// Whether the actions follow from the spec alone, so that they need not wait for the status: a
-// later operator would plan the same without it. This makes new jobs start earlier.
-bool NeedNoStatus(const std::vector<Action>& actions, const JobStatus& stored,
-                  const JobStatus& next) {
-  const bool only_creates = std::all_of(actions.begin(), actions.end(), [](const Action& action) {
-    return action.kind == Action::Kind::kCreatePod || action.kind == Action::Kind::kCreateService;
-  });
-  if (!only_creates) return false;
-  for (const std::string_view type : {kRestarting, kSucceeded, kFailed, kSuspended}) {
-    if (stored.conditions.IsTrue(type) != next.conditions.IsTrue(type)) return false;
-  }
-  return stored.retries == next.retries && stored.replacing == next.replacing &&
-         stored.completed == next.completed;
-}
-
-}  // namespace
 
 JobController::JobController(JobCache& cache, ClusterWriter& writer, kube::EventRecorder& recorder,
                              OperatorMetrics& metrics, const Clock& clock, PodSettings settings,
@@ -151,7 +134,7 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
   const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan = PlanFor(*found, std::move(job), std::move(shards), now);
   std::optional<WallTime> again = plan.again_at;
-  const bool act_first = NeedNoStatus(plan.actions, stored, plan.status);
+  const bool act_first = OrderOfWrites(plan, stored) == WriteOrder::kActionsFirst;
   Status acted = act_first ? writer_.Run(object, plan.actions, stop) : Ok();
   if (!(plan.status == stored)) {
     if (const auto due = StatusDueAt(object, stored, plan.status)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconciler/labels.h"
+#include "reconciler/write_order.h"
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -111,18 +112,14 @@ void ClusterModel::WriteStatus(const JobStatus& status, size_t& writes) {
   const json stored = FieldAt(job_, {"status"});
   const json next = StatusJson(status, stored);
   if (next == stored || writes == 0) return;
+  if (counts_wait && DifferOnlyInCounts(ParseStatus(stored), status)) return;
   job_["status"] = next;
   --writes;
 }
 
 Plan ClusterModel::Pass(size_t writes) {
   Plan plan = Reconcile(Observe(), settings, now_);
-  const bool only_creates =
-      std::all_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-        return action.kind == Action::Kind::kCreatePod ||
-               action.kind == Action::Kind::kCreateService;
-      });
-  const bool actions_first = creates_first && only_creates;
+  const bool actions_first = OrderOfWrites(plan, status()) == WriteOrder::kActionsFirst;
   if (!actions_first) WriteStatus(plan.status, writes);
   for (const Action& action : plan.actions) {
     if (writes == 0) break;

@@ -45,11 +45,11 @@ class ClusterModel {
   Settings settings;
   // Deleted pods stay until Reap().
   bool graceful = false;
-  // A pass that only creates objects does so before it writes the status.
-  bool creates_first = false;
+  // A status that differs only in counts is not written, as if another one was written just before.
+  bool counts_wait = false;
 
   // One pass of the operator. It ends after this many writes, as if the operator was killed. The
-  // status, if it changed, is the first, except with creates_first.
+  // status, if it changed, is the first or the last, as OrderOfWrites says.
   Plan Pass(size_t writes = static_cast<size_t>(-1));
   // Passes until nothing is left to do now. Returns the last one that did something.
   Plan Settle();
