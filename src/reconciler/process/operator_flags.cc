@@ -107,7 +107,8 @@ FlagTable OperatorFlags() {
        .default_value = "1ca428e5.training-operator.kubeflow.org",
        .group = group,
        .help = "The name of the lease. The default is that of Kubeflow's operator, so that the two "
-               "never work at the same time.",
+               "do not work at the same time if both run with --leader-elect in one namespace. "
+               "Kubeflow's operator does so only if it is told to.",
        .value_name = "NAME"},
       {.name = "kubeconfig",
        .default_value = "",
