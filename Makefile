@@ -123,6 +123,14 @@ else
 	@echo "==> tier 3: cluster: SKIPPED: nodes need root; type: sudo make test-cluster"
 endif
 
+.PHONY: tfjob-acceptance
+tfjob-acceptance: # as root: the result of each test of Kubeflow's suite for TFJobs
+ifeq ($(shell id -u),0)
+	@$(step) "acceptance list of TFJobs" tools/tfjob_acceptance --build $(BUILD)
+else
+	@echo "==> acceptance list of TFJobs: SKIPPED: nodes need root; type: sudo make tfjob-acceptance"
+endif
+
 .PHONY: cluster-programs
 cluster-programs: # what tests/cluster runs
 	@$(step) "build the cluster" tools/cluster build
@@ -157,6 +165,7 @@ nightly: check test lint ## Everything, in its long form: a million simulated sc
 	@$(step) "long local jobs" env ELASTICDL_NIGHTLY=1 $(pytest) -v -rP tests/e2e
 	@$(step) "build peers for tests" tools/cluster build-peers
 	@ELASTICDL_NIGHTLY=1 $(MAKE) --no-print-directory test-images test-cluster
+	@$(MAKE) --no-print-directory tfjob-acceptance
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 
 .PHONY: wheels
