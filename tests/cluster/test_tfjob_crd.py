@@ -3,11 +3,12 @@
 import copy
 import json
 import os
+import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
 import pytest
-from cluster import Cluster, Namespace, wait_for
+from cluster import ROOT, Cluster, Namespace, wait_for
 from tfjobs import MANIFESTS, SLEEP, replicas, tfjob, tfjob_crd  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -293,6 +294,36 @@ def test_unknown_fields_are_pruned_except_in_pod_templates(namespace):
     found = namespace.get("tfjob", "old")
     assert "cleanPodPolicy" not in found["spec"]
     assert container_of(found)["newerThanThisCluster"] == {"a": 1}
+
+
+CONVERTED = ROOT / "src/tfjob_convert/testdata"
+# The mistakes that `elasticdl tfjob convert` leaves in a file and warns about, and corrections.
+LEFT_TO_USERS = {
+    "v1_misplaced.v1.yaml": {"queu:": "queue:", "sucessPolicy:": "successPolicy:",
+                             "Workr:": "PS:", "onfailure": "OnFailure"},
+    "v1beta2.v1.yaml": {"main": "tensorflow"},
+}
+
+
+def test_what_convert_writes_is_accepted(place):
+    def refusal_of(text: str) -> str:
+        return place.cluster.run("kubectl", "-n", place.name, "create", "--dry-run=server",
+                                 "--validate=strict", "-f", "-", stdin=text).stderr
+
+    files = sorted(CONVERTED.glob("*.v1.yaml"))
+    assert len(files) >= 7
+    for file in files:
+        # The namespace would have to exist.
+        text = file.read_text().replace("  namespace: kubeflow\n", "")
+        notes = file.with_name(file.name.replace(".v1.yaml", ".notes")).read_text()
+        mistakes = LEFT_TO_USERS.get(file.name, {})
+        assert bool(refusal_of(text)) == bool(mistakes), f"{file.name}: {refusal_of(text)}"
+        for wrong, right in mistakes.items():
+            assert any(re.search(rf"warning: .*\b{wrong.strip(':')}\b", note)
+                       for note in notes.splitlines()), f"{file.name}: no warning about {wrong}"
+            assert text.count(wrong) == 1
+            text = text.replace(wrong, right)
+        assert not refusal_of(text), f"{file.name}: {refusal_of(text)}"
 
 
 def test_a_status_is_a_subresource_with_our_additions(namespace):
