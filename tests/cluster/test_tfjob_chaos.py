@@ -400,6 +400,49 @@ def is_over(place: Place, name: str) -> bool:
                                & set(place.conditions(name)))
 
 
+def written(place: Place) -> Set[str]:
+    """What only operators write: versions of the jobs, and uids of pods and services."""
+    return {f"{name} {version}" for name, version in versions(place).items()} | {
+        item["metadata"]["uid"] for kind in ("pods", "services")
+        for item in place.list(kind).values()}
+
+
+class Lives:
+    """Operators that are killed soon after they have begun to work."""
+
+    def __init__(self, place: Place, chance: random.Random) -> None:
+        self.place, self.chance = place, chance
+        self.killed = self.wrote = 0
+
+    def next(self, kubelet: Kubelet) -> None:
+        """Starts an operator, and kills it some time after it was ready, or after its first
+        write. Counts whether it has written anything."""
+        operator = self.place.operator
+        assert operator is not None
+        kubelet.step()  # so that there is something to write
+        before = written(self.place)
+        operator.start(wait=False)
+        operator.wait_for_log(READY)
+        until = time.monotonic() + self.chance.choice([0.02, 0.1, 0.5]) * self.chance.random()
+        if self.chance.random() < 0.5:
+            # In the middle of its first writes, if it has any.
+            while time.monotonic() < until and not written(self.place) - before:
+                pass
+        else:
+            while time.monotonic() < until:
+                kubelet.step()
+        operator.kill()
+        self.killed += 1
+        self.wrote += bool(written(self.place) - before)
+
+
+def delete_all(place: Place) -> None:
+    for name in place.list("tfjobs"):
+        place.delete("tfjobs", name)
+    place.wait("the objects of all jobs to be deleted", lambda: not any(
+        place.list(kind) for kind in ("tfjobs", "pods", "services")), 90)
+
+
 def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else(
         place: Place) -> None:
     seed = int(os.environ.get("ELASTICDL_TEST_SEED", time.time_ns() % 1000000))
@@ -407,23 +450,82 @@ def test_K45_operator_kill_between_pod_create_and_status_write_and_anywhere_else
     chance = random.Random(seed)
     operator = place.operator
     assert operator is not None
-    start_all(place)
-    kubelet = Kubelet(place, chance)
-    kills = 0
-    end = time.monotonic() + (120 if NIGHTLY else 40)
-    while not all(is_over(place, name) for name in ENDS) or kills < 10:
-        assert time.monotonic() < end + 60, still_running(place)
-        if time.monotonic() < end:
-            operator.kill()
-            kills += 1
-            operator.start(wait=False)
-        # How long this operator lives: mostly until it has just read the cluster.
-        until = time.monotonic() + chance.uniform(0.02, 0.7)
-        while time.monotonic() < until:
-            kubelet.step()
-    print(f"killed {kills} times")
-    operator.wait_for_log(READY)
-    assert_ends(place, kubelet)
+    lives = Lives(place, chance)
+    enough = 200 if NIGHTLY else 20
+    end = time.monotonic() + 15 * enough
+    while lives.wrote < enough:
+        assert time.monotonic() < end, (
+            f"only {lives.wrote} of {lives.killed} killed operators had written anything, not "
+            f"{enough}")
+        operator.kill()
+        kubelet = Kubelet(place, chance)
+        start_all(place)
+        while not all(is_over(place, name) for name in ENDS):
+            assert time.monotonic() < end, still_running(place)
+            lives.next(kubelet)
+        operator.start()
+        assert_ends(place, kubelet)
+        delete_all(place)
+    print(f"killed {lives.killed} operators; {lives.wrote} of them had written something")
+
+
+def test_K45_operator_kill_between_pod_create_and_status_write_repeats_nothing(
+        limited: Limited) -> None:
+    place, operator = limited.place, limited.operator
+    limited.deny("tfjobs/status", "update")
+    operator.start()
+    place.start("between", Worker=role(2), PS=role(1))
+    place.wait_pods("between", 3)
+    operator.wait_for_log("forbidden")
+    assert not place.status("between")
+    before = place.uids("between"), place.uids("between", "services")
+    operator.kill()
+    limited.allow_all()
+    operator.start()
+    place.wait_condition("between", "Created", seconds=60)
+    place.set_pods("between", "Running")
+    place.wait_condition("between", "Running")
+    place.wait("all to be counted", lambda: place.status("between")["replicaStatuses"] == {
+        "PS": {"active": 1}, "Worker": {"active": 2}})
+    place.set_pod("between-worker-0", "Succeeded")
+    place.wait_condition("between", "Succeeded")
+    place.barrier()
+    assert (place.uids("between"), place.uids("between", "services")) == before
+    created = [message for reason, message in place.events("between")
+               if reason == "SuccessfulCreatePod"]
+    assert len(created) == len(set(created)) == 3, created
+    assert place.conditions("between") == [
+        ("Created", "True"), ("Running", "False"), ("Succeeded", "True")]
+    # The replicas that still ran when the job ended have succeeded with it.
+    status = place.status("between")
+    assert status["replicaStatuses"] == {"PS": {"succeeded": 1}, "Worker": {"succeeded": 2}}
+    assert status["elasticdl"] == {"completed": {"Worker": "0"}}
+
+
+def test_K45_operator_kill_between_status_write_and_pod_delete_counts_a_failure_once(
+        limited: Limited) -> None:
+    place, operator = limited.place, limited.operator
+    operator.start()
+    place.start("twice", run_policy={"backoffLimit": 2}, Worker=role(1, "ExitCode"))
+    first = place.wait_pods("twice", 1)["twice-worker-0"]["metadata"]["uid"]
+    limited.deny("pods", "delete")
+    place.set_pod("twice-worker-0", pod_status("Failed", exit_code=130))
+    place.wait_condition("twice", "Restarting")
+    limited.wait_told("twice", "FailedDeletePod")
+    assert place.uids("twice") == {"twice-worker-0": first}
+    counted = {"retries": 1, "replacing": [first]}
+    assert place.status("twice")["elasticdl"] == counted
+    operator.kill()
+    operator.start()
+    place.barrier()
+    assert place.status("twice")["elasticdl"] == counted
+    limited.allow_all()
+    place.wait("the pod to be replaced", lambda: place.uids("twice").get(
+        "twice-worker-0", first) != first, 60)
+    place.set_pods("twice", "Running")
+    place.wait_condition("twice", "Running")
+    place.wait("the deleted pod to be forgotten", lambda: place.status("twice")["elasticdl"] == {
+        "retries": 1})
 
 
 def assert_ends(place: Place, kubelet: Kubelet) -> None:
