@@ -1,43 +1,63 @@
 """Gang scheduling of TFJobs: PodGroups of two schedulers, and pods that start together or not."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Dict, Iterator, List
 
 import pytest
 from cluster import Cluster, Namespace, wait_for
-from peers import GANG, gang_scheduler, needs_peer
-from tfjob_place import Place, priority_classes, role, stays
-from tfjobs import Operator, conditions_of, pods_of, tfjob, tfjob_crd, wait_for_condition  # noqa: F401
+from peers import GANG, GANG_SCHEDULER, gang_scheduler, needs_peer
+from tfjob_place import Place, pod_status, priority_classes, role, stays
+from tfjobs import (
+    Operator,
+    conditions_of,
+    pods_of,
+    tfjob,
+    tfjob_crd,  # noqa: F401
+    wait_for_condition,
+)
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
 
 VOLCANO = "podgroups.scheduling.volcano.sh"
+PLUGINS = "podgroups.scheduling.x-k8s.io"
 
 
 def types_of(namespace: Namespace, job: str) -> List[str]:
     return [condition["type"] for condition in conditions_of(namespace, job)]
 
 
-@pytest.fixture
-def volcano_crd(cluster: Cluster) -> Iterator[None]:
-    """PodGroups of Volcano, without their scheduler: what the operator reads and writes of them."""
+@contextlib.contextmanager
+def pod_groups(cluster: Cluster, resource: str, version: str) -> Iterator[None]:
+    """PodGroups without their scheduler: what the operator reads and writes of them."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    group = resource.removeprefix("podgroups.")
     crd: Dict = {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": VOLCANO},
+        "metadata": {"name": resource},
         "spec": {
-            "group": "scheduling.volcano.sh", "scope": "Namespaced",
+            "group": group, "scope": "Namespaced",
             "names": {"kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups",
                       "singular": "podgroup"},
             "versions": [{
-                "name": "v1beta1", "served": True, "storage": True, "subresources": {"status": {}},
+                "name": version, "served": True, "storage": True, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {
                     "spec": anything, "status": anything}}}}]}}
-    cluster("kubectl", "apply", "-f", "-", stdin=json.dumps(crd))
-    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s", f"crd/{VOLCANO}")
-    yield
-    cluster("kubectl", "delete", "crd", VOLCANO, "--timeout=60s")
+    # The CRD of the real scheduler may be there.
+    cluster("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-",
+            stdin=json.dumps(crd))
+    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s", f"crd/{resource}")
+    try:
+        yield
+    finally:
+        cluster("kubectl", "delete", "crd", resource, "--timeout=60s")
+
+
+@pytest.fixture
+def volcano_crd(cluster: Cluster) -> Iterator[None]:
+    with pod_groups(cluster, VOLCANO, "v1beta1"):
+        yield
 
 
 @needs_peer(GANG)
@@ -49,7 +69,7 @@ def test_T_E2E2_a_gang_that_is_too_small_does_not_start(
             "schedulingPolicy": {"minAvailable": 10}}))
         wait_for_condition(namespace, "gang", "Created")
         wait_for("the pod", lambda: pods_of(namespace, "gang"))
-        group = namespace.get("podgroups.scheduling.x-k8s.io", "gang")
+        group = namespace.get(PLUGINS, "gang")
         assert group is not None and group["spec"]["minMember"] == 10
         (pod,) = pods_of(namespace, "gang").values()
         assert pod["spec"]["schedulerName"] == scheduler
@@ -63,7 +83,7 @@ def test_T_E2E2_a_gang_that_is_too_small_does_not_start(
                           '{"spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 1}}}}')
         wait_for_condition(namespace, "gang", "Succeeded", seconds=120)
         wait_for("the PodGroup to be deleted", lambda: namespace.get(
-            "podgroups.scheduling.x-k8s.io", "gang") is None)
+            PLUGINS, "gang") is None)
         wait_for("the events about it", lambda: {"JobTerminated", "SuccessfulDeletePodGroup"} <=
                  Place(namespace).reasons("gang"))
 
@@ -108,8 +128,8 @@ def test_T_E2E2_pods_wait_for_the_pod_group_of_volcano(
             assert annotations["volcano.sh/task-spec"] == name.split("-")[1]
 
 
-def set_phase(namespace: Namespace, phase: str) -> None:
-    namespace.kubectl("patch", VOLCANO, "gang", "--subresource=status", "--type=merge", "-p",
+def set_phase(namespace: Namespace, phase: str, job: str = "gang") -> None:
+    namespace.kubectl("patch", VOLCANO, job, "--subresource=status", "--type=merge", "-p",
                       f'{{"status": {{"phase": "{phase}"}}}}')
 
 
@@ -162,3 +182,55 @@ def test_Q10_the_pods_of_highest_priority_count_and_a_pod_group_is_written_once(
 def group_of(namespace: Namespace) -> Dict:
     """The PodGroup of the job `gang`, without anything if there is none."""
     return namespace.get(VOLCANO, "gang") or {"spec": {}}
+
+
+@pytest.mark.parametrize("scheduler, resource, version", [
+    ("volcano", VOLCANO, "v1beta1"), (GANG_SCHEDULER, PLUGINS, "v1alpha1")],
+    ids=["volcano", "plugins"])
+def test_a_pod_group_goes_with_a_suspension_and_at_a_limit(
+        cluster: Cluster, namespace: Namespace, tmp_path: Path, scheduler: str, resource: str,
+        version: str) -> None:
+    place = Place(namespace)
+
+    def uid_of_group(job: str) -> str:
+        return (namespace.get(resource, job) or {"metadata": {"uid": ""}})["metadata"]["uid"]
+
+    def admit(job: str) -> str:
+        """Waits for the PodGroup of a job and for its pods, which run then. Returns its uid."""
+        place.wait(f"the PodGroup of {job}", lambda: uid_of_group(job))
+        if scheduler == "volcano":
+            assert not place.pods(job), "the PodGroup is not admitted yet"
+            set_phase(namespace, "Inqueue", job)
+        place.wait_pods(job, 2)
+        place.set_pods(job, "Running")
+        place.wait_condition(job, "Running")
+        return uid_of_group(job)
+
+    with pod_groups(cluster, resource, version), Operator(
+            namespace, tmp_path / "operator.log", f"--gang-scheduler-name={scheduler}") as operator:
+        place.operator = operator
+        for job in ("nap", "restarts", "slow"):
+            place.start(job, run_policy={"backoffLimit": 1}, Worker=role(2, "OnFailure"))
+        first = admit("nap")
+        place.patch("tfjobs", "nap", {"spec": {"runPolicy": {"suspend": True}}})
+        place.wait_condition("nap", "Suspended")
+        place.wait("the PodGroup of nap to go", lambda: not uid_of_group("nap"))
+        place.wait("the pods of nap to go", lambda: not place.pods("nap"))
+        place.wait("the event about it", lambda: "SuccessfulDeletePodGroup" in
+                   place.reasons("nap"))
+        place.patch("tfjobs", "nap", {"spec": {"runPolicy": {"suspend": False}}})
+        assert admit("nap") != first
+        assert ("Suspended", "False") in place.conditions("nap")
+
+        for job in ("restarts", "slow"):
+            admit(job)
+        place.set_pod("restarts-worker-1", pod_status("Running", restarts=1))
+        place.patch("tfjobs", "slow", {"spec": {"runPolicy": {"activeDeadlineSeconds": 1}}})
+        for job, why in (("restarts", "it has reached the specified backoff limit"),
+                         ("slow", "it was active longer than specified deadline")):
+            place.wait_condition(job, "Failed")
+            assert why in place.condition(job, "Failed")["message"]
+            place.wait(f"the PodGroup of {job} to go", lambda: not uid_of_group(job))
+            # cleanPodPolicy is None.
+            assert len(place.pods(job)) == 2
+        assert uid_of_group("nap"), "this job goes on"
