@@ -295,6 +295,50 @@ def test_T_I14_missing_workers_are_created(place: Place) -> None:
     assert place.uids("up")["up-worker-0"] == first
 
 
+def test_dynamic_workers_stay_between_the_limits_of_the_annotations(place: Place) -> None:
+    prefix = "tfjob.elasticdl.org/"
+
+    def change(workers: int, **limits: str) -> None:
+        place.patch("tfjobs", "elastic", {
+            "metadata": {"annotations": {f"{prefix}{name}-workers": limit
+                                         for name, limit in limits.items()}},
+            "spec": {"tfReplicaSpecs": {"Worker": {"replicas": workers}}}})
+
+    def wait_workers(count: int) -> None:
+        place.wait(f"{count} workers", lambda: set(place.pods("elastic")) == {
+            f"elastic-worker-{index}" for index in range(count)} == set(place.services("elastic")))
+
+    place.start("elastic", spec={"enableDynamicWorker": True}, Worker=role(9), annotations={
+        f"{prefix}min-workers": "2", f"{prefix}max-workers": "3"})
+    wait_workers(3)
+    first = place.uids("elastic")
+    place.set_pods("elastic", "Running")
+    place.wait_condition("elastic", "Running")
+    change(9, max="5")
+    wait_workers(5)
+    change(1)
+    wait_workers(2)
+    change(4)
+    wait_workers(4)
+    place.barrier()
+    assert set(place.pods("elastic")) == {f"elastic-worker-{index}" for index in range(4)}
+    kept = place.uids("elastic")
+    assert {name: kept[name] for name in ("elastic-worker-0", "elastic-worker-1")}.items() <= (
+        first.items()), "a worker was replaced"
+
+    place.set_pods("elastic", "Running")
+    for failed in ("elastic-worker-3", "elastic-worker-1"):
+        place.set_pod(failed, "Failed")
+    place.wait("two failures to be counted", lambda: place.status("elastic")[
+        "replicaStatuses"] == {"Worker": {"active": 2, "failed": 2}})
+    place.barrier()
+    assert place.conditions("elastic") == [("Created", "True"), ("Running", "True")]
+    assert place.uids("elastic") == kept
+    place.set_pod("elastic-worker-0", "Failed")
+    place.wait_condition("elastic", "Failed")
+    assert "3 Worker replica(s) failed" in place.condition("elastic", "Failed")["message"]
+
+
 def test_T_I15_the_first_worker_decides(place: Place) -> None:
     cases: Dict[str, Tuple[List[object], str]] = {
         "first-runs": (["Running", "Running"], "Running"),

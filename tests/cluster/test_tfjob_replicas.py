@@ -253,6 +253,30 @@ def test_T_O_runconfig_an_estimator_knows_its_place_in_the_cluster(place: Place)
     place.wait_condition(RUN_CONFIG, "Succeeded", seconds=LIMIT_S)
 
 
+APART = job("apart", Chief=server(), PS=1, Worker=1, Evaluator=server(), annotations={
+    "tfjob.elasticdl.org/evaluator-in-cluster": "false",
+    "tfjob.elasticdl.org/wait-for-evaluator": "true"})
+
+
+def test_Q15_an_evaluator_is_left_out_of_the_cluster_and_waited_for(place: Place) -> None:
+    def host(pod: str) -> str:
+        return f"apart-{pod}.{place.namespace.name}.svc:2222"
+
+    for kind in ("chief", "evaluator"):
+        assert json.loads(ask(place, f"apart-{kind}-0", "tfconfig")) == {
+            "cluster": {"chief": [host("chief-0")], "ps": [host("ps-0")],
+                        "worker": [host("worker-0")]},
+            "task": {"type": kind, "index": 0}, "environment": "cloud"}
+    place.wait_condition(APART, "Running", seconds=LIMIT_S)
+    end(place, "apart-chief-0", 0)
+    place.wait("the chief to be counted", lambda: place.status(APART)["replicaStatuses"][
+        "Chief"] == {"succeeded": 1}, LIMIT_S)
+    place.barrier()
+    assert true_conditions(place, APART) == {"Created", "Running"}, "the evaluator still runs"
+    end(place, "apart-evaluator-0", 0)
+    place.wait_condition(APART, "Succeeded", seconds=LIMIT_S)
+
+
 def digits_read(place: Place, pod: str) -> int:
     """The percentage of digits that a replica of programs/digits.py reads; guessing gives 10."""
     log = place.namespace.kubectl("logs", pod)
