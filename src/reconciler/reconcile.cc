@@ -122,6 +122,7 @@ class Pass {
   void ReplaceFailed();
   void NoteDisruption(const ReplicaPod& pod);
   void ReplaceDisrupted();
+  void FreeNames();
   void DropExtra();
   void DropSuspended();
   // Deletes the pod when it is old enough.
@@ -305,6 +306,16 @@ void Pass::ReplaceDisrupted() {
   }
 }
 
+// The pod of a deleted job of the same name keeps the name of a replica while its node is lost.
+void Pass::FreeNames() {
+  for (const ReplicaPod& pod : observed_.pods) {
+    const bool has_its_name = pod.name == ReplicaName(job_.key.name, pod.slot.type, pod.slot.index);
+    if (has_its_name && IsOfDeletedJob(pod, job_) && outcome_.IsWanted(pod)) {
+      cleanup_.ForceFromLostNode(pod);
+    }
+  }
+}
+
 // Deletes replicas beyond the number that the job wants, and those of roles that it lost.
 void Pass::DropExtra() {
   const auto is_extra = [&](const Slot& slot) {
@@ -472,6 +483,7 @@ void Pass::Advance() {
   ForgetGonePods();
   ReplaceFailed();
   ReplaceDisrupted();
+  FreeNames();
   DropExtra();
   DropSuspended();
   shards_.Ensure();
@@ -493,6 +505,19 @@ std::optional<ReplicaService> ReadService(const kube::Object& service) {
 
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now) {
   return Pass(observed, settings, now).Run();
+}
+
+Plan ReconcileDeletion(const Observed& observed, WallTime now) {
+  Plan plan;
+  plan.status = observed.job.status;
+  const Claimed none;
+  const Settings settings;
+  Cleanup cleanup(observed, none, now, plan);
+  for (const ReplicaPod& pod : observed.pods) {
+    if (pod.owner == observed.job.uid) cleanup.ForceFromLostNode(pod);
+  }
+  ShardPlan(observed, settings, now, cleanup, plan).DuringDeletion();
+  return plan;
 }
 
 Plan RejectInvalid(const Observed& observed, const std::string& why, WallTime now) {

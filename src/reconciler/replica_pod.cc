@@ -203,11 +203,14 @@ std::optional<ReplicaPod> ReadPod(const kube::Object& pod) {
 ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view name) {
   const PodState state = kube::PodStateOf(pod);
   const ContainerState* container = state.container(name);
+  const kube::OwnerReference owner = ControllerOf(pod).value_or(kube::OwnerReference());
+  const std::string job = pod.label(kJobNameLabel).value_or("");
   ReplicaPod out{.name = pod.name(),
                  .uid = pod.uid(),
                  .slot = slot,
-                 .job = pod.label(kJobNameLabel).value_or(""),
-                 .owner = ControllerOf(pod).value_or(kube::OwnerReference()).uid,
+                 .job = job,
+                 .owner = owner.uid,
+                 .owner_is_job = owner.kind == kTFJobs.kind && owner.name == job,
                  .terminal = IsTerminal(pod, state),
                  .node_loss = NodeLossOf(state),
                  .created = pod.creation_time().value_or(WallTime()),

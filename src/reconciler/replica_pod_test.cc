@@ -285,5 +285,17 @@ TEST(ReplicaPod, WrongTypesAnywhereReadAsEmpty) {
   EXPECT_GT(tried, 200);
 }
 
+TEST(ReplicaPod, AControllerWithTheNameOfTheLabelIsThisJobOrAnEarlierOne) {
+  json pod = Pod("Running", json::array({Running("tensorflow")}));
+  EXPECT_TRUE(Read(pod).owner_is_job);
+  pod["metadata"]["ownerReferences"][0]["uid"] = "earlier";
+  EXPECT_TRUE(Read(pod).owner_is_job);
+  pod["metadata"]["ownerReferences"][0]["name"] = "other";
+  EXPECT_FALSE(Read(pod).owner_is_job);
+  pod["metadata"]["ownerReferences"][0]["name"] = "j";
+  pod["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob";
+  EXPECT_FALSE(Read(pod).owner_is_job);
+}
+
 }  // namespace
 }  // namespace edl::reconciler

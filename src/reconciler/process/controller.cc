@@ -125,6 +125,28 @@ Plan JobController::PlanFor(CachedJob& found, Result<TFJob> job, std::optional<S
   return Reconcile(observed, CurrentSettings(), now);
 }
 
+Result<std::optional<ShardService>> JobController::ReadShards(const kube::Object& object,
+                                                              const TFJob& job,
+                                                              const std::stop_token& stop) {
+  if (!job.has_data_shards()) return std::optional<ShardService>();
+  EDL_ASSIGN_OR_RETURN(ShardService read, writer_.ReadShards(object, stop));
+  UseOwnClock(object, read);
+  return std::optional(std::move(read));
+}
+
+JobController::Outcome JobController::SyncDeletion(CachedJob& found, const std::stop_token& stop) {
+  Observed observed{.job = ParseRejected(found.object),
+                    .pods = std::move(found.pods),
+                    .services = {},
+                    .pod_group = std::nullopt,
+                    .shards = std::nullopt};
+  auto shards = ReadShards(found.object, observed.job, stop);
+  if (shards.ok()) observed.shards = *shards;
+  const Plan plan = ReconcileDeletion(observed, clock_.WallNow());
+  const Status acted = writer_.Run(found.object, plan.actions, stop);
+  return {acted.ok() ? shards.status() : acted, plan.again_at};
+}
+
 JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
                                            const std::stop_token& stop) {
   std::optional<CachedJob> found = cache_.Find(key);
@@ -133,20 +155,18 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
     return {.status = Ok(), .gone = true};
   }
   const kube::Object& object = found->object;
-  if (object.deleting() || !ManagedByUs(object)) return {Ok()};
+  if (!ManagedByUs(object)) return {Ok()};
+  if (object.deleting()) return SyncDeletion(*found, stop);
   const nlohmann::json& stored_json = FieldAt(object.fields(), {"status"});
   const JobStatus stored = ParseStatus(stored_json);
   Result<TFJob> job = ParseTFJob(object);
   std::optional<ShardService> shards;
   Status shards_read = Ok();
-  if (job.ok() && job->has_data_shards()) {
-    auto read = writer_.ReadShards(object, stop);
+  if (job.ok()) {
+    auto read = ReadShards(object, *job, stop);
     // The plan does without it, so that the job gets its pods and keeps its deadline.
     shards_read = read.status();
-    if (read.ok()) {
-      shards = *std::move(read);
-      UseOwnClock(object, *shards);
-    }
+    if (read.ok()) shards = *std::move(read);
   }
   const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan = PlanFor(*found, std::move(job), std::move(shards), now);

@@ -42,8 +42,8 @@ class JobController {
     std::optional<WallTime> again_at = {};
     bool gone = false;  // there is no such job any more
   };
-  // Reconciles one job; does nothing if it is gone, being deleted or not ours. Blocks during the
-  // calls to the API server.
+  // Reconciles one job; does nothing if it is gone or not ours. Blocks during the calls to the API
+  // server.
   Outcome Sync(const kube::ObjectKey& key, const std::stop_token& stop);
 
   // The values of PriorityClasses, for gang scheduling.
@@ -69,6 +69,11 @@ class JobController {
   void RecordEvents(const kube::Object& job, const Plan& plan);
   // Adds the last lines of the failed pod's log to the message of the job.
   void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);
+  // The data-shard service of a job. nullopt: it has none.
+  Result<std::optional<ShardService>> ReadShards(const kube::Object& object, const TFJob& job,
+                                                 const std::stop_token& stop);
+  // Reconciles a job that is being deleted.
+  Outcome SyncDeletion(CachedJob& found, const std::stop_token& stop);
   // Plans for a job; one that cannot be parsed fails. Takes its pods and services from `found`.
   Plan PlanFor(CachedJob& found, Result<TFJob> job, std::optional<ShardService> shards,
                WallTime now);
