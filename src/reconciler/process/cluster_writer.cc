@@ -92,6 +92,17 @@ std::optional<std::string> FirstOtherLabel(const kube::Object& wanted, const kub
   return std::nullopt;
 }
 
+JobStatus StatusOf(const kube::Object& job) {
+  return ParseStatus(FieldAt(job.fields(), {"status"}));
+}
+
+// Whether the server keeps what decisions about a job depend on. A job that has ended needs none.
+bool IsKept(const JobStatus& sent, const JobStatus& stored) {
+  return sent.conditions.finished() ||
+         (sent.retries == stored.retries && sent.replacing == stored.replacing &&
+          sent.completed == stored.completed);
+}
+
 // An exception of a library must not end the process.
 Status RunOne(const std::function<Status(size_t)>& run, size_t at) {
   try {
@@ -142,6 +153,11 @@ Status ClusterWriter::WriteStatus(const kube::Object& job, const json& status,
   next.fields()["status"] = status;
   EDL_ASSIGN_OR_RETURN(const kube::Object stored, client_.UpdateStatus(kTFJobs, next, stop));
   cache_.WroteJob(stored);
+  if (!IsKept(ParseStatus(status), StatusOf(stored))) {
+    return FailedPrecondition(
+        "the CRD tfjobs.kubeflow.org in this cluster does not keep status.elasticdl: apply "
+        "elasticdl/manifests/tfjob-operator/crd.yaml");
+  }
   return Ok();
 }
 

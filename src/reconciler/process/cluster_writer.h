@@ -35,6 +35,7 @@ class ClusterWriter {
                 kube::EventRecorder& recorder, Options options);
 
   // Writes the status of a job. Aborted: the job has changed in the meantime; reconcile it again.
+  // FailedPrecondition: the server has dropped what must be remembered, because it has another CRD.
   Status WriteStatus(const kube::Object& job, const nlohmann::json& status,
                      const std::stop_token& stop);
 

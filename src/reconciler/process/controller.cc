@@ -75,8 +75,8 @@ void JobController::UseOwnClock(const kube::Object& job, ShardService& shards) {
   shards.pod->deletion_time = memory.shards_end;
 }
 
-void JobController::RecordEvents(const kube::Object& job, const Plan& plan) {
-  for (const JobEvent& event : plan.events) {
+void JobController::RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events) {
+  for (const JobEvent& event : events) {
     if (!event.subject.empty()) {
       const size_t hash =
           std::hash<std::string>()(event.subject + '\0' + event.reason + '\0' + event.message);
@@ -186,11 +186,17 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
         const WallTime later = now + kLookForJob;
         return {Ok(), again ? std::min(*again, later) : later};
       }
+      if (written.code() == Code::kFailedPrecondition) {
+        RecordEvents(object, {{.type = kube::EventType::kWarning,
+                               .reason = "StatusNotKept",
+                               .message = written.message(),
+                               .subject = object.uid()}});
+      }
       if (!written.ok()) return {written, again};
       metrics_.Count(key.ns, plan.milestones);
     }
   }
-  RecordEvents(object, plan);
+  RecordEvents(object, plan.events);
   if (!act_first) acted = writer_.Run(object, plan.actions, stop);
   if (!acted.ok()) return {acted, again};
   const bool expired =

@@ -5,6 +5,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "reconciler/process/cluster_writer.h"
 #include "reconciler/process/job_cache.h"
@@ -66,7 +67,7 @@ class JobController {
   // Counts the grace period of a pod that is being deleted from when this process first saw that:
   // the clock of the API server may differ from ours. The cache does the same for replicas.
   void UseOwnClock(const kube::Object& job, ShardService& shards);
-  void RecordEvents(const kube::Object& job, const Plan& plan);
+  void RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events);
   // Adds the last lines of the failed pod's log to the message of the job.
   void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);
   // The data-shard service of a job. nullopt: it has none.

@@ -226,5 +226,42 @@ TEST_F(JobControllerTest, K45_ALostNodeDoesNotBlockAJobThatIsSubmittedAgain) {
             server_.Get(kTFJobs, kJob).value().uid());
 }
 
+TEST_F(JobControllerTest, ReplacesNoPodWhenTheServerDropsWhatItMustRemember) {
+  FailWorker();
+  // The schema of another CRD.
+  kube::Object pruned = *server_.Get(kTFJobs, kJob);
+  pruned.fields()["status"] = {{"conditions", json::array()}};
+  server_.Inject({.part = "/status", .times = 2, .status = 200, .body = Dump(pruned.fields())});
+
+  for (int i = 0; i < 2; ++i) {
+    const Status status = controller_.Sync(kJob, {}).status;
+    EXPECT_THAT(status, StatusIs(Code::kFailedPrecondition,
+                                 HasSubstr("elasticdl/manifests/tfjob-operator/crd.yaml")));
+  }
+
+  EXPECT_EQ(server_.CountRequests("DELETE "), 0);
+  EXPECT_EQ(server_.CountRequests("PUT "), 2);
+  EXPECT_THAT(EventReasons(), ElementsAre("StatusNotKept"));
+  EXPECT_EQ(client_.List(kube::kEvents, "ml").value().items.at(0).fields()["count"], 1);
+
+  ASSERT_OK(controller_.Sync(kJob, {}).status);
+  EXPECT_EQ(server_.CountRequests("DELETE /api/v1/namespaces/ml/pods/mnist-worker-0"), 1);
+}
+
+TEST_F(JobControllerTest, AJobThatEndsNeedsNothingThatTheServerDrops) {
+  Change([](kube::Object& job) {
+    job.fields()["spec"]["tfReplicaSpecs"]["Worker"]["restartPolicy"] = "OnFailure";
+    job.fields()["spec"]["runPolicy"]["backoffLimit"] = 1;
+  });
+  FailWorker();
+  kube::Object pruned = *server_.Get(kTFJobs, kJob);
+  pruned.fields()["status"] = {{"conditions", json::array()}};
+  server_.Inject({.part = "/status", .status = 200, .body = Dump(pruned.fields())});
+
+  EXPECT_OK(controller_.Sync(kJob, {}).status);
+
+  EXPECT_THAT(EventReasons(), testing::Contains("TFJobFailed"));
+}
+
 }  // namespace
 }  // namespace edl::reconciler
