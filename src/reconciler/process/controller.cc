@@ -77,13 +77,17 @@ void JobController::UseOwnClock(const kube::Object& job, ShardService& shards) {
 
 void JobController::RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events) {
   for (const JobEvent& event : events) {
-    if (!event.subject.empty()) {
-      const size_t hash =
-          std::hash<std::string>()(event.subject + '\0' + event.reason + '\0' + event.message);
+    const bool is_state = !event.subject.empty();
+    const size_t hash =
+        std::hash<std::string>()(event.subject + '\0' + event.reason + '\0' + event.message);
+    if (is_state) {
       const MutexLock lock(mutex_);
-      if (!MemoryOf(job).recorded.insert(hash).second) continue;
+      if (MemoryOf(job).recorded.contains(hash)) continue;
     }
-    recorder_.Record(job, event.type, event.reason, event.message);
+    const bool queued = recorder_.Record(job, event.type, event.reason, event.message);
+    if (!is_state || !queued) continue;
+    const MutexLock lock(mutex_);
+    MemoryOf(job).recorded.insert(hash);
   }
 }
 

@@ -263,5 +263,21 @@ TEST_F(JobControllerTest, AJobThatEndsNeedsNothingThatTheServerDrops) {
   EXPECT_THAT(EventReasons(), testing::Contains("TFJobFailed"));
 }
 
+TEST_F(JobControllerTest, RecordsAStateLaterIfItsEventWasDropped) {
+  kube::EventRecorder small(connection_, timing_, {.max_queued = 1});
+  JobController controller(cache_, writer_, small, metrics_, clock_, {}, {});
+  Change([](kube::Object& job) { job.metadata()["annotations"] = {{kMinWorkers, "two"}}; });
+  const kube::Object job = *server_.Get(kTFJobs, kJob);
+  ASSERT_TRUE(small.Record(job, kube::EventType::kNormal, "Other", "fills the queue"));
+  ASSERT_OK(controller.Sync(kJob, {}).status);
+  small.Flush();
+  EXPECT_THAT(EventReasons(), testing::Not(testing::Contains("InvalidAnnotation")));
+
+  ASSERT_OK(controller.Sync(kJob, {}).status);
+  small.Flush();
+
+  EXPECT_THAT(EventReasons(), testing::Contains("InvalidAnnotation"));
+}
+
 }  // namespace
 }  // namespace edl::reconciler
