@@ -52,6 +52,9 @@ class ClusterWriter {
                            const std::stop_token& stop);
 
  private:
+  // Ok: the server has this status although the call to write it ended with `error`.
+  Status ConfirmStatus(const kube::Object& job, const JobStatus& sent, const Status& error,
+                       const std::stop_token& stop);
   const kube::Resource& ResourceOf(const Action& action) const;
   Status Carry(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status CreateObject(const kube::Object& job, const Action& action, const std::stop_token& stop);

@@ -279,5 +279,39 @@ TEST_F(JobControllerTest, RecordsAStateLaterIfItsEventWasDropped) {
   EXPECT_THAT(EventReasons(), testing::Contains("InvalidAnnotation"));
 }
 
+// The status is stored, but the connection breaks before the answer.
+TEST_F(JobControllerTest, K45_AStatusWhoseAnswerIsLostCountsAsWritten) {
+  server_.Inject({.kind = Fault::Kind::kLost, .part = "/status"});
+
+  EXPECT_OK(controller_.Sync(kJob, {}).status);
+
+  EXPECT_TRUE(CountsOneJob());
+  EXPECT_OK(controller_.Sync(kJob, {}).status);
+  EXPECT_TRUE(CountsOneJob());
+  EXPECT_EQ(server_.CountRequests("PUT "), 1);
+}
+
+TEST_F(JobControllerTest, K45_AStatusWhoseSecondAttemptIsAConflictCountsAsWritten) {
+  kube::Client repeating(connection_, timing_, {.tries = 3});
+  ClusterWriter writer(repeating, client_, cache_, recorder_, {});
+  JobController controller(cache_, writer, recorder_, metrics_, clock_, {}, {});
+  server_.Inject({.kind = Fault::Kind::kLost, .part = "/status"});
+
+  EXPECT_OK(controller.Sync(kJob, {}).status);
+
+  EXPECT_TRUE(CountsOneJob());
+}
+
+TEST_F(JobControllerTest, AConflictWithAnotherClientIsNoWrite) {
+  const kube::Object before = *server_.Get(kTFJobs, kJob);
+  kube::Object job = before;
+  job.metadata()["labels"] = {{"changed", "by-another-client"}};
+  server_.Put(kTFJobs, job);
+
+  EXPECT_THAT(controller_.Sync(kJob, {}).status, StatusIs(Code::kAborted));
+
+  EXPECT_FALSE(CountsOneJob());
+}
+
 }  // namespace
 }  // namespace edl::reconciler

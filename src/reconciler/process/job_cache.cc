@@ -270,6 +270,15 @@ void JobCache::WroteJob(const kube::Object& job) {
   jobs_.Wrote(job.key(), job.uid(), job.resource_version(), Print(job));
 }
 
+void JobCache::FoundJob(const kube::Object& job) {
+  {
+    const MutexLock lock(mutex_);
+    const bool changed = jobs_.Wrote(job.key(), job.uid(), job.resource_version(), Print(job));
+    if (!changed) return;
+  }
+  on_change_(job.key());
+}
+
 void JobCache::WrotePod(const kube::Object& pod) {
   Keys ignored;
   const MutexLock lock(mutex_);

@@ -50,6 +50,7 @@ class JobCache {
   // The API server has answered with this state of an object that others write too, such as one
   // that existed already. If the state is new, on_change is called now, because the same state
   // from the watch will then be no change.
+  void FoundJob(const kube::Object& job);
   void FoundPod(const kube::Object& pod);
   void FoundService(const kube::Object& service);
   // The API server has no object of this name. If it is cached with this uid, on_change is called.
