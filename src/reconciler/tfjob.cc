@@ -231,7 +231,7 @@ bool TFJob::Option(const char* annotation, bool by_default) const {
   return by_default;
 }
 
-int TFJob::min_workers() const { return WorkersIn(*this, kMinWorkers).value_or(1); }
+std::optional<int> TFJob::min_workers() const { return WorkersIn(*this, kMinWorkers); }
 
 std::vector<std::string> TFJob::AnnotationMistakes() const {
   std::vector<std::string> out;
