@@ -1,7 +1,7 @@
 #include "reconciler/process/controller.h"
 
 #include <algorithm>
-#include <functional>
+#include <set>
 #include <utility>
 
 #include "reconciler/job_status.h"
@@ -78,17 +78,29 @@ void JobController::UseOwnClock(const kube::Object& job, ShardService& shards) {
 void JobController::RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events) {
   for (const JobEvent& event : events) {
     const bool is_state = !event.subject.empty();
-    const size_t hash =
-        std::hash<std::string>()(event.subject + '\0' + event.reason + '\0' + event.message);
     if (is_state) {
       const MutexLock lock(mutex_);
-      if (MemoryOf(job).recorded.contains(hash)) continue;
+      if (!MemoryOf(job).recorded.IsNew(event)) continue;
     }
     const bool queued = recorder_.Record(job, event.type, event.reason, event.message);
     if (!is_state || !queued) continue;
     const MutexLock lock(mutex_);
-    MemoryOf(job).recorded.insert(hash);
+    MemoryOf(job).recorded.Add(event);
   }
+}
+
+void JobController::ForgetGonePods(const kube::Object& job, const Observed& observed) {
+  const MutexLock lock(mutex_);
+  RecordedEvents& recorded = MemoryOf(job).recorded;
+  if (recorded.size() == 0) return;
+  std::set<std::string> subjects;
+  // No pass over a job that has ended has an event about a state.
+  if (!observed.job.status.conditions.finished()) {
+    subjects.insert(observed.job.uid);
+    for (const ReplicaPod& pod : observed.pods) subjects.insert(pod.uid);
+    if (observed.shards && observed.shards->pod) subjects.insert(observed.shards->pod->uid);
+  }
+  recorded.KeepOnly(subjects);
 }
 
 void JobController::ExplainFailure(const kube::Object& job, Plan& plan,
@@ -125,6 +137,7 @@ Plan JobController::PlanFor(CachedJob& found, Result<TFJob> job, std::optional<S
                           .services = std::move(found.services),
                           .pod_group = std::move(found.pod_group),
                           .shards = std::move(shards)};
+  ForgetGonePods(found.object, observed);
   if (!parsed.ok()) return RejectInvalid(observed, parsed.message(), now);
   return Reconcile(observed, CurrentSettings(), now);
 }

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "reconciler/process/cluster_writer.h"
 #include "reconciler/process/job_cache.h"
 #include "reconciler/process/operator_metrics.h"
+#include "reconciler/process/recorded_events.h"
 #include "reconciler/reconcile.h"
 
 #include "base/clock.h"
@@ -54,7 +54,7 @@ class JobController {
   // What this process remembers about a job. Losing it repeats events and nothing else.
   struct Memory {
     std::string uid;
-    std::set<size_t> recorded;  // hashes of events with a subject
+    RecordedEvents recorded;
     Time counts_written;
     // The pod of the data-shard service that was last seen being deleted.
     std::string deleted_shards;  // its uid
@@ -68,6 +68,8 @@ class JobController {
   // the clock of the API server may differ from ours. The cache does the same for replicas.
   void UseOwnClock(const kube::Object& job, ShardService& shards);
   void RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events);
+  // Forgets the events about pods that do not exist any more.
+  void ForgetGonePods(const kube::Object& job, const Observed& observed);
   // Adds the last lines of the failed pod's log to the message of the job.
   void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);
   // The data-shard service of a job. nullopt: it has none.
