@@ -237,13 +237,13 @@ kube::Reflector::Listener JobCache::PodGroupListener() {
                 {
                   const MutexLock lock(mutex_);
                   std::set<kube::ObjectKey> listed;
-                  for (const kube::Object& group : list.items) {
-                    listed.insert(group.key());
-                    groups_.Watched(group.key(), group.uid(), group.resource_version(), group);
-                    changed.insert(group.key());
-                  }
+                  for (const kube::Object& group : list.items) listed.insert(group.key());
                   for (const auto& [key, gone] : groups_.Listed(listed, list.resource_version)) {
                     changed.insert(key);
+                  }
+                  for (const kube::Object& group : list.items) {
+                    groups_.Watched(group.key(), group.uid(), group.resource_version(), group);
+                    changed.insert(group.key());
                   }
                   groups_listed_ = true;
                 }
