@@ -34,8 +34,16 @@ void ReducePod(kube::Object& pod) {
   pod.metadata().erase("annotations");
   nlohmann::json& fields = pod.fields();
   const nlohmann::json& spec = FieldAt(fields, {"spec"});
+  nlohmann::json containers = nlohmann::json::array();
+  for (const nlohmann::json& container : ListAt(spec, {"containers"})) {
+    if (TextIn(container, "restartPolicy").empty()) continue;  // the policy of the pod
+    containers.push_back({{"name", TextIn(container, "name")},
+                          {"restartPolicy", TextIn(container, "restartPolicy")},
+                          {"restartPolicyRules", ListAt(container, {"restartPolicyRules"})}});
+  }
   fields["spec"] = {{"restartPolicy", TextIn(spec, "restartPolicy")},
-                    {"nodeName", TextIn(spec, "nodeName")}};
+                    {"nodeName", TextIn(spec, "nodeName")},
+                    {"containers", std::move(containers)}};
 }
 
 JobCache::JobText JobCache::Print(const kube::Object& job) {

@@ -176,5 +176,26 @@ TEST_F(JobCacheTest, K45_FollowsPodGroupsAfterVersionsWentBack) {
   EXPECT_EQ(phase(), "Inqueue");
 }
 
+TEST_F(JobCacheTest, AReducedPodKeepsThePoliciesOfItsContainers) {
+  kube::Object pod = Pod({});
+  const json rules = json::array({{{"action", "Restart"}}});
+  pod.fields()["spec"] = {{"restartPolicy", "Never"},
+                          {"containers", json::array({{{"name", "tensorflow"},
+                                                       {"image", "tf"},
+                                                       {"restartPolicy", "Never"},
+                                                       {"restartPolicyRules", rules}}})}};
+  const json exit = {{"exitCode", 42}};
+  pod.fields()["status"] = {
+      {"phase", "Running"},
+      {"containerStatuses",
+       json::array({{{"name", "tensorflow"}, {"state", {{"terminated", exit}}}}})}};
+
+  ReducePod(pod);
+  Watched(pod);
+
+  EXPECT_EQ(Cached().outcome, PodOutcome::kActive);
+  EXPECT_EQ(Dump(pod.fields()).find("image"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace edl::reconciler
