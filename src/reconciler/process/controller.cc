@@ -146,6 +146,9 @@ Result<std::optional<ShardService>> JobController::ReadShards(const kube::Object
                                                               const TFJob& job,
                                                               const std::stop_token& stop) {
   if (!job.has_data_shards()) return std::optional<ShardService>();
+  // Most jobs of a cluster have ended, and must not cost calls when the operator starts.
+  const bool ends = job.deleting || job.status.conditions.finished();
+  if (ends && !cache_.HasShardPod(job.key)) return std::optional<ShardService>();
   EDL_ASSIGN_OR_RETURN(ShardService read, writer_.ReadShards(object, stop));
   UseOwnClock(object, read);
   return std::optional(std::move(read));

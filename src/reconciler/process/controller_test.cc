@@ -313,5 +313,28 @@ TEST_F(JobControllerTest, AConflictWithAnotherClientIsNoWrite) {
   EXPECT_FALSE(CountsOneJob());
 }
 
+TEST_F(JobControllerTest, AFinishedJobWithoutADataShardServiceNeedsNoCalls) {
+  kube::Object shards = LostPod("mnist-shards");
+  shards.metadata()["labels"] = {{kJobNameLabel, "mnist"}};
+  Change([](kube::Object& job) {
+    job.metadata()["annotations"] = {{kDataShards, "true"}};
+    job.fields()["status"] = {
+        {"conditions", json::array({{{"type", "Created"}, {"status", "True"}},
+                                    {{"type", "Succeeded"}, {"status", "True"}}})},
+        {"completionTime", "1970-01-01T00:00:00Z"}};
+  });
+
+  EXPECT_OK(controller_.Sync(kJob, {}).status);
+
+  EXPECT_EQ(server_.CountRequests("GET /api/v1"), 0);
+  shards = server_.Put(kube::kPods, shards);
+  cache_.PodListener().on_list({.items = {shards}, .resource_version = "1000"});
+  EXPECT_OK(controller_.Sync(kJob, {}).status);
+  EXPECT_EQ(server_.CountRequests("GET /api/v1"), 2);
+  cache_.PodListener().on_event(Event::kDeleted, shards);
+  EXPECT_OK(controller_.Sync(kJob, {}).status);
+  EXPECT_EQ(server_.CountRequests("GET /api/v1"), 2);
+}
+
 }  // namespace
 }  // namespace edl::reconciler

@@ -188,8 +188,34 @@ kube::Reflector::Listener JobCache::ListenerOf(OwnedObjects<T>& in, const char* 
           .on_error = LogErrors(what)};
 }
 
+void JobCache::NoteShardPod(EventKind kind, const kube::Object& pod) {
+  if (kind == EventKind::kDeleted) {
+    shard_pods_.erase(pod.key());
+  } else if (!SlotOf(pod)) {
+    shard_pods_.insert(pod.key());
+  }
+}
+
 kube::Reflector::Listener JobCache::PodListener() EDL_NO_THREAD_SAFETY_ANALYSIS {
-  return ListenerOf(pods_, "pods", ReadReplicaPod);
+  kube::Reflector::Listener replicas = ListenerOf(pods_, "pods", ReadReplicaPod);
+  kube::Reflector::Listener both = replicas;
+  both.on_list = [this, next = std::move(replicas.on_list)](kube::ObjectList list) {
+    {
+      const MutexLock lock(mutex_);
+      shard_pods_.clear();
+      for (const kube::Object& pod : list.items) NoteShardPod(EventKind::kAdded, pod);
+    }
+    next(std::move(list));
+  };
+  both.on_event = [this, next = std::move(replicas.on_event)](EventKind kind,
+                                                              const kube::Object& pod) {
+    {
+      const MutexLock lock(mutex_);
+      NoteShardPod(kind, pod);
+    }
+    next(kind, pod);
+  };
+  return both;
 }
 
 kube::Reflector::Listener JobCache::ServiceListener() EDL_NO_THREAD_SAFETY_ANALYSIS {
@@ -290,6 +316,7 @@ void JobCache::FoundJob(const kube::Object& job) {
 void JobCache::WrotePod(const kube::Object& pod) {
   Keys ignored;
   const MutexLock lock(mutex_);
+  NoteShardPod(EventKind::kAdded, pod);
   Put(pods_, pod, ReadReplicaPod, Source::kOwnWrite, ignored);
 }
 
@@ -367,6 +394,11 @@ std::vector<T> JobCache::Of(const OwnedObjects<T>& in, const kube::ObjectKey& jo
     if (const auto* entry = in.store.Find({job.ns, name})) out.push_back(entry->value.value);
   }
   return out;
+}
+
+bool JobCache::HasShardPod(const kube::ObjectKey& job) const {
+  const MutexLock lock(mutex_);
+  return shard_pods_.contains({job.ns, ShardServiceName(job.name)});
 }
 
 std::optional<CachedJob> JobCache::Find(const kube::ObjectKey& key) const {
