@@ -39,9 +39,14 @@ EventRecorder::EventRecorder(Connection& connection, const Timing& timing, Optio
       timing_(timing),
       client_(connection, timing, {.tries = 3, .retry_timeout = std::chrono::seconds(10)}) {}
 
-bool EventRecorder::TooMany(const std::string& uid) {
+bool EventRecorder::IsRoutine(const std::string& reason) const {
+  return std::any_of(options_.routine.begin(), options_.routine.end(),
+                     [&](const std::string& prefix) { return reason.starts_with(prefix); });
+}
+
+bool EventRecorder::TooMany(const Key& key) {
   if (limits_.size() > kMaxRemembered) limits_.clear();
-  auto& limit = limits_[uid];
+  auto& limit = limits_[{key.uid, IsRoutine(key.reason)}];
   if (limit == nullptr) {
     limit = std::make_unique<RateLimit>(1.0 / static_cast<double>(options_.refill.count()),
                                         options_.burst, timing_.clock);
@@ -49,21 +54,23 @@ bool EventRecorder::TooMany(const std::string& uid) {
   return !limit->TryTake();
 }
 
-void EventRecorder::Record(const Object& about, EventType type, const std::string& reason,
+bool EventRecorder::Record(const Object& about, EventType type, const std::string& reason,
                            const std::string& message) {
   const WallTime now = timing_.clock.WallNow();
   Key key{about.uid(), type, reason, Shortened(message)};
   const MutexLock lock(mutex_);
-  if (TooMany(key.uid)) return;
+  if (TooMany(key)) return false;
   const auto same = std::find_if(queue_.begin(), queue_.end(),
                                  [&](const Queued& queued) { return queued.key == key; });
   if (same != queue_.end()) {
     ++same->count;
     same->last = now;
-  } else if (queue_.size() < options_.max_queued) {
+  } else {
+    if (queue_.size() >= options_.max_queued) return false;
     queue_.push_back({std::move(key), ReferenceTo(about), 1, now, now});
   }
   changed_.NotifyAll();
+  return true;
 }
 
 void EventRecorder::Run(const std::stop_token& stop) {

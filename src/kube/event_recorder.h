@@ -6,6 +6,8 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -32,13 +34,17 @@ class EventRecorder {
     int burst = 25;
     std::chrono::seconds refill{300};
     size_t max_queued = 1000;
+    // Events whose reason begins with one of these texts have a limit of their own, so that many of
+    // them do not displace the others.
+    std::vector<std::string> routine = {};
   };
 
   // `connection` outlives this.
   EventRecorder(Connection& connection, const Timing& timing, Options options);
 
-  // REQUIRES: `about` has a kind, a name and a uid. Never blocks.
-  void Record(const Object& about, EventType type, const std::string& reason,
+  // Returns whether the event will be sent; if not, it is dropped. Never blocks. REQUIRES: `about`
+  // has a kind, a name and a uid.
+  bool Record(const Object& about, EventType type, const std::string& reason,
               const std::string& message);
   // Blocks, and sends events until `stop` is requested.
   void Run(const std::stop_token& stop);
@@ -70,7 +76,8 @@ class EventRecorder {
   void Send(const Queued& queued, const std::stop_token& stop) REQUIRES(sending_);
   Status Repeat(Sent& sent, const Queued& queued, const std::stop_token& stop);
   Result<Sent> Create(const Queued& queued, const std::stop_token& stop) REQUIRES(sending_);
-  bool TooMany(const std::string& uid) REQUIRES(mutex_);
+  bool IsRoutine(const std::string& reason) const;
+  bool TooMany(const Key& key) REQUIRES(mutex_);
 
   const Options options_;
   const Timing timing_;
@@ -79,7 +86,8 @@ class EventRecorder {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Queued> queue_ GUARDED_BY(mutex_);
-  std::map<std::string, std::unique_ptr<RateLimit>> limits_ GUARDED_BY(mutex_);  // by uid
+  // By the uid of the object and whether the events are routine.
+  std::map<std::pair<std::string, bool>, std::unique_ptr<RateLimit>> limits_ GUARDED_BY(mutex_);
 
   Mutex sending_;  // taken before mutex_
   std::map<Key, Sent> sent_ GUARDED_BY(sending_);

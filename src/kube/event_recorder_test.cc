@@ -1,5 +1,6 @@
 #include "kube/event_recorder.h"
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -135,6 +136,32 @@ TEST(EventRecorder, SendsWhileItRuns) {
     const auto events = Client(connection, RealTiming(clock)).List(kEvents, "ns");
     return events.ok() && events->items.size() == 1;
   }));
+}
+
+TEST_F(EventRecorderTest, ManyRoutineEventsDoNotDisplaceOthers) {
+  EventRecorder recorder(connection_, fake_.timing(), {.burst = 3, .routine = {"Successful"}});
+  for (int i = 0; i < 10; ++i) {
+    recorder.Record(Pod("a"), EventType::kNormal, "SuccessfulCreate", fmt::format("number {}", i));
+  }
+  EXPECT_TRUE(recorder.Record(Pod("a"), EventType::kWarning, "Failed", "why"));
+  recorder.Flush();
+
+  const std::vector<Object> events = Events();
+  ASSERT_THAT(events, SizeIs(4));
+  EXPECT_EQ(std::ranges::count(events, "Failed",
+                               [](const Object& event) { return event.fields()["reason"]; }),
+            1);
+}
+
+TEST_F(EventRecorderTest, SaysWhetherAnEventIsDropped) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(recorder_.Record(Pod("a"), EventType::kNormal, "Again", fmt::format("{}", i)));
+  }
+  EXPECT_FALSE(recorder_.Record(Pod("a"), EventType::kNormal, "Again", "too many of the object"));
+  EventRecorder small(connection_, fake_.timing(), {.max_queued = 1});
+  EXPECT_TRUE(small.Record(Pod("a"), EventType::kNormal, "Again", "queued"));
+  EXPECT_TRUE(small.Record(Pod("a"), EventType::kNormal, "Again", "queued")) << "it is counted";
+  EXPECT_FALSE(small.Record(Pod("b"), EventType::kNormal, "Again", "too many in the queue"));
 }
 
 }  // namespace

@@ -41,4 +41,8 @@ Claimed Claim(const Observed& observed) {
   return out;
 }
 
+bool IsOfDeletedJob(const ReplicaPod& pod, const TFJob& job) {
+  return pod.deletion_time && pod.owner_is_job && pod.owner != job.uid && pod.job == job.key.name;
+}
+
 }  // namespace edl::reconciler

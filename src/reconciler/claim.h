@@ -21,4 +21,7 @@ struct Claimed {
 //   - one with another controller is never touched.
 Claimed Claim(const Observed& observed);
 
+// Whether the pod is being deleted because it belongs to a deleted job of the same name.
+bool IsOfDeletedJob(const ReplicaPod& pod, const TFJob& job);
+
 }  // namespace edl::reconciler

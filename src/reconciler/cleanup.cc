@@ -21,7 +21,7 @@ void Cleanup::DeletePod(const ReplicaPod& pod) {
 
 // A pod on a node that is unreachable keeps its name until somebody deletes it by force.
 void Cleanup::ForceFromLostNode(const ReplicaPod& pod) {
-  if (pod.outcome != PodOutcome::kTerminating || pod.node_loss == NodeLoss::kNone) return;
+  if (!pod.deletion_time || pod.node_loss == NodeLoss::kNone) return;
   if (*pod.deletion_time == kUnknownEnd) return;  // the watch will report it
   const bool certain = pod.node_loss == NodeLoss::kCertain;
   const WallTime due = *pod.deletion_time + (certain ? kLostNodeGrace : kMaybeLostNodeGrace);

@@ -17,6 +17,8 @@ class Cleanup {
       : job_(observed.job), pod_group_(observed.pod_group), own_(own), now_(now), plan_(plan) {}
 
   void DeletePod(const ReplicaPod& pod);
+  // Deletes a pod by force that is being deleted, if its node is lost.
+  void ForceFromLostNode(const ReplicaPod& pod);
   void DeleteService(const ReplicaService& service);
   // Deletes all pods, services and the PodGroup.
   void DeleteAll();
@@ -28,7 +30,6 @@ class Cleanup {
   void DeletePods(CleanPodPolicy policy);
   void DeletePodGroup();
   void ExpireJob();
-  void ForceFromLostNode(const ReplicaPod& pod);
 
   const TFJob& job_;
   const std::optional<kube::Object>& pod_group_;

@@ -9,6 +9,7 @@ namespace edl::reconciler {
 namespace {
 
 using nlohmann::json;
+using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -250,6 +251,85 @@ TEST(Cleanup, ATimeToLiveOfZeroRemovesTheJobInThePassThatEndsIt) {
   const Plan last = cluster.Pass();
   EXPECT_TRUE(last.milestones.succeeded);
   EXPECT_FALSE(cluster.job_exists());
+}
+
+// The pod of worker 0 of a deleted job of the same name, on a node that is lost. Its grace period
+// ends at noon.
+ReplicaPod PodOfEarlierJob() {
+  ReplicaPod pod = PodOf(kWorker, 0, PodOutcome::kTerminating);
+  pod.uid = "earlier-pod";
+  pod.owner = "earlier-job";
+  pod.owner_is_job = true;
+  pod.node_loss = NodeLoss::kCertain;
+  return pod;
+}
+
+// The uids of the pods that the plan deletes by force.
+std::vector<std::string> Forced(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const Action& action : plan.actions) {
+    if (action.kind == Kind::kDeletePod && action.force) out.push_back(action.uid);
+  }
+  return out;
+}
+
+TEST(Cleanup, K45_APodOfADeletedJobOnALostNodeDoesNotBlockAJobOfTheSameName) {
+  Observed observed;
+  observed.job = ParsedJob(JobObject({{"Worker", Role(1)}}));
+  observed.pods = {PodOfEarlierJob()};
+
+  const Plan before = Reconcile(observed, {}, kNoon + seconds(9));
+
+  EXPECT_THAT(DeletedBy(before), IsEmpty());
+  EXPECT_EQ(before.again_at, kNoon + seconds(10));
+  EXPECT_THAT(Forced(Reconcile(observed, {}, kNoon + seconds(10))), ElementsAre("earlier-pod"));
+}
+
+TEST(Cleanup, OnlyTheNameOfAReplicaIsTakenFromAPodOfADeletedJob) {
+  const auto deleted = [](const ReplicaPod& pod) {
+    Observed observed;
+    observed.job = ParsedJob(JobObject({{"Worker", Role(1)}}));
+    observed.pods = {pod};
+    return DeletedBy(Reconcile(observed, {}, kNoon + minutes(5)));
+  };
+  ASSERT_THAT(deleted(PodOfEarlierJob()), ElementsAre("pod j-worker-0"));
+  ReplicaPod pod = PodOfEarlierJob();
+  pod.owner_is_job = false;
+  EXPECT_THAT(deleted(pod), IsEmpty()) << "another kind of owner";
+  pod = PodOfEarlierJob();
+  pod.node_loss = NodeLoss::kNone;
+  EXPECT_THAT(deleted(pod), IsEmpty()) << "its kubelet answers";
+  pod = PodOfEarlierJob();
+  pod.deletion_time.reset();
+  EXPECT_THAT(deleted(pod), IsEmpty()) << "it is not being deleted";
+  pod = PodOfEarlierJob();
+  pod.job = "other";
+  EXPECT_THAT(deleted(pod), IsEmpty()) << "the label of another job";
+  pod = PodOfEarlierJob();
+  pod.name = "debug-copy";
+  EXPECT_THAT(deleted(pod), IsEmpty()) << "another name";
+  pod = PodOfEarlierJob();
+  pod.slot.index = 7;
+  pod.name = "j-worker-7";
+  EXPECT_THAT(deleted(pod), IsEmpty()) << "no replica has this index";
+}
+
+TEST(Cleanup, K45_ALostNodeDoesNotBlockADeletionInTheForeground) {
+  Observed observed = TwoWorkers("None", State::kUnfinished);
+  observed.job.deleting = true;
+  ReplicaPod& lost = observed.pods[0];
+  lost.outcome = PodOutcome::kTerminating;
+  lost.node_loss = NodeLoss::kCertain;
+  lost.deletion_time = kNoon;
+  observed.pods.push_back(PodOfEarlierJob());
+
+  const Plan before = ReconcileDeletion(observed, kNoon);
+
+  EXPECT_THAT(before.actions, IsEmpty());
+  EXPECT_EQ(before.again_at, kNoon + seconds(10));
+  const Plan after = ReconcileDeletion(observed, kNoon + seconds(10));
+  EXPECT_THAT(Forced(after), ElementsAre("uid-of-j-worker-0"));
+  EXPECT_EQ(after.actions.size(), 1u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "reconciler/cluster_config.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
@@ -63,6 +65,21 @@ std::string ClusterConfig(const TFJob& job, ReplicaType type, int index,
   out["task"] = TaskOf(type, index);
   out["environment"] = "cloud";
   return Dump(out);
+}
+
+size_t LongestClusterConfig(const TFJob& job, const std::string& domain) {
+  const auto length_of_task = [&](ReplicaType type) {
+    return Dump(TaskOf(type, job.replicas.at(type).replicas - 1)).size();
+  };
+  std::optional<ReplicaType> longest;
+  for (const auto& [type, spec] : job.replicas) {
+    if (spec.replicas == 0) continue;
+    // The others know themselves at most.
+    if (job.dynamic_workers && type != ReplicaType::kWorker) continue;
+    if (!longest || length_of_task(type) > length_of_task(*longest)) longest = type;
+  }
+  if (!longest) return 0;
+  return ClusterConfig(job, *longest, job.replicas.at(*longest).replicas - 1, domain).size();
 }
 
 }  // namespace edl::reconciler

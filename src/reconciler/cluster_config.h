@@ -13,4 +13,7 @@ namespace edl::reconciler {
 // kEvaluatorInCluster: "false". TensorFlow 2's ParameterServerStrategy needs the latter.
 std::string ClusterConfig(const TFJob& job, ReplicaType type, int index, const std::string& domain);
 
+// The length of the longest TF_CONFIG of the job's replicas. With dynamic workers: of the workers.
+size_t LongestClusterConfig(const TFJob& job, const std::string& domain);
+
 }  // namespace edl::reconciler

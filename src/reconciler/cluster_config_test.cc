@@ -1,5 +1,7 @@
 #include "reconciler/cluster_config.h"
 
+#include <algorithm>
+
 #include "reconciler/testing/cluster_model.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,6 +100,22 @@ TEST(ClusterConfig, T_I10_AJobIsDistributedUnlessItHasOneReplica) {
   EXPECT_TRUE(distributed({{"Chief", Role(1)}, {"Worker", Role(1)}}));
   // A job with one PS and nothing else is not valid; one with a role of 0 replicas is.
   EXPECT_FALSE(distributed({{"Chief", Role(1)}, {"PS", Role(0)}}));
+}
+
+TEST(ClusterConfig, TheLongestOneIsThatOfTheLastReplica) {
+  json object = JobObject({{"Chief", Role(1)}, {"PS", Role(11)}, {"Worker", Role(12)}});
+  for (const bool dynamic : {false, true}) {
+    object["spec"]["enableDynamicWorker"] = dynamic;
+    const TFJob job = ParsedJob(object);
+    size_t longest = 0;
+    for (const auto& [type, spec] : job.replicas) {
+      for (int i = 0; i < spec.replicas; ++i) {
+        longest = std::max(longest, ClusterConfig(job, type, i, "domain").size());
+      }
+    }
+    EXPECT_EQ(LongestClusterConfig(job, "domain"), longest);
+  }
+  EXPECT_EQ(LongestClusterConfig(ParsedJob(JobObject({{"Worker", Role(1)}})), ""), 0u);
 }
 
 }  // namespace

@@ -51,10 +51,9 @@ bool JobOutcome::MayLose(ReplicaType type, int64_t replicas) const {
   if (!job_.dynamic_workers || type != ReplicaType::kWorker) return false;
   const ReplicaSpec& workers = job_.replicas.at(type);
   // An exit code that is final ends the job, as upstream does, unless a minimum says otherwise.
-  if (workers.restart == RestartPolicy::kExitCode && !job_.annotations.contains(kMinWorkers)) {
-    return false;
-  }
-  return workers.replicas - replicas >= job_.min_workers();
+  const std::optional<int> least = job_.min_workers();
+  if (workers.restart == RestartPolicy::kExitCode && !least) return false;
+  return workers.replicas - replicas >= least.value_or(1);
 }
 
 std::optional<JobFailure> JobOutcome::PermanentFailure() const {

@@ -265,6 +265,8 @@ TEST(JobOutcome, AJobWithDynamicWorkersGoesOnWithoutThoseThatFailed) {
 TEST(JobOutcome, AFinalExitCodeEndsAJobWithDynamicWorkersUnlessItHasAMinimum) {
   EXPECT_EQ(After(Dynamic(Make({.worker = "aaf"}, "ExitCode", 1))), "Created Running- Failed");
   EXPECT_EQ(After(Dynamic(Make({.worker = "aaf"}, "ExitCode", 1), "2")), "Created Running");
+  EXPECT_EQ(After(Dynamic(Make({.worker = "aaf"}, "ExitCode", 1), "two")),
+            "Created Running- Failed");
 }
 
 TEST(JobOutcome, AJobWithDynamicWorkersSucceedsWithTheRest) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "reconciler/claim.h"
 #include "reconciler/cleanup.h"
+#include "reconciler/cluster_config.h"
 #include "reconciler/job_outcome.h"
 #include "reconciler/pod_group.h"
 #include "reconciler/shard_plan.h"
@@ -26,6 +28,9 @@ constexpr BackoffLimits kReplaceBackoff{.first = std::chrono::seconds(1),
 constexpr std::chrono::seconds kDisruptedAge{10};
 // The most bytes of pods to create in one pass. All further ones are created in the next.
 constexpr size_t kMostBytes = size_t{64} << 20;
+
+// Linux starts no process with a longer variable (MAX_ARG_STRLEN): name, "=", value and a zero.
+constexpr size_t kLongestVariable = 131'072;
 
 // Whether the pod is lost without a fault of its program.
 bool IsDisrupted(const ReplicaPod& pod) {
@@ -109,6 +114,7 @@ class Pass {
   void NoteProblems();
   std::string RestartingMessage(const ReplicaPod& failed) const;
   bool PastDeadline();
+  std::optional<JobFailure> TooLongConfig() const;
   void Succeed();
   void Fail(const JobFailure& failure);
   void Finish();
@@ -122,6 +128,7 @@ class Pass {
   void ReplaceFailed();
   void NoteDisruption(const ReplicaPod& pod);
   void ReplaceDisrupted();
+  void FreeNames();
   void DropExtra();
   void DropSuspended();
   // Deletes the pod when it is old enough.
@@ -305,6 +312,16 @@ void Pass::ReplaceDisrupted() {
   }
 }
 
+// The pod of a deleted job of the same name keeps the name of a replica while its node is lost.
+void Pass::FreeNames() {
+  for (const ReplicaPod& pod : observed_.pods) {
+    const bool has_its_name = pod.name == ReplicaName(job_.key.name, pod.slot.type, pod.slot.index);
+    if (has_its_name && IsOfDeletedJob(pod, job_) && outcome_.IsWanted(pod)) {
+      cleanup_.ForceFromLostNode(pod);
+    }
+  }
+}
+
 // Deletes replicas beyond the number that the job wants, and those of roles that it lost.
 void Pass::DropExtra() {
   const auto is_extra = [&](const Slot& slot) {
@@ -411,6 +428,22 @@ bool Pass::PastDeadline() {
   return false;
 }
 
+std::optional<JobFailure> Pass::TooLongConfig() const {
+  const size_t length = std::string_view("TF_CONFIG=").size() + 1 +
+                        LongestClusterConfig(job_, settings_.pods.cluster_domain);
+  if (length <= kLongestVariable) return std::nullopt;
+  return JobFailure{
+      .type = kube::EventType::kWarning,
+      .message = fmt::format(
+          "TFJob {} has failed because its {} replicas cannot start: the variable TF_CONFIG with "
+          "all their addresses has {} bytes, and Linux allows {}. {}.",
+          job_.key, job_.total_replicas(), length, kLongestVariable,
+          job_.dynamic_workers ? "Use fewer parameter servers"
+                               : "Use fewer replicas, or enableDynamicWorker: true, with which "
+                                 "TF_CONFIG has only the addresses of the parameter servers"),
+      .log = {}};
+}
+
 void Pass::Succeed() {
   const std::string message = fmt::format("TFJob {} successfully completed.", job_.key);
   Set(kSucceeded, true, "TFJobSucceeded", message);
@@ -450,6 +483,7 @@ void Pass::Advance() {
   if (outcome_.HasSucceeded()) return Succeed();
   const bool decided = outcome_.IsDecided();
   if (!decided) {
+    if (const auto failure = TooLongConfig()) return Fail(*failure);
     if (const auto failure = outcome_.PermanentFailure()) return Fail(*failure);
     if (const auto failure = shards_.Failure()) return Fail(*failure);
   }
@@ -472,6 +506,7 @@ void Pass::Advance() {
   ForgetGonePods();
   ReplaceFailed();
   ReplaceDisrupted();
+  FreeNames();
   DropExtra();
   DropSuspended();
   shards_.Ensure();
@@ -493,6 +528,19 @@ std::optional<ReplicaService> ReadService(const kube::Object& service) {
 
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now) {
   return Pass(observed, settings, now).Run();
+}
+
+Plan ReconcileDeletion(const Observed& observed, WallTime now) {
+  Plan plan;
+  plan.status = observed.job.status;
+  const Claimed none;
+  const Settings settings;
+  Cleanup cleanup(observed, none, now, plan);
+  for (const ReplicaPod& pod : observed.pods) {
+    if (pod.owner == observed.job.uid) cleanup.ForceFromLostNode(pod);
+  }
+  ShardPlan(observed, settings, now, cleanup, plan).DuringDeletion();
+  return plan;
 }
 
 Plan RejectInvalid(const Observed& observed, const std::string& why, WallTime now) {

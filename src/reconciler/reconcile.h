@@ -116,6 +116,10 @@ struct Plan {
 // REQUIRES: the job is managed by us and is not being deleted.
 Plan Reconcile(const Observed& observed, const Settings& settings, WallTime now);
 
+// The plan for a job that is being deleted: its pods that are deleted with it, but cannot go away
+// because their node is lost, are deleted by force. A deletion in the foreground waits for them.
+Plan ReconcileDeletion(const Observed& observed, WallTime now);
+
 // The plan for a job that ParseTFJob rejects, as ParseRejected returns it: it fails, and its pods
 // are cleaned up as those of any job that has ended.
 Plan RejectInvalid(const Observed& observed, const std::string& why, WallTime now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/cluster_config.h"
 #include "reconciler/pod_group.h"
 #include "reconciler/testing/cluster_model.h"
 #include <gmock/gmock.h>
@@ -840,6 +841,41 @@ TEST(Reconcile, AnInvalidJobIsCleanedUpLikeAnyOther) {
   job["status"] = StatusJson(plan.status, json());
   const Plan expired = RejectInvalid(Rejected(job), "no worker", kNoon + seconds(60));
   EXPECT_THAT(Names(expired, Kind::kDeleteJob), ElementsAre("j"));
+}
+
+// Whether a job fails whose worker has a TF_CONFIG of so many bytes.
+bool FailsWithConfigOf(size_t bytes, json job) {
+  Observed observed;
+  observed.job = ParsedJob(std::move(job));
+  Settings settings;
+  settings.pods.cluster_domain = "d";
+  const size_t least = LongestClusterConfig(observed.job, settings.pods.cluster_domain);
+  const size_t addresses = observed.job.dynamic_workers ? 1 : 2;
+  settings.pods.cluster_domain += std::string((bytes - least) / addresses, 'd');
+  return Reconcile(observed, settings, kNoon).milestones.failed;
+}
+
+TEST(Reconcile, AJobWhoseClusterIsTooLongForAVariableFailsBeforeItStarts) {
+  ClusterModel cluster(JobObject({{"Worker", Role(6000)}}));
+  cluster.settings.pods.cluster_domain = "cluster.local";
+  cluster.Pass();
+  EXPECT_THAT(cluster.pods(), IsEmpty());
+  ASSERT_EQ(cluster.conditions(), "Created Failed");
+  const JobStatus status = cluster.status();
+  const std::string& message = status.conditions.Find(kFailed)->message;
+  EXPECT_THAT(message, HasSubstr("TF_CONFIG"));
+  EXPECT_THAT(message, HasSubstr("131072"));
+  EXPECT_THAT(message, HasSubstr("enableDynamicWorker"));
+}
+
+TEST(Reconcile, TheLongestVariableOfAProcessIsAccepted) {
+  json job = JobObject({{"Worker", Role(2)}});
+  // With "TF_CONFIG=" and a zero at the end, 131,072 bytes.
+  EXPECT_FALSE(FailsWithConfigOf(131'061, job));
+  EXPECT_TRUE(FailsWithConfigOf(131'063, job));
+  job["spec"]["enableDynamicWorker"] = true;
+  EXPECT_FALSE(FailsWithConfigOf(131'061, job));
+  EXPECT_TRUE(FailsWithConfigOf(131'062, job));
 }
 
 }  // namespace

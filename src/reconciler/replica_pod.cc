@@ -53,9 +53,15 @@ bool IsRebooted(const ContainerState* container) {
           container->exit->reason == "ContainerStatusUnknown");
 }
 
-// Whether the kubelet starts the container again after it exited with this code.
-bool RestartsInPlace(const kube::Object& pod, int exit_code) {
-  const std::string policy = TextIn(FieldAt(pod.fields(), {"spec"}), "restartPolicy");
+// Whether the kubelet starts the container again after it exited with this code. Rules of a
+// container (KEP-5307) are not evaluated: with them, the phase of the pod tells.
+bool RestartsInPlace(const kube::Object& pod, const std::string& container, int exit_code) {
+  std::string policy = TextIn(FieldAt(pod.fields(), {"spec"}), "restartPolicy");
+  for (const nlohmann::json& each : ListAt(pod.fields(), {"spec", "containers"})) {
+    if (TextIn(each, "name") != container) continue;
+    if (!ListAt(each, {"restartPolicyRules"}).empty()) return true;
+    if (const std::string own = TextIn(each, "restartPolicy"); !own.empty()) policy = own;
+  }
   if (policy == "Never") return false;
   return policy != "OnFailure" || exit_code != 0;
 }
@@ -160,7 +166,7 @@ bool IsTerminal(const kube::Object& pod, const PodState& state) {
   return !state.containers.empty() &&
          std::all_of(state.containers.begin(), state.containers.end(),
                      [&](const ContainerState& each) {
-                       return each.exit && !RestartsInPlace(pod, each.exit->exit_code);
+                       return each.exit && !RestartsInPlace(pod, each.name, each.exit->exit_code);
                      });
 }
 
@@ -169,8 +175,9 @@ PodOutcome OutcomeOf(const kube::Object& pod, const PodState& state,
   // A program that exits with 0 because it was told to terminate has not done its work, and the
   // times of the exit and of the deletion are by different clocks.
   if (state.deleting) return PodOutcome::kTerminating;
-  const bool exited = container != nullptr && container->exit &&
-                      (state.terminal() || !RestartsInPlace(pod, container->exit->exit_code));
+  const bool exited =
+      container != nullptr && container->exit &&
+      (state.terminal() || !RestartsInPlace(pod, container->name, container->exit->exit_code));
   // A pod whose phase is Failed without a reason has a container that failed, maybe another one.
   const bool ok = exited ? container->exit->exit_code == 0 &&
                                (state.phase != PodPhase::kFailed || state.reason.empty())
@@ -203,11 +210,14 @@ std::optional<ReplicaPod> ReadPod(const kube::Object& pod) {
 ReplicaPod ReadPodAs(const kube::Object& pod, const Slot& slot, std::string_view name) {
   const PodState state = kube::PodStateOf(pod);
   const ContainerState* container = state.container(name);
+  const kube::OwnerReference owner = ControllerOf(pod).value_or(kube::OwnerReference());
+  const std::string job = pod.label(kJobNameLabel).value_or("");
   ReplicaPod out{.name = pod.name(),
                  .uid = pod.uid(),
                  .slot = slot,
-                 .job = pod.label(kJobNameLabel).value_or(""),
-                 .owner = ControllerOf(pod).value_or(kube::OwnerReference()).uid,
+                 .job = job,
+                 .owner = owner.uid,
+                 .owner_is_job = owner.kind == kTFJobs.kind && owner.name == job,
                  .terminal = IsTerminal(pod, state),
                  .node_loss = NodeLossOf(state),
                  .created = pod.creation_time().value_or(WallTime()),

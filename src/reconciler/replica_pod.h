@@ -48,6 +48,8 @@ struct ReplicaPod {
   Slot slot;
   std::string job;    // the job that its label names
   std::string owner;  // the uid of its controller; empty: none
+  // The controller is a TFJob with the name `job`: this one, or a deleted one of the same name.
+  bool owner_is_job = false;
   PodOutcome outcome = PodOutcome::kPending;
   bool terminal = false;  // nothing runs in it any more
   NodeLoss node_loss = NodeLoss::kNone;

@@ -285,5 +285,45 @@ TEST(ReplicaPod, WrongTypesAnywhereReadAsEmpty) {
   EXPECT_GT(tried, 200);
 }
 
+TEST(ReplicaPod, AControllerWithTheNameOfTheLabelIsThisJobOrAnEarlierOne) {
+  json pod = Pod("Running", json::array({Running("tensorflow")}));
+  EXPECT_TRUE(Read(pod).owner_is_job);
+  pod["metadata"]["ownerReferences"][0]["uid"] = "earlier";
+  EXPECT_TRUE(Read(pod).owner_is_job);
+  pod["metadata"]["ownerReferences"][0]["name"] = "other";
+  EXPECT_FALSE(Read(pod).owner_is_job);
+  pod["metadata"]["ownerReferences"][0]["name"] = "j";
+  pod["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob";
+  EXPECT_FALSE(Read(pod).owner_is_job);
+}
+
+// The pod, whose container that trains has fields of its own.
+json WithContainer(json pod, const json& fields) {
+  pod["spec"]["containers"][0].update(fields);
+  return pod;
+}
+
+TEST(ReplicaPod, AnExitUnderRulesOfTheContainerIsFinalOnlyWhenThePodHasEnded) {
+  const json rules = {{"restartPolicy", "Never"},
+                      {"restartPolicyRules",
+                       json::array({{{"action", "Restart"},
+                                     {"exitCodes", {{"operator", "In"}, {"values", {42}}}}}})}};
+  const json exited = json::array({Ended("tensorflow", 42)});
+  EXPECT_EQ(OutcomeOf(Pod("Running", exited)), PodOutcome::kFailed);
+  const ReplicaPod runs = Read(WithContainer(Pod("Running", exited), rules));
+  EXPECT_EQ(runs.outcome, PodOutcome::kActive);
+  EXPECT_FALSE(runs.terminal);
+  EXPECT_EQ(OutcomeOf(WithContainer(Pod("Failed", exited), rules)), PodOutcome::kFailed);
+}
+
+TEST(ReplicaPod, ThePolicyOfAContainerReplacesThatOfItsPod) {
+  const json failed = json::array({Ended("tensorflow", 1)});
+  const json always = {{"restartPolicy", "Always"}};
+  EXPECT_EQ(OutcomeOf(WithContainer(Pod("Running", failed), always)), PodOutcome::kActive);
+  const json never = {{"restartPolicy", "Never"}};
+  EXPECT_EQ(OutcomeOf(Pod("Running", failed, "Always")), PodOutcome::kActive);
+  EXPECT_EQ(OutcomeOf(WithContainer(Pod("Running", failed, "Always"), never)), PodOutcome::kFailed);
+}
+
 }  // namespace
 }  // namespace edl::reconciler

@@ -47,6 +47,7 @@ void ShardPlan::Ensure() {
   if (!shards_->pod) return Create();
   const ReplicaPod& pod = *shards_->pod;
   if (!IsOurs(pod)) {
+    if (IsOfDeletedJob(pod, job_)) cleanup_.ForceFromLostNode(pod);
     // The pod of a deleted job of the same name will be deleted, too, unless the job was deleted
     // without its pods.
     if (pod.job == job_.key.name && (!pod.owner.empty() || pod.deletion_time)) return;
@@ -74,6 +75,13 @@ void ShardPlan::AfterEnd() {
   const WallTime due = plan_.status.completion_time.value_or(now_) + kKeptAfterEnd;
   if (due <= now_) return cleanup_.DeletePod(*shards_->pod);
   plan_.ReconcileAgainAt(std::min<WallTime>(due, now_ + kReadProgressEvery));
+}
+
+// No watch reports the state of the pod.
+void ShardPlan::DuringDeletion() {
+  if (!shards_ || !shards_->pod || !IsOurs(*shards_->pod)) return;
+  plan_.ReconcileAgainAt(now_ + kReadProgressEvery);
+  cleanup_.ForceFromLostNode(*shards_->pod);
 }
 
 }  // namespace edl::reconciler

@@ -38,6 +38,8 @@ class ShardPlan {
   void Ensure();
   // Deletes the pod of a job that has ended. Service and secret go with the job.
   void AfterEnd();
+  // Deletes the pod of a job that is being deleted, if its node is lost.
+  void DuringDeletion();
 
  private:
   bool IsOurs(const ReplicaPod& pod) const { return pod.owner == job_.uid; }

@@ -193,5 +193,28 @@ TEST_F(ShardPlanTest, DeletesTheServiceAfterTheEndOfTheJob) {
   EXPECT_TRUE(DeletesService(Reconciled()));
 }
 
+TEST_F(ShardPlanTest, K45_APodOfADeletedJobOnALostNodeDoesNotBlockTheService) {
+  ReplicaPod& pod = ServicePod();
+  pod.owner = "uid-of-a-deleted-job";
+  pod.owner_is_job = true;
+  pod.outcome = PodOutcome::kTerminating;
+  pod.node_loss = NodeLoss::kCertain;
+  pod.deletion_time = kNow - std::chrono::seconds(10);
+  EXPECT_TRUE(DeletesService(Reconciled()));
+  pod.owner_is_job = false;
+  EXPECT_FALSE(DeletesService(Reconciled()));
+}
+
+TEST_F(ShardPlanTest, K45_ALostNodeOfTheServiceDoesNotBlockADeletionInTheForeground) {
+  observed_.job.deleting = true;
+  ReplicaPod& pod = ServicePod();
+  pod.node_loss = NodeLoss::kCertain;
+  EXPECT_FALSE(DeletesService(ReconcileDeletion(observed_, kNow)));
+  EXPECT_EQ(ReconcileDeletion(observed_, kNow).again_at, kNow + ShardPlan::kReadProgressEvery);
+  pod.outcome = PodOutcome::kTerminating;
+  pod.deletion_time = kNow - std::chrono::seconds(10);
+  EXPECT_TRUE(DeletesService(ReconcileDeletion(observed_, kNow)));
+}
+
 }  // namespace
 }  // namespace edl::reconciler

@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMostReplicas = 10'000;
+constexpr size_t kLongestName = 63;  // of a service
 
 std::optional<int64_t> IntegerIn(const json& in, const char* name) {
   const json& field = FieldAt(in, {name});
@@ -113,19 +114,24 @@ std::optional<int> WorkersIn(const TFJob& job, const char* annotation) {
   return number;
 }
 
+// Whether the names of so many workers are valid.
+bool HaveValidNames(const TFJob& job, int workers) {
+  return ReplicaName(job.key.name, ReplicaType::kWorker, workers - 1).size() <= kLongestName;
+}
+
 // Limits dynamic workers to the annotations.
 void LimitWorkers(TFJob& job) {
   const auto workers = job.replicas.find(ReplicaType::kWorker);
   if (!job.dynamic_workers || workers == job.replicas.end()) return;
   int& replicas = workers->second.replicas;
   if (const auto most = WorkersIn(job, kMaxWorkers)) replicas = std::min(replicas, *most);
-  if (const auto least = WorkersIn(job, kMinWorkers)) replicas = std::max(replicas, *least);
+  if (const auto least = job.min_workers()) replicas = std::max(replicas, *least);
 }
 
 bool IsDns1035Label(const std::string& name) {
   const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (name.empty() || name.size() > 63 || !is_lower(name.front()) || name.back() == '-') {
+  if (name.empty() || name.size() > kLongestName || !is_lower(name.front()) || name.back() == '-') {
     return false;
   }
   return std::all_of(name.begin(), name.end(),
@@ -193,11 +199,11 @@ void ValidateSpecs(const std::string& name, const json& specs, std::vector<std::
     const int64_t replicas = IntegerIn(spec, "replicas").value_or(1);
     if (replicas < 1) continue;  // it has no names
     const std::string longest = fmt::format("{}-{}-{}", name, LowerNameOf(*type), replicas - 1);
-    if (longest.size() > 63) {
+    if (longest.size() > kLongestName) {
       out.push_back(fmt::format(
           "metadata.name: Invalid value: \"{}\": must be shorter: the service \"{}\" would have {} "
-          "characters, the most are 63",
-          name, longest, longest.size()));
+          "characters, the most are {}",
+          name, longest, longest.size(), kLongestName));
     }
   }
   if (chiefs > 1) {
@@ -231,7 +237,10 @@ bool TFJob::Option(const char* annotation, bool by_default) const {
   return by_default;
 }
 
-int TFJob::min_workers() const { return WorkersIn(*this, kMinWorkers).value_or(1); }
+std::optional<int> TFJob::min_workers() const {
+  const auto given = WorkersIn(*this, kMinWorkers);
+  return given && HaveValidNames(*this, *given) ? given : std::nullopt;
+}
 
 std::vector<std::string> TFJob::AnnotationMistakes() const {
   std::vector<std::string> out;
@@ -249,7 +258,11 @@ std::vector<std::string> TFJob::AnnotationMistakes() const {
     check(name, WorkersIn(*this, name).has_value(),
           fmt::format("must be a number from 1 to {}; it is ignored", kMostReplicas));
   }
-  const int least = WorkersIn(*this, kMinWorkers).value_or(1);
+  check(
+      kMinWorkers, !WorkersIn(*this, kMinWorkers) || min_workers(),
+      fmt::format("the names of so many workers would be longer than {} characters; it is ignored",
+                  kLongestName));
+  const int least = min_workers().value_or(1);
   const int most = WorkersIn(*this, kMaxWorkers).value_or(kMostReplicas);
   check(kMaxWorkers, least <= most, "must not be less than min-workers; min-workers is used");
   return out;

@@ -96,8 +96,8 @@ struct TFJob {
   bool has_data_shards() const { return Option(kDataShards, false); }
   // An annotation that is "true" or "false".
   bool Option(const char* annotation, bool by_default) const;
-  // The least number of workers with which a job with dynamic workers goes on.
-  int min_workers() const;
+  // The least number of dynamic workers. nullopt: it is not given, or not valid.
+  std::optional<int> min_workers() const;
   // A sentence for each annotation of ours whose value is not valid. The API server cannot check
   // annotations.
   std::vector<std::string> AnnotationMistakes() const;

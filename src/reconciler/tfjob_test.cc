@@ -326,5 +326,24 @@ TEST(TFJob, WrongTypesAnywhereAreRejectedOrIgnored) {
   EXPECT_GT(tried, 300);
 }
 
+TEST(TFJob, Q12_AMinimumOfWorkersWhoseNamesWouldBeTooLongIsIgnored) {
+  json object = OneWorker();
+  object["metadata"]["name"] = std::string(53, 'a');
+  object["spec"]["enableDynamicWorker"] = true;
+  object["metadata"]["annotations"] = {{kMinWorkers, "11"}};
+  EXPECT_EQ(Worker(ParsedJob(object)).replicas, 11);
+  EXPECT_THAT(ParsedJob(object).AnnotationMistakes(), IsEmpty());
+
+  object["metadata"]["annotations"] = {{kMinWorkers, "101"}};
+
+  const TFJob job = ParsedJob(object);
+  EXPECT_EQ(Worker(job).replicas, 1);
+  EXPECT_EQ(job.min_workers(), std::nullopt);
+  EXPECT_THAT(job.AnnotationMistakes(),
+              ElementsAre("metadata.annotations[tfjob.elasticdl.org/min-workers]: Invalid value: "
+                          "\"101\": the names of so many workers would be longer than 63 "
+                          "characters; it is ignored"));
+}
+
 }  // namespace
 }  // namespace edl::reconciler

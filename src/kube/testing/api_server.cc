@@ -233,6 +233,9 @@ bool ApiServer::Misbehave(const ServedRequest& request, ServedConnection& connec
     case Fault::Kind::kAnswer:
       connection.Answer(fault.status, fault.body, fault.headers);
       break;
+    case Fault::Kind::kLost:
+      Answer(request, Parse(request.target));
+      [[fallthrough]];
     case Fault::Kind::kBreak:
       connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"kind\":");
       connection.Break();

@@ -30,6 +30,7 @@ class ApiServer {
       kAnswer,  // sends this answer instead of the real one
       kBreak,   // breaks the connection in the middle of the answer
       kSilent,  // sends nothing and keeps the connection open
+      kLost,    // carries out the request, and breaks the connection in the middle of the answer
     };
     Kind kind = Kind::kAnswer;
     std::string part;  // substring of "METHOD /path?query"; empty: every request

@@ -11,6 +11,7 @@
 #include "reconciler/replica_objects.h"
 
 #include "base/json.h"
+#include "base/retry.h"
 #include "base/text.h"
 
 namespace edl::reconciler {
@@ -92,6 +93,17 @@ std::optional<std::string> FirstOtherLabel(const kube::Object& wanted, const kub
   return std::nullopt;
 }
 
+JobStatus StatusOf(const kube::Object& job) {
+  return ParseStatus(FieldAt(job.fields(), {"status"}));
+}
+
+// Whether the server keeps what decisions about a job depend on. A job that has ended needs none.
+bool IsKept(const JobStatus& sent, const JobStatus& stored) {
+  return sent.conditions.finished() ||
+         (sent.retries == stored.retries && sent.replacing == stored.replacing &&
+          sent.completed == stored.completed);
+}
+
 // An exception of a library must not end the process.
 Status RunOne(const std::function<Status(size_t)>& run, size_t at) {
   try {
@@ -140,8 +152,26 @@ Status ClusterWriter::WriteStatus(const kube::Object& job, const json& status,
   if (!options_.may_write()) return Unavailable("this operator does not hold its lease");
   kube::Object next = job;
   next.fields()["status"] = status;
-  EDL_ASSIGN_OR_RETURN(const kube::Object stored, client_.UpdateStatus(kTFJobs, next, stop));
-  cache_.WroteJob(stored);
+  const JobStatus sent = ParseStatus(status);
+  const auto stored = client_.UpdateStatus(kTFJobs, next, stop);
+  if (!stored.ok()) return ConfirmStatus(job, sent, stored.status(), stop);
+  cache_.WroteJob(*stored);
+  if (!IsKept(sent, StatusOf(*stored))) {
+    return FailedPrecondition(
+        "the CRD tfjobs.kubeflow.org in this cluster does not keep status.elasticdl: apply "
+        "elasticdl/manifests/tfjob-operator/crd.yaml");
+  }
+  return Ok();
+}
+
+Status ClusterWriter::ConfirmStatus(const kube::Object& job, const JobStatus& sent,
+                                    const Status& error, const std::stop_token& stop) {
+  // An attempt whose answer was lost may have been carried out, and then the next one is a
+  // conflict.
+  if (error.code() != Code::kAborted && !IsUnreachable(error)) return error;
+  const auto found = client_.Get(kTFJobs, job.key(), stop);
+  if (!found.ok() || found->uid() != job.uid() || !(StatusOf(*found) == sent)) return error;
+  cache_.FoundJob(*found);
   return Ok();
 }
 

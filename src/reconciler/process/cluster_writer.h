@@ -35,6 +35,7 @@ class ClusterWriter {
                 kube::EventRecorder& recorder, Options options);
 
   // Writes the status of a job. Aborted: the job has changed in the meantime; reconcile it again.
+  // FailedPrecondition: the server has dropped what must be remembered, because it has another CRD.
   Status WriteStatus(const kube::Object& job, const nlohmann::json& status,
                      const std::stop_token& stop);
 
@@ -51,6 +52,9 @@ class ClusterWriter {
                            const std::stop_token& stop);
 
  private:
+  // Ok: the server has this status although the call to write it ended with `error`.
+  Status ConfirmStatus(const kube::Object& job, const JobStatus& sent, const Status& error,
+                       const std::stop_token& stop);
   const kube::Resource& ResourceOf(const Action& action) const;
   Status Carry(const kube::Object& job, const Action& action, const std::stop_token& stop);
   Status CreateObject(const kube::Object& job, const Action& action, const std::stop_token& stop);

@@ -1,7 +1,7 @@
 #include "reconciler/process/controller.h"
 
 #include <algorithm>
-#include <functional>
+#include <set>
 #include <utility>
 
 #include "reconciler/job_status.h"
@@ -58,16 +58,32 @@ void JobController::UseOwnClock(const kube::Object& job, ShardService& shards) {
   shards.pod->deletion_time = memory.shards_end;
 }
 
-void JobController::RecordEvents(const kube::Object& job, const Plan& plan) {
-  for (const JobEvent& event : plan.events) {
-    if (!event.subject.empty()) {
-      const size_t hash =
-          std::hash<std::string>()(event.subject + '\0' + event.reason + '\0' + event.message);
+void JobController::RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events) {
+  for (const JobEvent& event : events) {
+    const bool is_state = !event.subject.empty();
+    if (is_state) {
       const MutexLock lock(mutex_);
-      if (!MemoryOf(job).recorded.insert(hash).second) continue;
+      if (!MemoryOf(job).recorded.IsNew(event)) continue;
     }
-    recorder_.Record(job, event.type, event.reason, event.message);
+    const bool queued = recorder_.Record(job, event.type, event.reason, event.message);
+    if (!is_state || !queued) continue;
+    const MutexLock lock(mutex_);
+    MemoryOf(job).recorded.Add(event);
   }
+}
+
+void JobController::ForgetGonePods(const kube::Object& job, const Observed& observed) {
+  const MutexLock lock(mutex_);
+  RecordedEvents& recorded = MemoryOf(job).recorded;
+  if (recorded.size() == 0) return;
+  std::set<std::string> subjects;
+  // No pass over a job that has ended has an event about a state.
+  if (!observed.job.status.conditions.finished()) {
+    subjects.insert(observed.job.uid);
+    for (const ReplicaPod& pod : observed.pods) subjects.insert(pod.uid);
+    if (observed.shards && observed.shards->pod) subjects.insert(observed.shards->pod->uid);
+  }
+  recorded.KeepOnly(subjects);
 }
 
 void JobController::ExplainFailure(const kube::Object& job, Plan& plan,
@@ -104,8 +120,34 @@ Plan JobController::PlanFor(CachedJob& found, Result<TFJob> job, std::optional<S
                           .services = std::move(found.services),
                           .pod_group = std::move(found.pod_group),
                           .shards = std::move(shards)};
+  ForgetGonePods(found.object, observed);
   if (!parsed.ok()) return RejectInvalid(observed, parsed.message(), now);
   return Reconcile(observed, CurrentSettings(), now);
+}
+
+Result<std::optional<ShardService>> JobController::ReadShards(const kube::Object& object,
+                                                              const TFJob& job,
+                                                              const std::stop_token& stop) {
+  if (!job.has_data_shards()) return std::optional<ShardService>();
+  // Most jobs of a cluster have ended, and must not cost calls when the operator starts.
+  const bool ends = job.deleting || job.status.conditions.finished();
+  if (ends && !cache_.HasShardPod(job.key)) return std::optional<ShardService>();
+  EDL_ASSIGN_OR_RETURN(ShardService read, writer_.ReadShards(object, stop));
+  UseOwnClock(object, read);
+  return std::optional(std::move(read));
+}
+
+JobController::Outcome JobController::SyncDeletion(CachedJob& found, const std::stop_token& stop) {
+  Observed observed{.job = ParseRejected(found.object),
+                    .pods = std::move(found.pods),
+                    .services = {},
+                    .pod_group = std::nullopt,
+                    .shards = std::nullopt};
+  auto shards = ReadShards(found.object, observed.job, stop);
+  if (shards.ok()) observed.shards = *shards;
+  const Plan plan = ReconcileDeletion(observed, clock_.WallNow());
+  const Status acted = writer_.Run(found.object, plan.actions, stop);
+  return {acted.ok() ? shards.status() : acted, plan.again_at};
 }
 
 JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
@@ -116,20 +158,18 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
     return {.status = Ok(), .gone = true};
   }
   const kube::Object& object = found->object;
-  if (object.deleting() || !ManagedByUs(object)) return {Ok()};
+  if (!ManagedByUs(object)) return {Ok()};
+  if (object.deleting()) return SyncDeletion(*found, stop);
   const nlohmann::json& stored_json = FieldAt(object.fields(), {"status"});
   const JobStatus stored = ParseStatus(stored_json);
   Result<TFJob> job = ParseTFJob(object);
   std::optional<ShardService> shards;
   Status shards_read = Ok();
-  if (job.ok() && job->has_data_shards()) {
-    auto read = writer_.ReadShards(object, stop);
+  if (job.ok()) {
+    auto read = ReadShards(object, *job, stop);
     // The plan does without it, so that the job gets its pods and keeps its deadline.
     shards_read = read.status();
-    if (read.ok()) {
-      shards = *std::move(read);
-      UseOwnClock(object, *shards);
-    }
+    if (read.ok()) shards = *std::move(read);
   }
   const WallTime now = clock_.WallNow();  // after the calls above, which take a while
   Plan plan = PlanFor(*found, std::move(job), std::move(shards), now);
@@ -149,11 +189,17 @@ JobController::Outcome JobController::Sync(const kube::ObjectKey& key,
         const WallTime later = now + kLookForJob;
         return {Ok(), again ? std::min(*again, later) : later};
       }
+      if (written.code() == Code::kFailedPrecondition) {
+        RecordEvents(object, {{.type = kube::EventType::kWarning,
+                               .reason = "StatusNotKept",
+                               .message = written.message(),
+                               .subject = object.uid()}});
+      }
       if (!written.ok()) return {written, again};
       metrics_.Count(key.ns, plan.milestones);
     }
   }
-  RecordEvents(object, plan);
+  RecordEvents(object, plan.events);
   if (!act_first) acted = writer_.Run(object, plan.actions, stop);
   if (!acted.ok()) return {acted, again};
   const bool expired =

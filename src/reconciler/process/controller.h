@@ -2,13 +2,14 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "reconciler/process/cluster_writer.h"
 #include "reconciler/process/job_cache.h"
 #include "reconciler/process/operator_metrics.h"
+#include "reconciler/process/recorded_events.h"
 #include "reconciler/reconcile.h"
 
 #include "base/clock.h"
@@ -42,8 +43,8 @@ class JobController {
     std::optional<WallTime> again_at = {};
     bool gone = false;  // there is no such job any more
   };
-  // Reconciles one job; does nothing if it is gone, being deleted or not ours. Blocks during the
-  // calls to the API server.
+  // Reconciles one job; does nothing if it is gone or not ours. Blocks during the calls to the API
+  // server.
   Outcome Sync(const kube::ObjectKey& key, const std::stop_token& stop);
 
   // The values of PriorityClasses, for gang scheduling.
@@ -53,7 +54,7 @@ class JobController {
   // What this process remembers about a job. Losing it repeats events and nothing else.
   struct Memory {
     std::string uid;
-    std::set<size_t> recorded;  // hashes of events with a subject
+    RecordedEvents recorded;
     Time counts_written;
     // The pod of the data-shard service that was last seen being deleted.
     std::string deleted_shards;  // its uid
@@ -66,9 +67,16 @@ class JobController {
   // Counts the grace period of a pod that is being deleted from when this process first saw that:
   // the clock of the API server may differ from ours. The cache does the same for replicas.
   void UseOwnClock(const kube::Object& job, ShardService& shards);
-  void RecordEvents(const kube::Object& job, const Plan& plan);
+  void RecordEvents(const kube::Object& job, const std::vector<JobEvent>& events);
+  // Forgets the events about pods that do not exist any more.
+  void ForgetGonePods(const kube::Object& job, const Observed& observed);
   // Adds the last lines of the failed pod's log to the message of the job.
   void ExplainFailure(const kube::Object& job, Plan& plan, const std::stop_token& stop);
+  // The data-shard service of a job. nullopt: it has none.
+  Result<std::optional<ShardService>> ReadShards(const kube::Object& object, const TFJob& job,
+                                                 const std::stop_token& stop);
+  // Reconciles a job that is being deleted.
+  Outcome SyncDeletion(CachedJob& found, const std::stop_token& stop);
   // Plans for a job; one that cannot be parsed fails. Takes its pods and services from `found`.
   Plan PlanFor(CachedJob& found, Result<TFJob> job, std::optional<ShardService> shards,
                WallTime now);

@@ -34,8 +34,16 @@ void ReducePod(kube::Object& pod) {
   pod.metadata().erase("annotations");
   nlohmann::json& fields = pod.fields();
   const nlohmann::json& spec = FieldAt(fields, {"spec"});
+  nlohmann::json containers = nlohmann::json::array();
+  for (const nlohmann::json& container : ListAt(spec, {"containers"})) {
+    if (TextIn(container, "restartPolicy").empty()) continue;  // the policy of the pod
+    containers.push_back({{"name", TextIn(container, "name")},
+                          {"restartPolicy", TextIn(container, "restartPolicy")},
+                          {"restartPolicyRules", ListAt(container, {"restartPolicyRules"})}});
+  }
   fields["spec"] = {{"restartPolicy", TextIn(spec, "restartPolicy")},
-                    {"nodeName", TextIn(spec, "nodeName")}};
+                    {"nodeName", TextIn(spec, "nodeName")},
+                    {"containers", std::move(containers)}};
 }
 
 JobCache::JobText JobCache::Print(const kube::Object& job) {
@@ -180,8 +188,34 @@ kube::Reflector::Listener JobCache::ListenerOf(OwnedObjects<T>& in, const char* 
           .on_error = LogErrors(what)};
 }
 
+void JobCache::NoteShardPod(EventKind kind, const kube::Object& pod) {
+  if (kind == EventKind::kDeleted) {
+    shard_pods_.erase(pod.key());
+  } else if (!SlotOf(pod)) {
+    shard_pods_.insert(pod.key());
+  }
+}
+
 kube::Reflector::Listener JobCache::PodListener() EDL_NO_THREAD_SAFETY_ANALYSIS {
-  return ListenerOf(pods_, "pods", ReadReplicaPod);
+  kube::Reflector::Listener replicas = ListenerOf(pods_, "pods", ReadReplicaPod);
+  kube::Reflector::Listener both = replicas;
+  both.on_list = [this, next = std::move(replicas.on_list)](kube::ObjectList list) {
+    {
+      const MutexLock lock(mutex_);
+      shard_pods_.clear();
+      for (const kube::Object& pod : list.items) NoteShardPod(EventKind::kAdded, pod);
+    }
+    next(std::move(list));
+  };
+  both.on_event = [this, next = std::move(replicas.on_event)](EventKind kind,
+                                                              const kube::Object& pod) {
+    {
+      const MutexLock lock(mutex_);
+      NoteShardPod(kind, pod);
+    }
+    next(kind, pod);
+  };
+  return both;
 }
 
 kube::Reflector::Listener JobCache::ServiceListener() EDL_NO_THREAD_SAFETY_ANALYSIS {
@@ -237,13 +271,13 @@ kube::Reflector::Listener JobCache::PodGroupListener() {
                 {
                   const MutexLock lock(mutex_);
                   std::set<kube::ObjectKey> listed;
-                  for (const kube::Object& group : list.items) {
-                    listed.insert(group.key());
-                    groups_.Watched(group.key(), group.uid(), group.resource_version(), group);
-                    changed.insert(group.key());
-                  }
+                  for (const kube::Object& group : list.items) listed.insert(group.key());
                   for (const auto& [key, gone] : groups_.Listed(listed, list.resource_version)) {
                     changed.insert(key);
+                  }
+                  for (const kube::Object& group : list.items) {
+                    groups_.Watched(group.key(), group.uid(), group.resource_version(), group);
+                    changed.insert(group.key());
                   }
                   groups_listed_ = true;
                 }
@@ -270,9 +304,19 @@ void JobCache::WroteJob(const kube::Object& job) {
   jobs_.Wrote(job.key(), job.uid(), job.resource_version(), Print(job));
 }
 
+void JobCache::FoundJob(const kube::Object& job) {
+  {
+    const MutexLock lock(mutex_);
+    const bool changed = jobs_.Wrote(job.key(), job.uid(), job.resource_version(), Print(job));
+    if (!changed) return;
+  }
+  on_change_(job.key());
+}
+
 void JobCache::WrotePod(const kube::Object& pod) {
   Keys ignored;
   const MutexLock lock(mutex_);
+  NoteShardPod(EventKind::kAdded, pod);
   Put(pods_, pod, ReadReplicaPod, Source::kOwnWrite, ignored);
 }
 
@@ -350,6 +394,11 @@ std::vector<T> JobCache::Of(const OwnedObjects<T>& in, const kube::ObjectKey& jo
     if (const auto* entry = in.store.Find({job.ns, name})) out.push_back(entry->value.value);
   }
   return out;
+}
+
+bool JobCache::HasShardPod(const kube::ObjectKey& job) const {
+  const MutexLock lock(mutex_);
+  return shard_pods_.contains({job.ns, ShardServiceName(job.name)});
 }
 
 std::optional<CachedJob> JobCache::Find(const kube::ObjectKey& key) const {

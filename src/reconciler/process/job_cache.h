@@ -50,6 +50,7 @@ class JobCache {
   // The API server has answered with this state of an object that others write too, such as one
   // that existed already. If the state is new, on_change is called now, because the same state
   // from the watch will then be no change.
+  void FoundJob(const kube::Object& job);
   void FoundPod(const kube::Object& pod);
   void FoundService(const kube::Object& service);
   // The API server has no object of this name. If it is cached with this uid, on_change is called.
@@ -59,6 +60,8 @@ class JobCache {
   void DeletedPod(const kube::ObjectKey& key, const std::string& uid);
   void DeletedService(const kube::ObjectKey& key, const std::string& uid);
 
+  // Whether the data-shard service of this job may have a pod.
+  bool HasShardPod(const kube::ObjectKey& job) const;
   // nullopt: there is no such job.
   std::optional<CachedJob> Find(const kube::ObjectKey& key) const;
   // Whether the lists of jobs, pods and services have arrived.
@@ -122,6 +125,9 @@ class JobCache {
   static void KeepSuccess(ReplicaPod& pod, const ReplicaPod* before);
   static void KeepSuccess(ReplicaService& /*service*/, const ReplicaService* /*before*/) {}
 
+  // Remembers the pod, or forgets it, if it is no replica.
+  void NoteShardPod(kube::WatchEvent::Kind kind, const kube::Object& pod) REQUIRES(mutex_);
+
   void Notify(const Keys& changed) const;
 
   const Clock& clock_;
@@ -131,6 +137,7 @@ class JobCache {
   VersionedStore<JobText> jobs_ GUARDED_BY(mutex_);
   bool jobs_listed_ GUARDED_BY(mutex_) = false;
   OwnedObjects<ReplicaPod> pods_ GUARDED_BY(mutex_);
+  Keys shard_pods_ GUARDED_BY(mutex_);  // of data-shard services, which are read when needed
   OwnedObjects<ReplicaService> services_ GUARDED_BY(mutex_);
   VersionedStore<kube::Object> groups_ GUARDED_BY(mutex_);
   bool groups_listed_ GUARDED_BY(mutex_) = false;

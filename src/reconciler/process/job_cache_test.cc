@@ -3,9 +3,11 @@
 #include <string>
 
 #include "reconciler/labels.h"
+#include "reconciler/pod_group.h"
 #include "reconciler/tfjob.h"
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "base/testing/fake_clock.h"
 #include "kube/text.h"
 
@@ -152,6 +154,47 @@ TEST_F(JobCacheTest, K45_ClockSkewDoesNotChangeTheGracePeriodOfAPod) {
     EXPECT_EQ(Cached().deletion_time, seen + seconds(30));
     cache_.PodListener().on_event(Kind::kDeleted, DeletedPod(ahead, 30));
   }
+}
+
+TEST_F(JobCacheTest, K45_FollowsPodGroupsAfterVersionsWentBack) {
+  const auto group = [](const std::string& version, const std::string& phase) {
+    kube::Object out(kVolcanoPodGroups, kJob);
+    out.metadata()["uid"] = "group";
+    out.set_resource_version(version);
+    out.fields()["status"]["phase"] = phase;
+    return out;
+  };
+  const auto phase = [&] {
+    const json fields = cache_.Find(kJob)->pod_group.value().fields();
+    return TextIn(FieldAt(fields, {"status"}), "phase");
+  };
+  cache_.PodGroupListener().on_event(Kind::kAdded, group("500", "Running"));
+  ASSERT_EQ(phase(), "Running");
+
+  cache_.PodGroupListener().on_list({.items = {group("90", "Inqueue")}, .resource_version = "100"});
+
+  EXPECT_EQ(phase(), "Inqueue");
+}
+
+TEST_F(JobCacheTest, AReducedPodKeepsThePoliciesOfItsContainers) {
+  kube::Object pod = Pod({});
+  const json rules = json::array({{{"action", "Restart"}}});
+  pod.fields()["spec"] = {{"restartPolicy", "Never"},
+                          {"containers", json::array({{{"name", "tensorflow"},
+                                                       {"image", "tf"},
+                                                       {"restartPolicy", "Never"},
+                                                       {"restartPolicyRules", rules}}})}};
+  const json exit = {{"exitCode", 42}};
+  pod.fields()["status"] = {
+      {"phase", "Running"},
+      {"containerStatuses",
+       json::array({{{"name", "tensorflow"}, {"state", {{"terminated", exit}}}}})}};
+
+  ReducePod(pod);
+  Watched(pod);
+
+  EXPECT_EQ(Cached().outcome, PodOutcome::kActive);
+  EXPECT_EQ(Dump(pod.fields()).find("image"), std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "reconciler/process/job_operator.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -579,6 +580,25 @@ TEST_F(JobOperatorTest, AnExpiredJobIsDeleted) {
 
   EXPECT_OK(
       AwaitPolling("the deletion of the job", [&] { return !server_.Get(kTFJobs, kJob).ok(); }));
+}
+
+TEST_F(JobOperatorTest, TheEventsOfManyReplicasDoNotDisplaceThoseThatExplainAFailure) {
+  Start();
+  server_.Put(kTFJobs, JobWith({{"Worker", Role(30)}}));
+  EXPECT_OK(AwaitPolling("30 pods", [&] { return Names(kube::kPods).size() == 30; }));
+  server_.SetLog({"ml", "mnist-worker-7"}, "ImportError: no module named x\n");
+
+  SetPhase("mnist-worker-7", "Failed", 3);
+
+  AwaitCondition("Failed");
+  for (const std::string reason : {"TFJobFailed", "PodLog"}) {
+    EXPECT_OK(AwaitPolling("the event " + reason, [&] {
+      const auto events = client_.List(kube::kEvents, "ml");
+      return events.ok() && std::ranges::any_of(events->items, [&](const kube::Object& event) {
+               return TextIn(event.fields(), "reason") == reason;
+             });
+    }));
+  }
 }
 
 }  // namespace

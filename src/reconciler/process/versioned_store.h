@@ -59,10 +59,14 @@ class VersionedStore {
     return true;
   }
 
-  // A list has this version. Returns the objects that are not in `listed`, which are gone.
+  // A list of the most recent state has this version. If a newer one was seen before, the server
+  // was restored from a backup, and everything that is stored counts as older than the list. Call
+  // it before Watched is called with what is listed. Returns the objects that are not in `listed`,
+  // which are gone.
   std::vector<std::pair<kube::ObjectKey, Entry>> Listed(const std::set<kube::ObjectKey>& listed,
                                                         const std::string& version) {
     const uint64_t number = VersionNumber(version).value_or(0);
+    if (number != 0 && number < seen_) StartAgain();
     seen_ = std::max(seen_, number);
     std::vector<std::pair<kube::ObjectKey, Entry>> gone;
     for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -98,6 +102,11 @@ class VersionedStore {
   const Entries& entries() const { return entries_; }
 
  private:
+  void StartAgain() {
+    seen_ = 0;
+    for (auto& [key, entry] : entries_) entry.version = 0;
+  }
+
   bool Set(const kube::ObjectKey& key, Entry entry) {
     auto [known, added] = entries_.try_emplace(key, entry);
     if (added) return true;

@@ -77,5 +77,20 @@ TEST_F(VersionedStoreTest, FollowsTheWatchIfVersionsAreNotNumbers) {
   EXPECT_TRUE(store_.WatchedDeletion(kKey, "uid", "abe"));
 }
 
+TEST_F(VersionedStoreTest, K45_FollowsTheClusterAfterItsVersionsWentBack) {
+  const kube::ObjectKey mine{"ns", "mine"};
+  store_.Watched(kKey, "uid", "500", "later");
+  store_.Wrote(mine, "uid-2", "510", "written");
+
+  const auto gone = store_.Listed({kKey}, "100");
+
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone.front().first, mine);
+  EXPECT_TRUE(store_.Watched(kKey, "uid", "90", "restored"));
+  EXPECT_EQ(Value(), "restored");
+  EXPECT_TRUE(store_.Wrote(kKey, "uid", "101", "written again"));
+  EXPECT_EQ(Value(), "written again");
+}
+
 }  // namespace
 }  // namespace edl::reconciler
