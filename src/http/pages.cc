@@ -154,7 +154,8 @@ class HttplibServer final : public PageServer {
     });
     for (const auto& [path, make] : pages) {
       http_.Get(path, [make = make](const httplib::Request& request, httplib::Response& response) {
-        const Page page = make({.authorization = request.get_header_value("Authorization")});
+        const Page page = make({.authorization = request.get_header_value("Authorization"),
+                                .accept = request.get_header_value("Accept")});
         response.status = page.status;
         response.set_content(page.text, page.type);
       });

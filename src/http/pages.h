@@ -19,7 +19,9 @@ struct Page {
 
 // What a page may depend on.
 struct PageRequest {
-  std::string authorization;  // the header; may be empty
+  // Headers; empty if the request has none.
+  std::string authorization;
+  std::string accept;
 };
 
 // Called on any thread, and by several at the same time.

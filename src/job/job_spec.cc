@@ -98,6 +98,8 @@ void ReadPlainValues(const FlagValues& flags, JobSpec& spec) {
   spec.attach_workers = flags.Bool("attach_workers");
   spec.token_file = flags.String("token_file");
   spec.master_port = static_cast<int>(flags.Int("master_port"));
+  spec.master_http_port = static_cast<int>(flags.Int("master_http_port"));
+  spec.metrics_without_token = flags.Bool("metrics_without_token");
   spec.need_tf_config = flags.Bool("need_tf_config");
   spec.minibatch_size = flags.Int("minibatch_size");
   spec.num_minibatches_per_task = flags.Int("num_minibatches_per_task");
@@ -174,6 +176,12 @@ Status CheckAttachedWorkers(const JobSpec& spec) {
         "--master_port={} with --backend=kubernetes: the master of a pod always has port 50001; "
         "remove the flag",
         spec.master_port);
+  }
+  if (spec.master_http_port != 0 && in_cluster) {
+    return InvalidArgument(
+        "--master_http_port={} with --backend=kubernetes: the master of a pod always has port "
+        "50002; remove the flag",
+        spec.master_http_port);
   }
   if (!spec.attach_workers) {
     if (spec.token_file.empty()) return Ok();

@@ -108,7 +108,9 @@ struct JobSpec {
   bool lr_staleness_modulation = false;
   int64_t max_staleness = 0;  // in batches; 0: no worker waits for the slowest
 
-  int master_port = 0;  // on this machine; 0: any free port
+  int master_port = 0;       // on this machine; 0: any free port
+  int master_http_port = 0;  // on this machine; 0: any free port; -1: no HTTP
+  bool metrics_without_token = false;
   bool compat_api = true;
   LogLevel log_level = LogLevel::kInfo;
 

@@ -114,6 +114,8 @@ TEST(MakeJobSpec, RejectsAttachedWorkersWhereTheyCannotWork) {
   EXPECT_THAT(ErrorOf({"--token_file=t"}), HasSubstr("--token_file=t without --attach_workers"));
   EXPECT_THAT(ErrorOf({"--master_port=7", "--backend=kubernetes"}),
               HasSubstr("--master_port=7 with --backend=kubernetes"));
+  EXPECT_THAT(ErrorOf({"--master_http_port=7", "--backend=kubernetes"}),
+              HasSubstr("--master_http_port=7 with --backend=kubernetes"));
 }
 
 TEST(ParseCriticalWorkers, ReadsTheThreeForms) {

@@ -209,23 +209,15 @@ bool HasEnded(ReplicaState state) {
 }
 
 std::string JobView::ToJson(int indent) const {
-  json out = {{"view_version", kVersion},
-              {"name", name},
-              {"state", NameOf(state)},
-              {"reason", reason},
-              {"success_rule", success_rule},
-              {"paused", paused},
-              {"last_lines", last_lines},
-              {"remarks", remarks},
-              {"started_at", started_at},
-              {"ended_at", ended_at},
-              {"ran_seconds", ran_seconds},
-              {"version", version},
-              {"relaunches", relaunches},
-              {"master_starts", master_starts},
-              {"master_pid", master_process_id},
-              {"evaluation", evaluation},
-              {"checkpoint_step", checkpoint_step},
+  json out = {{"view_version", kVersion},        {"name", name},
+              {"state", NameOf(state)},          {"reason", reason},
+              {"success_rule", success_rule},    {"paused", paused},
+              {"last_lines", last_lines},        {"remarks", remarks},
+              {"started_at", started_at},        {"ended_at", ended_at},
+              {"ran_seconds", ran_seconds},      {"version", version},
+              {"relaunches", relaunches},        {"master_starts", master_starts},
+              {"master_pid", master_process_id}, {"http_address", http_address},
+              {"evaluation", evaluation},        {"checkpoint_step", checkpoint_step},
               {"evaluated_step", evaluated_step}};
   out["metrics"] = json::object();
   for (const auto& [metric, value] : metrics) out["metrics"][metric] = WriteNumber(value);
@@ -281,6 +273,7 @@ Result<JobView> JobView::FromJson(std::string_view text) {
     Read(in, "relaunches", view.relaunches);
     Read(in, "master_starts", view.master_starts);
     Read(in, "master_pid", view.master_process_id);
+    Read(in, "http_address", view.http_address);
     if (const auto found = in.find("metrics"); found != in.end() && found->is_object()) {
       for (const auto& [metric, value] : found->items()) view.metrics[metric] = ReadNumber(value);
     }

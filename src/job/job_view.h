@@ -104,6 +104,7 @@ struct JobView {
   int64_t relaunches = 0;
   int64_t master_starts = 0;
   int64_t master_process_id = 0;  // 0: not known
+  std::string http_address;       // where the master serves /metrics; empty: nowhere
   std::vector<DatasetView> datasets;
   std::vector<ReplicaView> replicas;      // all active ones, and the newest of those that ended
   int64_t replicas_left_out = 0;          // how many are not in `replicas`

@@ -12,7 +12,7 @@ void WorkQueue::Enqueue(const ObjectKey& key) {
     again_.insert(key);
     return;
   }
-  if (!queued_.insert(key).second) return;
+  if (!queued_.emplace(key, clock_.Now()).second) return;
   queue_.push_back(key);
   ++added_;
   changed_.NotifyOne();
@@ -54,8 +54,11 @@ std::optional<ObjectKey> WorkQueue::TakeFirst() {
   if (queue_.empty()) return std::nullopt;
   ObjectKey key = std::move(queue_.front());
   queue_.pop_front();
-  queued_.erase(key);
-  running_.insert(key);
+  const Time now = clock_.Now();
+  const auto queued = queued_.find(key);
+  waits_.Add(now - queued->second);
+  queued_.erase(queued);
+  running_.emplace(key, now);
   return key;
 }
 
@@ -82,7 +85,10 @@ std::optional<ObjectKey> WorkQueue::Take(const std::stop_token& stop) {
 }
 
 void WorkQueue::EndRun(const ObjectKey& key) {
-  running_.erase(key);
+  if (const auto run = running_.find(key); run != running_.end()) {
+    runs_.Add(clock_.Now() - run->second);
+    running_.erase(run);
+  }
   if (again_.erase(key) > 0) Enqueue(key);
 }
 
@@ -112,8 +118,18 @@ void WorkQueue::Forget(const ObjectKey& key) {
 
 WorkQueue::Counters WorkQueue::counters() const {
   const MutexLock lock(mutex_);
-  return {
-      .added = added_, .retried = retried_, .queued = queue_.size(), .running = running_.size()};
+  Counters counters{.added = added_,
+                    .retried = retried_,
+                    .queued = queue_.size(),
+                    .running = running_.size(),
+                    .waits = waits_.Read(),
+                    .runs = runs_.Read()};
+  const Time now = clock_.Now();
+  for (const auto& [key, since] : running_) {
+    counters.unfinished_runs += now - since;
+    counters.longest_run = std::max(counters.longest_run, now - since);
+  }
+  return counters;
 }
 
 }  // namespace edl::kube

@@ -10,6 +10,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/mutex.h"
 #include "kube/object.h"
 
@@ -32,6 +33,10 @@ class WorkQueue {
     uint64_t retried = 0;
     size_t queued = 0;
     size_t running = 0;
+    Histogram::Reading waits;     // of keys in the queue
+    Histogram::Reading runs;      // from Take to Succeeded, Failed or Forget
+    Duration unfinished_runs{0};  // of all runs that have not ended, together
+    Duration longest_run{0};      // of those
   };
 
   // `clock` outlives this.
@@ -69,14 +74,16 @@ class WorkQueue {
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<ObjectKey> queue_ GUARDED_BY(mutex_);
-  std::set<ObjectKey> queued_ GUARDED_BY(mutex_);   // the keys in queue_
-  std::set<ObjectKey> running_ GUARDED_BY(mutex_);  // taken, and not done yet
-  std::set<ObjectKey> again_ GUARDED_BY(mutex_);    // added while running
+  std::map<ObjectKey, Time> queued_ GUARDED_BY(mutex_);   // the keys in queue_, since when
+  std::map<ObjectKey, Time> running_ GUARDED_BY(mutex_);  // taken, and not done yet, since when
+  std::set<ObjectKey> again_ GUARDED_BY(mutex_);          // added while running
   std::map<ObjectKey, Time> due_ GUARDED_BY(mutex_);
   std::set<std::pair<Time, ObjectKey>> by_time_ GUARDED_BY(mutex_);  // the same as due_
   std::map<ObjectKey, int> failures_ GUARDED_BY(mutex_);             // in a row
   uint64_t added_ GUARDED_BY(mutex_) = 0;
   uint64_t retried_ GUARDED_BY(mutex_) = 0;
+  Histogram waits_ GUARDED_BY(mutex_);
+  Histogram runs_ GUARDED_BY(mutex_);
 };
 
 }  // namespace edl::kube

@@ -130,6 +130,31 @@ TEST_F(WorkQueueTest, AChangeIsNotDelayedByAnEarlierFailure) {
   EXPECT_EQ(queue_.TryTake(), kOne);
 }
 
+TEST_F(WorkQueueTest, MeasuresHowLongKeysWaitAndRun) {
+  queue_.Add(kOne);
+  queue_.Add(kTwo);
+  clock_.Advance(seconds(1));
+  ASSERT_EQ(queue_.TryTake(), kOne);
+  ASSERT_EQ(queue_.TryTake(), kTwo);
+  clock_.Advance(seconds(2));
+  EXPECT_EQ(queue_.counters().unfinished_runs, seconds(4));
+  queue_.Succeeded(kOne);
+  clock_.Advance(seconds(3));
+
+  WorkQueue::Counters counters = queue_.counters();
+  EXPECT_EQ(counters.waits.count, 2U);
+  EXPECT_EQ(counters.waits.micros, 2'000'000U);
+  EXPECT_EQ(counters.runs.count, 1U);
+  EXPECT_EQ(counters.runs.micros, 2'000'000U);
+  EXPECT_EQ(counters.unfinished_runs, seconds(5));
+  EXPECT_EQ(counters.longest_run, seconds(5));
+
+  queue_.Failed(kTwo);
+  counters = queue_.counters();
+  EXPECT_EQ(counters.runs.micros, 7'000'000U);
+  EXPECT_EQ(counters.longest_run, seconds(0));
+}
+
 TEST_F(WorkQueueTest, TakeReturnsAKeyOfAnotherThreadAndEndsOnStop) {
   const SystemClock clock;
   WorkQueue queue(clock);

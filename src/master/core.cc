@@ -270,7 +270,12 @@ void Core::OnRestored(PsCommandId number, const Status& status) {
 }
 
 void Core::OnSaved(PsCommandId number, const Status& status) {
+  const auto newest = [this] {
+    return parameters_.checkpoints().empty() ? "" : parameters_.checkpoints().back().name;
+  };
+  const std::string before = newest();
   parameters_.OnSaved(number, status, now_);
+  if (newest() != before) checkpoint_at_ = Seconds(wall_now_);
   Tick();
 }
 
@@ -663,6 +668,7 @@ Status Core::Commit(size_t most_answers) {
   recent_calls_.Flush();
   parameters_.Flush();
   SaveCounters();
+  last_commit_wrote_ = ledger_.has_writes();
   EDL_RETURN_IF_ERROR(ledger_.Commit());
   outbox_.OnCommitted();
   outbox_.Release(most_answers);
@@ -692,6 +698,7 @@ job::JobView Core::View() const {
   view.relaunches = keeper_.relaunches();
   view.master_starts = master_starts_;
   view.master_process_id = process_id_;
+  view.http_address = http_address_;
   view.metrics = progress_.metrics();
   view.evaluation = progress_.evaluation();
   view.evaluations = model_.evaluations();

@@ -58,7 +58,13 @@ class Core {
   const ModelJob& model() const { return model_; }
   const ReplicaKeeper& keeper() const { return keeper_; }
   const Sessions& sessions() const { return sessions_; }
+  const ProgressLog& progress() const { return progress_; }
   Time now() const { return now_; }
+  double started_at() const { return started_at_; }  // seconds since 1970
+  double run_seconds() const { return run_time_.Seconds(real_now_); }
+  int64_t master_starts() const { return master_starts_; }
+  // When this process of the master saw the newest checkpoint completed, in seconds since 1970.
+  const std::optional<double>& checkpoint_at() const { return checkpoint_at_; }
 
   // Calls `send` when everything decided so far is durable, after all earlier answers.
   void SendAfterCommit(std::function<void()> send) { outbox_.Add(std::move(send)); }
@@ -117,6 +123,8 @@ class Core {
   // other error the core must not be used any more.
   Status Commit(size_t most_answers = std::numeric_limits<size_t>::max());
   bool may_commit_again() const { return ledger_.is_full(); }
+  // Whether the last Commit had something to write.
+  bool last_commit_wrote() const { return last_commit_wrote_; }
   // Pauses the core, with a reason for users: no call is answered, and time stands still. Empty:
   // the core goes on.
   void set_paused(std::string why);
@@ -130,6 +138,8 @@ class Core {
   job::JobView View() const;
   // The process id of the master, shown to users.
   void set_process_id(int64_t process_id) { process_id_ = process_id; }
+  // Where the master serves HTTP, "127.0.0.1:8080", shown to users.
+  void set_http_address(std::string address) { http_address_ = std::move(address); }
   // Identifies this boot of the machine, so that the run time of the job is right after a restart
   // of the master. Call it before Load.
   void set_boot(std::string boot) { boot_ = std::move(boot); }
@@ -212,12 +222,15 @@ class Core {
   RunTime run_time_;
   int64_t master_starts_ = 0;
   int64_t process_id_ = 0;
+  std::string http_address_;
+  std::optional<double> checkpoint_at_;
   Time finishing_since_;
   Time evaluator_waits_until_;  // as announced in its log
   uint64_t view_number_ = 0;
   uint64_t shown_troubles_ = 0;
   uint64_t shown_evaluation_ = 0;
   bool tick_due_ = false;
+  bool last_commit_wrote_ = false;
   const uint64_t seed_;
   std::string saved_counters_;
 };

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "job/ids.h"
-#include "ps/histogram.h"
+#include "base/histogram.h"
 #include "ps/lane.h"
 #include "ps/lane_restorer.h"
 #include "ps/lane_saver.h"

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "job/ids.h"
-#include "ps/histogram.h"
+#include "base/histogram.h"
 #include "ps/lane.h"
 #include "ps/lane_session.h"
 #include "ps/timer.h"

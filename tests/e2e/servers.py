@@ -39,7 +39,7 @@ class Server:
                                     timeout=30) as response:
             text = response.read().decode()
         sums = Counter()
-        for name, value in re.findall(r"^elasticdl_ps_(\w+)\{lane=\"\d+\"\} (\S+)$", text, re.M):
+        for name, value in re.findall(r"^elasticdl_ps_(\w+)\{[^}]*lane=\"\d+\"\} (\S+)$", text, re.M):
             sums[name] += float(value)
         return sums
 

@@ -113,7 +113,7 @@ def train_bounded(server, size, folder):
         resident, saving = server.most_resident_bytes(), beside.submit(int)
         for number, records in enumerate(data.batches(), 1):
             model.train(records)
-            most_bytes = max(most_bytes, server.metrics()["bytes"])
+            most_bytes = max(most_bytes, server.metrics()["memory_bytes"])
             if number % (data.count // SAVES) == 0:
                 saving.result()
                 shutil.rmtree(folder, ignore_errors=True)

@@ -28,8 +28,8 @@ def test_it_serves_metrics_with_the_token_and_exits_after_sigterm(start_ps, tmp_
         get(http, "/metrics")
     assert refused.value.code == 401
     text = get(http, "/metrics", "secret")
-    assert 'elasticdl_ps_rows{lane="1"} 0' in text.splitlines()
-    assert 'elasticdl_ps_push_seconds_count{lane="0"} 0' in text.splitlines()
+    assert 'elasticdl_ps_rows{index="0",lane="1"} 0' in text.splitlines()
+    assert 'elasticdl_ps_push_seconds_count{index="0",lane="0"} 0' in text.splitlines()
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(timeout=30) == 0
 

@@ -126,6 +126,9 @@ json OwnerJson(const kube::OwnerReference& owner) {
           {"controller", true}};
 }
 
+// A port under the name by which Prometheus finds it: docs/metrics.md.
+json MetricsPort(int port) { return {{"name", "http-metrics"}, {"containerPort", port}}; }
+
 }  // namespace
 
 bool HasClaim(const job::JobSpec& job) {
@@ -203,6 +206,9 @@ kube::Object PodMaker::ReplicaPod(const job::ReplicaSpec& spec,
   json& container = pod["spec"]["containers"][0];
   for (const std::string& word : spec.command) container["command"].push_back(Verbatim(word));
   container["resources"] = ResourcesOf(job_.resources.at(spec.role), spec.memory_limit_bytes);
+  if (job_.own_ps && spec.role == job::Role::kPs) {
+    container["ports"] = json::array({MetricsPort(kPsHttpPort)});
+  }
   AddFieldVariable(container, "MY_POD_IP", "status.podIP");
   for (const auto& [name, value] : spec.env) {
     const auto given = job_.envs.find(name);
@@ -271,7 +277,8 @@ kube::Object PodMaker::MasterPod() const {
                        fmt::format("--job_dir={}", kStateMount),
                        fmt::format("--secret_dir={}", kJobMount),
                        fmt::format("--port={}", kMasterPort)};
-  container["ports"] = {{{"containerPort", kMasterPort}}};
+  container["ports"] =
+      json::array({{{"containerPort", kMasterPort}}, MetricsPort(kMasterHttpPort)});
   container["resources"] = ResourcesOf(job_.resources.at(job::Role::kMaster), 0);
   for (const auto& [variable, value] : job_.envs) {
     AddSecretVariable(container, variable, value, name);

@@ -22,6 +22,8 @@ inline constexpr std::string_view kIndexLabel = "elasticdl-replica-index";
 inline constexpr std::string_view kIdLabel = "elasticdl-replica-id";
 
 inline constexpr int kMasterPort = 50001;
+inline constexpr int kMasterHttpPort = 50002;
+inline constexpr int kPsHttpPort = 50003;
 inline constexpr int kPsPort = 2222;
 inline constexpr int kReplicaPort = 3333;  // chief, workers and evaluator
 

@@ -142,6 +142,12 @@ TEST(PodMaker, PointsTheServiceOfASlotAtItsReplica) {
   EXPECT_EQ(service["metadata"]["ownerReferences"][0]["uid"], "u-1");
 }
 
+TEST(PodMaker, NamesThePortsOfMetricsForPrometheus) {
+  const json master = Maker().MasterPod().fields();
+  EXPECT_EQ(master["spec"]["containers"][0]["ports"], json::parse(R"([{"containerPort": 50001},
+                            {"name": "http-metrics", "containerPort": 50002}])"));
+}
+
 TEST(PodMaker, AddressesSlotsByTheirServices) {
   EXPECT_EQ(Maker().AddressOf(job::Role::kPs, 1), "iris-edljob-ps-1.ml.svc:2222");
   EXPECT_EQ(Maker().AddressOf(job::Role::kChief, 0), "iris-edljob-chief-0.ml.svc:3333");

@@ -180,6 +180,8 @@ class Ledger {
 
   // Makes all writes since the last Commit durable, with one fsync.
   Status Commit();
+  // Whether Commit has something to write.
+  bool has_writes() const { return is_full_ || database_.in_transaction(); }
   // The last Commit failed because the disk was full. It may be called again.
   bool is_full() const { return is_full_; }
   // Moves SQLite's write-ahead log into the database file, so that this file alone is the whole

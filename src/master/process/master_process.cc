@@ -20,20 +20,24 @@
 
 #include "backend/attached_backend.h"
 #include "backend/kubernetes/cluster_master.h"
+#include "backend/kubernetes/pod_maker.h"
 #include "backend/local/agent.h"
 #include "backend/local/local_backend.h"
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "job/job_spec.h"
 #include "job/master_exit.h"
 #include "job/progress.h"
 #include "master/core.h"
 #include "master/ledger/ledger.h"
 #include "master/ledger/submission.h"
+#include "master/process/http_pages.h"
 #include "master/process/master_config.h"
 #include "master/replicas/replica_launcher.h"
 #include "master/service/loop.h"
@@ -68,6 +72,13 @@ Status CheckPort(const std::string& port) {
   return Ok();
 }
 
+// The port in a file with an address; 0: there is none.
+int PortIn(const std::filesystem::path& file) {
+  const Result<std::string> address = ReadFile(file);
+  const Result<HostPort> at = address.ok() ? ParseHostPort(Trim(*address)) : address.status();
+  return at.ok() ? at->port : 0;
+}
+
 // Ends the master by a signal. The agent then starts a new one, which reads the ledger and learns
 // from the agent which replicas run.
 void EndToReconnect() {
@@ -79,6 +90,9 @@ int ExitCodeOf(job::JobState state) {
   if (state == job::JobState::kSucceeded) return job::kMasterSucceeded;
   return state == job::JobState::kStopped ? job::kMasterStopped : job::kMasterFailed;
 }
+
+// In the job's folder: the address of the HTTP server.
+constexpr const char* kHttpAddressFile = "http.addr";
 
 // A running master: the core, its loop and server, and the launcher of replicas.
 class Master {
@@ -171,6 +185,7 @@ class Master {
                                        {.backend = attached, .post = [&loop](auto work) {
                                           loop.Post(std::move(work));
                                         }}));
+    const std::unique_ptr<http::PageServer> pages = StartHttp(loop, core);
     if (config_.job.own_ps) {
       if (config_.job.grads_to_wait == 0) {
         LOG_INFO(
@@ -218,7 +233,46 @@ class Master {
             .on_this_machine = cluster_ == nullptr,
             .checkpoint_roots = CheckpointRoots(),
             .checkpoint_folder = std::filesystem::absolute(CheckpointFolder()).string(),
-            .master_env = Environment()};
+            .master_env = Environment(),
+            .ps_http_port = cluster_ != nullptr ? backend::kubernetes::kPsHttpPort : 0};
+  }
+
+  // Starts the HTTP server and has its address shown. Null: the user or the kind of job wants none,
+  // or its port is in use. The job does not need it.
+  std::unique_ptr<http::PageServer> StartHttp(Loop& loop, Core& core) const {
+    const bool in_pod = cluster_ != nullptr;
+    if (config_.job.external_replicas || (!in_pod && config_.job.master_http_port < 0)) {
+      return nullptr;
+    }
+    HttpOptions options{.host = in_pod ? "" : "127.0.0.1",
+                        .port = config_.job.master_http_port,
+                        .token = config_.job.metrics_without_token ? "" : config_.token,
+                        .job_name = config_.job.job_name};
+    const std::filesystem::path file = config_.folder / kHttpAddressFile;
+    if (in_pod) {
+      options.port = backend::kubernetes::kMasterHttpPort;
+    } else if (options.port == 0) {
+      options.port = PortIn(file);  // of the master before this one, so that readers find it again
+    }
+    auto started = StartPages(loop, options);
+    if (!started.ok() && !in_pod && config_.job.master_http_port == 0) {
+      options.port = 0;
+      started = StartPages(loop, options);
+    }
+    if (!started.ok()) {
+      LOG_WARNING("the job runs without /metrics: {}", started.status().message());
+      return nullptr;
+    }
+    const std::map<std::string, std::string> environment = Environment();
+    const auto ip = environment.find("MY_POD_IP");
+    const std::string host = in_pod && ip != environment.end() ? ip->second : "127.0.0.1";
+    const std::string address = fmt::format("{}:{}", host, (*started)->port());
+    if (const Status written = WriteFileAtomically(file, address); !written.ok()) {
+      LOG_WARNING("{}", written.message());
+    }
+    core.set_http_address(address);
+    LOG_INFO("metrics on http://{}/metrics", address);
+    return *std::move(started);
   }
 
   void StartLauncher(ReplicaLauncher& launcher, Loop& loop) {

@@ -74,7 +74,12 @@ std::vector<std::string> CommandOfServer(const job::JobSpec& job, const ReplicaC
       "--host=" + (context.on_this_machine ? at.host : std::string()),
       fmt::format("--index={}", index),
       fmt::format("--servers={}", job.num_ps),
-      "--token_file=" + context.token_file};
+      "--token_file=" + context.token_file,
+      "--job_name=" + job.job_name};
+  if (context.ps_http_port > 0) {
+    command.push_back(fmt::format("--http_port={}", context.ps_http_port));
+    if (job.metrics_without_token) command.emplace_back("--metrics_without_token");
+  }
   if (lanes > 0) command.push_back(fmt::format("--lanes={}", lanes));
   for (const std::string& root : context.checkpoint_roots) {
     command.push_back("--checkpoint_root=" + root);

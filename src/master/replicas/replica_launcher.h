@@ -26,6 +26,7 @@ struct ReplicaContext {
   std::vector<std::string> checkpoint_roots;      // folders that parameter servers may use
   std::string checkpoint_folder;                  // of this job's checkpoints
   std::map<std::string, std::string> master_env;  // that --populate_env_names may pick from
+  int ps_http_port = 0;  // where parameter servers serve /metrics; 0: nowhere
 };
 
 // Returns what to launch for a command: the job's command in the environment that the tutorials and

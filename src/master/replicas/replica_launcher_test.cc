@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "backend/testing/fake_backend.h"
@@ -17,6 +18,7 @@ namespace {
 using job::ExitCause;
 using job::ReplicaEvent;
 using job::Role;
+using ::testing::Contains;
 
 LaunchCommand LaunchOf(ReplicaRef replica, int index) {
   return {.name = NameOf(replica),
@@ -67,10 +69,24 @@ TEST(ReplicaSpecOf, RunsOurParameterServersAndTellsWorkersWhereTheyAre) {
   const job::ReplicaSpec ps = MakeReplicaSpec(launch, job, kContext, addresses);
   const job::ReplicaSpec worker = MakeReplicaSpec(LaunchOf(Worker(0), 0), job, kContext, addresses);
 
-  EXPECT_EQ(ps.command, (std::vector<std::string>{"elasticdl", "ps", "--managed", "--port=2",
-                                                  "--host=localhost", "--index=1", "--servers=2",
-                                                  "--token_file=/jobs/iris/token", "--lanes=3"}));
+  EXPECT_EQ(ps.command,
+            (std::vector<std::string>{
+                "elasticdl", "ps", "--managed", "--port=2", "--host=localhost", "--index=1",
+                "--servers=2", "--token_file=/jobs/iris/token", "--job_name=iris", "--lanes=3"}));
   EXPECT_EQ(worker.env.at("ELASTICDL_PS_ADDRS"), "localhost:1,localhost:2");
+}
+
+TEST(ReplicaSpecOf, ParameterServersOfAClusterServeMetrics) {
+  job::JobSpec job = WorkersOnly(1);
+  job.own_ps = true;
+  job.num_ps = 1;
+  job.metrics_without_token = true;
+  ReplicaContext context = kContext;
+  context.ps_http_port = 50003;
+  const job::ReplicaSpec ps = MakeReplicaSpec(LaunchOf({job::Role::kPs, 0}, 0), job, context,
+                                              {{job::Role::kPs, {"localhost:1"}}});
+  EXPECT_THAT(ps.command, Contains("--http_port=50003"));
+  EXPECT_THAT(ps.command, Contains("--metrics_without_token"));
 }
 
 TEST(ReplicaSpecOf, IsRefusedWhereAVariableIsTooLongForAProcess) {

@@ -85,6 +85,7 @@ void Loop::ShowView() {
 }
 
 void Loop::NoteRound(Duration took) {
+  rounds_.Add(took);
   constexpr std::chrono::milliseconds kWorthNoting{20};
   if (took <= longest_round_ || took < kWorthNoting) return;
   longest_round_ = took;
@@ -94,7 +95,9 @@ void Loop::NoteRound(Duration took) {
 
 Status Loop::Commit() {
   if (core_.paused() && clock_.Now() < next_commit_) return Ok();
+  const Time began = clock_.Now();
   Status committed = core_.Commit(kMostAnswers);
+  if (core_.last_commit_wrote()) commits_.Add(clock_.Now() - began);
   if (committed.ok()) {
     if (core_.paused()) LOG_INFO("the ledger can be written again: the job continues");
     core_.set_paused("");

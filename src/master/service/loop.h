@@ -8,6 +8,7 @@
 #include <grpcpp/completion_queue.h>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "job/job_view.h"
@@ -64,6 +65,10 @@ class Loop {
   // Runs `work` on the loop, in order. Ignored after the loop has ended.
   void Post(std::function<void(Core&)> work);
 
+  // How long rounds and commits took. Thread-safe.
+  const Histogram& rounds() const { return rounds_; }
+  const Histogram& commits() const { return commits_; }
+
   // Runs until the job is in a final state or the ledger fails. Every tag on `queue` is an Event.
   // REQUIRES: Core::Load has succeeded.
   Status Run(grpc::CompletionQueue& queue);
@@ -82,7 +87,7 @@ class Loop {
   void TakePosted();
   void Tick();
   void ShowView();
-  // Logs rounds that are longer than all before: all callers waited for them.
+  // Counts the round, and logs it if it is longer than all before: all callers waited for it.
   void NoteRound(Duration took);
   // Commits. While the disk is full, tries again each kFullDiskRetry and answers no call.
   Status Commit();
@@ -98,6 +103,8 @@ class Loop {
   Time last_view_;
   Time round_began_;
   Duration longest_round_{0};
+  Histogram rounds_;
+  Histogram commits_;
   uint64_t shown_ = 0;
   int64_t shown_version_ = 0;
   job::JobState shown_state_ = job::JobState::kStarting;

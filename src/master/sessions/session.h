@@ -75,6 +75,7 @@ class Sessions {
   void Received(Session& session, uint64_t up_to);
 
   std::map<Incarnation, Session>& all() { return sessions_; }
+  size_t size() const { return sessions_.size(); }
   uint64_t next_incarnation() const { return next_incarnation_; }
   // Makes the next Flush write the session.
   void MarkDirty(const Session& session) { dirty_.insert(session.incarnation); }

@@ -10,6 +10,7 @@
 namespace edl::ps {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class MetricsServerTest : public testing::Test {
@@ -20,7 +21,7 @@ class MetricsServerTest : public testing::Test {
     server_ = *std::move(server);
   }
   void Start(const std::string& token) {
-    auto metrics = StartMetricsServer(*server_, "127.0.0.1", 0, token);
+    auto metrics = StartMetricsServer(*server_, "127.0.0.1", 0, token, {{"job_name", "iris"}});
     ASSERT_OK(metrics);
     metrics_ = *std::move(metrics);
   }
@@ -38,10 +39,19 @@ TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
   const auto metrics = Get("/metrics");
   ASSERT_TRUE(metrics);
   EXPECT_EQ(metrics->status, 200);
-  EXPECT_THAT(metrics->body, HasSubstr("# TYPE "));
+  EXPECT_THAT(metrics->body, HasSubstr("elasticdl_ps_rows{job_name=\"iris\",lane=\"0\"} 0\n"));
+  EXPECT_EQ(metrics->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
   const auto health = Get("/healthz");
   ASSERT_TRUE(health);
   EXPECT_EQ(health->body, "ok\n");
+}
+
+TEST_F(MetricsServerTest, ServesOpenMetricsToThoseWhoPreferIt) {
+  Start("");
+  const auto answer = Get("/metrics", {{"Accept", "application/openmetrics-text;version=1.0.0"}});
+  ASSERT_TRUE(answer);
+  EXPECT_THAT(answer->get_header_value("Content-Type"), HasSubstr("application/openmetrics-text"));
+  EXPECT_THAT(answer->body, EndsWith("# EOF\n"));
 }
 
 TEST_F(MetricsServerTest, RequiresTheToken) {
@@ -61,7 +71,7 @@ TEST_F(MetricsServerTest, RequiresTheToken) {
 
 TEST_F(MetricsServerTest, ReportsAPortThatIsInUse) {
   Start("");
-  const auto second = StartMetricsServer(*server_, "127.0.0.1", metrics_->port(), "");
+  const auto second = StartMetricsServer(*server_, "127.0.0.1", metrics_->port(), "", {});
   EXPECT_THAT(second, StatusIs(Code::kUnavailable));
   EXPECT_THAT(second.status().message(), HasSubstr("--http_port"));
 }

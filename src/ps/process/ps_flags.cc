@@ -126,12 +126,21 @@ FlagTable PsFlags() {
        .type = FlagType::kInt,
        .default_value = "-1",
        .group = "Parameter server",
-       .help = "HTTP port for /metrics, in the text format of Prometheus, and /healthz; 0 picks "
-               "one and "
+       .help = "HTTP port for /metrics, which Prometheus reads, and /healthz; 0 picks one and "
                "prints it; -1: no such port. If there is a token, /metrics requires the header "
                "'Authorization: Bearer TOKEN'.",
        .at_least = -1,
        .at_most = 65535},
+      {.name = "metrics_without_token",
+       .type = FlagType::kSwitch,
+       .default_value = "false",
+       .group = "Parameter server",
+       .help = "Serve /metrics without the token, for a Prometheus that does not have it."},
+      {.name = "job_name",
+       .default_value = "",
+       .group = "Parameter server",
+       .help = "The label job_name of all metrics.",
+       .value_name = "NAME"},
       {.name = "managed",
        .type = FlagType::kSwitch,
        .default_value = "false",
@@ -181,6 +190,8 @@ Result<PsConfig> ParsePsFlags(std::vector<std::string> arguments) {
   EDL_ASSIGN_OR_RETURN(config.server, OptionsFrom(flags));
   config.server.checkpoint_roots = std::move(roots);
   config.http_port = static_cast<int>(flags.Int("http_port"));
+  config.metrics_without_token = flags.Bool("metrics_without_token");
+  config.job_name = flags.String("job_name");
   config.leave_timeout = std::chrono::seconds(flags.Int("leave_secs"));
   return config;
 }

@@ -17,6 +17,8 @@ FlagTable PsFlags();
 struct PsConfig {
   ServerOptions server;
   int http_port = -1;                     // -1: no /metrics
+  bool metrics_without_token = false;     // /metrics needs no token
+  std::string job_name;                   // in metrics; empty: not part of a job
   std::chrono::seconds leave_timeout{0};  // after SIGTERM, until the master has saved
   bool help = false;                      // --help was given; nothing else is set
 };

@@ -99,7 +99,10 @@ int RunPs(int argc, char** argv) {
             << " lanes" << std::endl;  // NOLINT: a caller waits for this line
   std::unique_ptr<http::PageServer> metrics;
   if (config->http_port >= 0) {
-    auto started = StartMetricsServer(**server, options.host, config->http_port, options.token);
+    auto started = StartMetricsServer(
+        **server, options.host, config->http_port,
+        config->metrics_without_token ? "" : options.token,
+        {{"job_name", config->job_name}, {"index", std::to_string(options.index)}});
     if (!started.ok()) return Fail(started.status(), kFailed);
     metrics = *std::move(started);
     std::cout << "elasticdl ps: metrics on port " << metrics->port() << std::endl;  // NOLINT

@@ -191,8 +191,9 @@ void JobOperator::Stop() {
   threads_.clear();
 }
 
-std::string JobOperator::MetricsText(bool leading) const {
-  return metrics_.Text(queue_.counters(), cache_.jobs(), leading);
+void JobOperator::AddMetrics(metrics::Exposition& out, bool leading) const {
+  metrics_.AddTo(out, queue_.counters(), cache_.jobs(), static_cast<size_t>(options_.threads),
+                 leading);
 }
 
 }  // namespace edl::reconciler

@@ -57,8 +57,8 @@ class JobOperator {
   void Stop();
 
   bool ready() const { return ready_; }
-  // The text of /metrics.
-  std::string MetricsText(bool leading) const;
+  // Adds what /metrics shows of TFJobs. `leading`: whether this process holds the lease.
+  void AddMetrics(metrics::Exposition& out, bool leading) const;
 
  private:
   void Watch(const kube::Resource& resource, const std::string& labels,

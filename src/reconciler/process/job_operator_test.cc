@@ -83,12 +83,18 @@ class JobOperatorTest : public testing::Test {
     server_.AwaitRequests("/services?labelSelector=", 2);
   }
 
+  std::string MetricsText() const {
+    metrics::Exposition out(metrics::Format::kPrometheus, {});
+    operator_->AddMetrics(out, /*leading=*/true);
+    return out.Finish();
+  }
+
   // Waits until the operator has handled what it was told, so that only a new event moves it.
   void AwaitRest() {
     std::string metrics;
     int same = 0;
     EXPECT_OK(AwaitPolling("an operator at rest", [&] {
-      std::string next = operator_->MetricsText(true);
+      std::string next = MetricsText();
       same = next == metrics ? same + 1 : 0;
       metrics = std::move(next);
       return same == 50;
@@ -192,7 +198,7 @@ TEST_F(JobOperatorTest, RunsAJobToItsEndAndDeletesWhatStillRuns) {
 
   AwaitCondition("Succeeded");
   AwaitPods({"mnist-chief-0"});
-  EXPECT_THAT(operator_->MetricsText(true),
+  EXPECT_THAT(MetricsText(),
               HasSubstr("training_operator_jobs_successful_total{framework=\"tensorflow\","
                         "job_namespace=\"ml\"} 1"));
 }
@@ -418,7 +424,7 @@ TEST_F(JobOperatorTest, WritesNothingWithoutTheLease) {
   Start();
   server_.Put(kTFJobs, JobWith({{"Worker", Role(1)}}));
   EXPECT_OK(AwaitPolling("a failed attempt", [&] {
-    return operator_->MetricsText(false).find(
+    return MetricsText().find(
                "reconcile_total{controller=\"tfjob-controller\",result=\"error\"} 0") ==
            std::string::npos;
   }));

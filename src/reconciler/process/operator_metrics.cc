@@ -1,20 +1,16 @@
 #include "reconciler/process/operator_metrics.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include <fmt/format.h>
+#include "metrics/catalog.h"
 
 namespace edl::reconciler {
 namespace {
 
 constexpr std::array<const char*, 3> kResults = {"success", "requeue_after", "error"};
 constexpr const char* kController = "tfjob-controller";
-
-void Head(std::string& out, const char* name, const char* type, const char* help) {
-  fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
-}
+constexpr const char* kFramework = "tensorflow";
 
 }  // namespace
 
@@ -41,63 +37,51 @@ void OperatorMetrics::CountSync(SyncResult result, Duration duration) {
   seconds_ += seconds;
 }
 
-std::string OperatorMetrics::Text(const kube::WorkQueue::Counters& queue, size_t jobs,
-                                  bool leading) const {
-  const MutexLock lock(mutex_);
-  std::string out;
-  auto to = std::back_inserter(out);
-  const std::array<std::pair<const char*, uint64_t JobCounts::*>, 5> counters = {
-      {{"created", &JobCounts::created},
-       {"deleted", &JobCounts::deleted},
-       {"successful", &JobCounts::successful},
-       {"failed", &JobCounts::failed},
-       {"restarted", &JobCounts::restarted}}};
-  for (const auto& [name, member] : counters) {
-    const std::string full = fmt::format("training_operator_jobs_{}_total", name);
-    Head(out, full.c_str(), "counter", fmt::format("Number of jobs {}.", name).c_str());
-    for (const auto& [ns, counts] : by_namespace_) {
-      fmt::format_to(to, "{}{{framework=\"tensorflow\",job_namespace=\"{}\"}} {}\n", full, ns,
-                     counts.*member);
-    }
+void OperatorMetrics::AddTo(metrics::Exposition& out, const kube::WorkQueue::Counters& queue,
+                            size_t jobs, size_t threads, bool leading) const {
+  {
+    const MutexLock lock(mutex_);
+    AddJobs(out);
+    AddReconciliations(out);
   }
-  Head(out, "controller_runtime_reconcile_total", "counter",
-       "Number of reconciliations of jobs, by result.");
-  for (size_t i = 0; i < kResults.size(); ++i) {
-    fmt::format_to(to, "controller_runtime_reconcile_total{{controller=\"{}\",result=\"{}\"}} {}\n",
-                   kController, kResults[i], syncs_[i]);
+  const auto add = [&](const metrics::Metric& metric, const auto& number) {
+    out.Begin(metric);
+    out.Add({kController}, number);
+  };
+  add(metrics::kActiveWorkers, uint64_t{queue.running});
+  add(metrics::kQueueDepth, uint64_t{queue.queued});
+  add(metrics::kQueueAdds, queue.added);
+  add(metrics::kQueueRetries, queue.retried);
+  add(metrics::kQueueWaits, queue.waits);
+  add(metrics::kQueueRuns, queue.runs);
+  add(metrics::kQueueUnfinished, std::chrono::duration<double>(queue.unfinished_runs).count());
+  add(metrics::kQueueLongest, std::chrono::duration<double>(queue.longest_run).count());
+  add(metrics::kMostWorkers, uint64_t{threads});
+  out.AddOnly(metrics::kTfJobs, uint64_t{jobs});
+  add(metrics::kLeader, uint64_t{leading});
+}
+
+void OperatorMetrics::AddJobs(metrics::Exposition& out) const {
+  const std::array<std::pair<const metrics::Metric&, uint64_t JobCounts::*>, 5> counters = {
+      {{metrics::kJobsCreated, &JobCounts::created},
+       {metrics::kJobsDeleted, &JobCounts::deleted},
+       {metrics::kJobsSuccessful, &JobCounts::successful},
+       {metrics::kJobsFailed, &JobCounts::failed},
+       {metrics::kJobsRestarted, &JobCounts::restarted}}};
+  for (const auto& [metric, member] : counters) {
+    out.Begin(metric);
+    for (const auto& [ns, counts] : by_namespace_) out.Add({kFramework, ns}, counts.*member);
   }
-  Head(out, "controller_runtime_reconcile_errors_total", "counter",
-       "Number of reconciliations of jobs that failed.");
-  fmt::format_to(to, "controller_runtime_reconcile_errors_total{{controller=\"{}\"}} {}\n",
-                 kController, syncs_[static_cast<size_t>(SyncResult::kError)]);
-  const char* const time = "controller_runtime_reconcile_time_seconds";
-  Head(out, time, "histogram", "Duration of the reconciliation of a job.");
-  uint64_t total = 0;
-  for (size_t i = 0; i < kBuckets.size(); ++i) {
-    total += durations_[i];
-    fmt::format_to(to, "{}_bucket{{controller=\"{}\",le=\"{}\"}} {}\n", time, kController,
-                   kBuckets[i], total);
-  }
-  total += durations_.back();
-  fmt::format_to(to, "{}_bucket{{controller=\"{}\",le=\"+Inf\"}} {}\n", time, kController, total);
-  fmt::format_to(to, "{}_sum{{controller=\"{}\"}} {}\n", time, kController, seconds_);
-  fmt::format_to(to, "{}_count{{controller=\"{}\"}} {}\n", time, kController, total);
-  Head(out, "controller_runtime_active_workers", "gauge",
-       "Number of jobs that are being reconciled.");
-  fmt::format_to(to, "controller_runtime_active_workers{{controller=\"{}\"}} {}\n", kController,
-                 queue.running);
-  Head(out, "workqueue_depth", "gauge", "Number of jobs that wait for reconciliation.");
-  fmt::format_to(to, "workqueue_depth{{name=\"{}\"}} {}\n", kController, queue.queued);
-  Head(out, "workqueue_adds_total", "counter", "Number of times that a job was queued.");
-  fmt::format_to(to, "workqueue_adds_total{{name=\"{}\"}} {}\n", kController, queue.added);
-  Head(out, "workqueue_retries_total", "counter", "Number of times that a job was queued again.");
-  fmt::format_to(to, "workqueue_retries_total{{name=\"{}\"}} {}\n", kController, queue.retried);
-  Head(out, "elasticdl_operator_jobs", "gauge", "Number of TFJobs in the cluster.");
-  fmt::format_to(to, "elasticdl_operator_jobs {}\n", jobs);
-  Head(out, "leader_election_master_status", "gauge", "Whether this process holds the lease.");
-  fmt::format_to(to, "leader_election_master_status{{name=\"{}\"}} {}\n", kController,
-                 leading ? 1 : 0);
-  return out;
+}
+
+void OperatorMetrics::AddReconciliations(metrics::Exposition& out) const {
+  out.Begin(metrics::kReconciles);
+  for (size_t i = 0; i < kResults.size(); ++i) out.Add({kController, kResults[i]}, syncs_[i]);
+  out.Begin(metrics::kReconcileErrors);
+  out.Add({kController}, syncs_[static_cast<size_t>(SyncResult::kError)]);
+  out.Begin(metrics::kReconcileTime);
+  out.Add({kController},
+          metrics::Buckets{.bounds = kBuckets, .counts = durations_, .sum = seconds_});
 }
 
 }  // namespace edl::reconciler

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "metrics/exposition.h"
 #include "reconciler/reconcile.h"
 
 #include "base/clock.h"
@@ -27,8 +28,10 @@ class OperatorMetrics {
   void CountDeletion(const std::string& ns);
   void CountSync(SyncResult result, Duration duration);
 
-  // The text format of Prometheus. `leading`: whether this process holds the lease.
-  std::string Text(const kube::WorkQueue::Counters& queue, size_t jobs, bool leading) const;
+  // Adds all metrics of the operator. `threads`: that reconcile. `leading`: whether this process
+  // holds the lease.
+  void AddTo(metrics::Exposition& out, const kube::WorkQueue::Counters& queue, size_t jobs,
+             size_t threads, bool leading) const;
 
  private:
   struct JobCounts {
@@ -40,6 +43,9 @@ class OperatorMetrics {
   };
   static constexpr std::array<double, 9> kBuckets = {0.005, 0.01, 0.025, 0.05, 0.1,
                                                      0.25,  0.5,  1,     5};
+
+  void AddJobs(metrics::Exposition& out) const REQUIRES(mutex_);
+  void AddReconciliations(metrics::Exposition& out) const REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::map<std::string, JobCounts> by_namespace_ GUARDED_BY(mutex_);

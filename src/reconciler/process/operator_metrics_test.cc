@@ -7,17 +7,20 @@ namespace edl::reconciler {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using ::testing::HasSubstr;
 using Result = OperatorMetrics::SyncResult;
 
 TEST(OperatorMetrics, CountJobsByNamespaceWithTheNamesOfTheUpstreamOperator) {
-  OperatorMetrics metrics;
-  metrics.Count("ml", {.created = true});
-  metrics.Count("ml", {.restarted = true, .succeeded = true});
-  metrics.Count("ops", {.created = true, .failed = true});
-  metrics.CountDeletion("ops");
+  OperatorMetrics counts;
+  counts.Count("ml", {.created = true});
+  counts.Count("ml", {.restarted = true, .succeeded = true});
+  counts.Count("ops", {.created = true, .failed = true});
+  counts.CountDeletion("ops");
 
-  const std::string text = metrics.Text({}, 2, true);
+  metrics::Exposition out(metrics::Format::kPrometheus, {});
+  counts.AddTo(out, {}, 2, 4, true);
+  const std::string text = out.Finish();
 
   for (const auto& [name, ml, ops] :
        {std::tuple("created", 1, 1), std::tuple("restarted", 1, 0), std::tuple("successful", 1, 0),
@@ -33,13 +36,21 @@ TEST(OperatorMetrics, CountJobsByNamespaceWithTheNamesOfTheUpstreamOperator) {
 }
 
 TEST(OperatorMetrics, DescribeReconciliationsAndTheQueue) {
-  OperatorMetrics metrics;
-  metrics.CountSync(Result::kSuccess, milliseconds(4));
-  metrics.CountSync(Result::kRequeueAfter, milliseconds(30));
-  metrics.CountSync(Result::kError, milliseconds(6000));
+  OperatorMetrics counts;
+  counts.CountSync(Result::kSuccess, milliseconds(4));
+  counts.CountSync(Result::kRequeueAfter, milliseconds(30));
+  counts.CountSync(Result::kError, milliseconds(6000));
 
-  const std::string text =
-      metrics.Text({.added = 5, .retried = 2, .queued = 3, .running = 1}, 7, false);
+  metrics::Exposition out(metrics::Format::kPrometheus, {});
+  counts.AddTo(out,
+               {.added = 5,
+                .retried = 2,
+                .queued = 3,
+                .running = 1,
+                .unfinished_runs = seconds(2),
+                .longest_run = milliseconds(1500)},
+               7, 4, false);
+  const std::string text = out.Finish();
 
   for (const char* line :
        {"controller_runtime_reconcile_total{controller=\"tfjob-controller\",result=\"success\"} 1",
@@ -58,6 +69,11 @@ TEST(OperatorMetrics, DescribeReconciliationsAndTheQueue) {
         "workqueue_depth{name=\"tfjob-controller\"} 3",
         "workqueue_adds_total{name=\"tfjob-controller\"} 5",
         "workqueue_retries_total{name=\"tfjob-controller\"} 2", "elasticdl_operator_jobs 7",
+        "controller_runtime_max_concurrent_reconciles{controller=\"tfjob-controller\"} 4",
+        "workqueue_longest_running_processor_seconds{name=\"tfjob-controller\"} 1.5",
+        "workqueue_unfinished_work_seconds{name=\"tfjob-controller\"} 2",
+        "workqueue_queue_duration_seconds_count{name=\"tfjob-controller\"} 0",
+        "workqueue_work_duration_seconds_count{name=\"tfjob-controller\"} 0",
         "leader_election_master_status{name=\"tfjob-controller\"} 0"}) {
     EXPECT_THAT(text, HasSubstr(std::string(line) + "\n"));
   }

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "http/pages.h"
+#include "metrics/exposition.h"
+#include "metrics/process_metrics.h"
 #include "reconciler/pod_group.h"
 #include "reconciler/process/job_operator.h"
 #include "reconciler/process/operator_flags.h"
@@ -156,9 +158,12 @@ class Process {
                         .text = leads ? "the lists of jobs and pods have not arrived yet\n"
                                       : "the lease could not be read or acquired yet\n"};
     };
-    const auto metrics = [this](const http::PageRequest&) {
-      return http::Page{.text = jobs_.MetricsText(!config_.leader_elect || lease_.held()),
-                        .type = "text/plain; version=0.0.4"};
+    const auto metrics_page = [this](const http::PageRequest& request) {
+      const metrics::Format format = metrics::FormatFor(request.accept);
+      metrics::Exposition out(format, {});
+      jobs_.AddMetrics(out, !config_.leader_elect || lease_.held());
+      metrics::AddProcess(out);
+      return http::Page{.text = out.Finish(), .type = std::string(metrics::ContentTypeOf(format))};
     };
     if (config_.probe_port >= 0) {
       EDL_ASSIGN_OR_RETURN(probes_,
@@ -173,7 +178,7 @@ class Process {
       EDL_ASSIGN_OR_RETURN(pages_, http::PageServer::Start({.host = config_.metrics_host,
                                                             .port = config_.metrics_port,
                                                             .flag = "--metrics-bind-address"},
-                                                           {{"/metrics", metrics}}));
+                                                           {{"/metrics", metrics_page}}));
       const std::string host = config_.metrics_host.empty() ? "*" : config_.metrics_host;
       LOG_INFO("operator: metrics on {}:{}", host, pages_->port());
     }

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace edl::ps {
+namespace edl {
 
 // A histogram of durations, with bounds at powers of two of a microsecond. One thread calls Add;
 // Read is thread-safe.
@@ -47,4 +47,4 @@ class Histogram {
   std::atomic<uint64_t> micros_ = 0;
 };
 
-}  // namespace edl::ps
+}  // namespace edl
