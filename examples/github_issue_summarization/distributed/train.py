@@ -89,9 +89,10 @@ def make_model(body_words: int, title_words: int) -> tf.keras.Model:
     words = layers.Dense(title_words, activation="softmax", name="Words")(decoded)
 
     model = tf.keras.Model([bodies, titles], words)
-    # Estimators know only the legacy optimizers.
-    model.compile(tf.keras.optimizers.legacy.Nadam(0.005), "sparse_categorical_crossentropy",
-                  metrics=["accuracy"])
+    # Estimators know only the legacy optimizers. Replicas do not wait for each other, so a gradient
+    # may belong to older parameters: limits how far it moves them.
+    model.compile(tf.keras.optimizers.legacy.Nadam(0.005, clipnorm=1.0),
+                  "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 
