@@ -282,10 +282,10 @@ Curves Store::Read(const Query& query) const {
   return curves;
 }
 
-int64_t Store::HighestStep(std::string_view name) const {
-  const Curves curves = Read({.series = {std::string(name)}});
+int64_t Store::HighestStep(std::string_view prefix) const {
   int64_t step = -1;
-  for (const Curve& curve : curves.series) {
+  for (const Curve& curve : Read({}).series) {
+    if (!curve.name.starts_with(prefix)) continue;
     for (const Curve::Point& point : curve.points) step = std::max(step, point.values.step);
   }
   return step;

@@ -14,31 +14,12 @@
 
 #include "telemetry/curves.h"
 #include "telemetry/frame.h"
+#include "telemetry/stored.h"
 
 #include "base/clock.h"
 #include "base/status.h"
 
 namespace edl::telemetry {
-
-// The name of a series in storage.
-struct StoredSeries {
-  SeriesId id;
-  std::string name;
-  std::string unit;
-};
-// A frame in storage. A frame replaces the one with the same level and slot.
-struct StoredFrame {
-  int level = 0;
-  int slot = 0;
-  int64_t start = 0;   // seconds since 1970
-  std::string points;  // see EncodeFrame
-};
-struct Stored {
-  std::vector<StoredSeries> series;
-  std::vector<StoredFrame> frames;
-
-  bool empty() const { return series.empty() && frames.empty(); }
-};
 
 // Time series in at most kMostBytes of memory, and of storage, however long the job runs: recent
 // points are fine, old ones are coarse. docs/adr/0032-telemetry-as-frames.md.
@@ -71,6 +52,7 @@ class Store {
 
   // Returns the series with that name, new or not. nullopt: there is no room for another one.
   std::optional<SeriesId> Define(std::string_view name, std::string_view unit);
+  bool IsDefined(std::string_view name) const { return by_name_.contains(name); }
   // The number of different names that had no room, as far as they are counted.
   int64_t dropped_series() const { return static_cast<int64_t>(dropped_.size()); }
   // Adds a value at the present time. `step`: of the program, or -1.
@@ -85,8 +67,8 @@ class Store {
   // The curves of the series in `query`, each as fine as max_points allows; unknown names are left
   // out. A curve is coarse where only coarse frames are left. Its points do not overlap.
   Curves Read(const Query& query) const;
-  // The highest step of a series. -1: it has none.
-  int64_t HighestStep(std::string_view name) const;
+  // The highest step of the series whose names begin with `prefix`. -1: there is none.
+  int64_t HighestStep(std::string_view prefix) const;
 
   // The memory that frames, open buckets and names take.
   size_t bytes() const;

@@ -219,6 +219,11 @@ TEST(Store, LosesNothingIfTheLastSecondIsClosed) {
 
   ASSERT_EQ(CurveOf(next, "loss").size(), 1);
   EXPECT_EQ(CurveOf(next, "loss")[0].values.last, 4);
+  clocked.Pass(0);
+  clocked.store.Add(loss, 5);
+  const auto curve = CurveOf(clocked.store, "loss");
+  ASSERT_EQ(curve.size(), 2) << "a closed second gets no more values";
+  EXPECT_EQ(curve[1].time, curve[0].time + 1);
 }
 
 TEST(Store, TakesEachChangeOnce) {
@@ -332,7 +337,18 @@ TEST(Store, ReadsOnlyWhatWasAskedFor) {
   ASSERT_EQ(curves.series.size(), 1);
   EXPECT_EQ(curves.series[0].name, "b");
   EXPECT_EQ(curves.series[0].points.size(), 50) << "each second";
-  EXPECT_EQ(clocked.store.HighestStep("b"), -1);
+}
+
+TEST(Store, KnowsTheHighestStepOfSeriesThatBeginWithAWord) {
+  Clocked clocked;
+  for (const auto& [name, step] :
+       std::map<std::string, int64_t>{{"a.x", 7}, {"a.y", 9}, {"b", 20}}) {
+    clocked.Pass(1);
+    clocked.store.Add(*clocked.store.Define(name, ""), 1, step);
+  }
+
+  EXPECT_EQ(clocked.store.HighestStep("a."), 9);
+  EXPECT_EQ(clocked.store.HighestStep("c"), -1);
 }
 
 TEST(Store, RejectsStoredDataThatIsDamagedAndStaysEmpty) {
