@@ -1,5 +1,7 @@
 #include "client/master_client.h"
 
+#include <limits>
+
 #include <elasticdl/v1/master.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 

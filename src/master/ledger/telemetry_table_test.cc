@@ -197,6 +197,7 @@ TEST_F(TelemetryInALedger, IsNotReadIfItsRowsAreDamaged) {
   }
   fs::remove(path_);
   (void)*Ledger::Open(path_);
+  Execute("INSERT INTO telemetry_series VALUES (0, 'loss', '')");
   Execute("INSERT INTO telemetry_frames VALUES (4294967296, 0, 0, x'00040000803f')");
   EXPECT_EQ(Store().Load(*Ledger::Open(path_)->Telemetry()).code(), Code::kDataLoss);
 }

@@ -107,6 +107,19 @@ TEST(Recorder, CountsReplicasByRoleAndState) {
   EXPECT_EQ(LastOf(master, "replicas.worker.succeeded"), 1);
 }
 
+TEST(Recorder, CountsNoReplicasInAStateThatAllHaveLeft) {
+  CoreFixture master(WorkersOnly(2));
+  master.Synced();
+  master.Running(NameOf(Worker(0)));
+  master.LetPass(seconds(1));
+  EXPECT_EQ(LastOf(master, "replicas.worker.pending"), 1);
+
+  master.Running(NameOf(Worker(1)));
+  master.LetPass(seconds(1));
+
+  EXPECT_EQ(LastOf(master, "replicas.worker.pending"), 0);
+}
+
 TEST(Recorder, SamplesParameterServersAndTheirSums) {
   job::JobSpec spec = WorkersOnly(1);
   spec.own_ps = true;
