@@ -61,6 +61,9 @@ cli::LocalJobs MakeLocalJobs(fs::path program) {
   jobs.read_ledger_view = [](const fs::path& path) {
     return master::ReadLedgerView(path.string());
   };
+  jobs.read_ledger_curves = [](const fs::path& path, const telemetry::Query& query) {
+    return master::ReadLedgerCurves(path.string(), query);
+  };
   return jobs;
 }
 

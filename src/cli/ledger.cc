@@ -10,14 +10,9 @@ namespace {
 using namespace std::chrono_literals;
 
 Result<std::string> Ledger(Platform& platform, const JobFolder& folder) {
-  EDL_ASSIGN_OR_RETURN(const bool running, platform.local.is_running(folder.path()));
-  if (!running) return platform.local.read_ledger(folder.ledger());
-  EDL_ASSIGN_OR_RETURN(const auto master, ClientOfMaster(folder));
-  Result<std::string> ledger = master->GetLedger(30s);
-  if (ledger.ok()) return ledger;
-  // The job may have ended after is_running.
-  EDL_ASSIGN_OR_RETURN(const bool still, platform.local.is_running(folder.path()));
-  return still ? ledger : platform.local.read_ledger(folder.ledger());
+  return AskMasterOrReadLedger<std::string>(
+      platform, folder, [](client::MasterClient& master) { return master.GetLedger(30s); },
+      platform.local.read_ledger);
 }
 
 }  // namespace

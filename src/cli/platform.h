@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "telemetry/curves.h"
+
 #include "backend/backend.h"
 #include "backend/cluster_jobs.h"
 #include "base/clock.h"
@@ -72,6 +74,10 @@ struct LocalJobs {
   // State, version and datasets of the job as its ledger records them. NotFound: there is no
   // ledger. REQUIRES: no master has the ledger open.
   std::function<Result<job::JobView>(const std::filesystem::path& ledger)> read_ledger_view;
+  // The curves of the job. For errors and requirements see read_ledger_view.
+  std::function<Result<telemetry::Curves>(const std::filesystem::path& ledger,
+                                          const telemetry::Query& query)>
+      read_ledger_curves;
 };
 
 // The resources of this machine.

@@ -179,11 +179,13 @@ std::string Summary(const JobSnapshot& snapshot, UseColor use_color) {
   return out + WayOn(snapshot);
 }
 
-std::string StatusText(const JobSnapshot& snapshot, double now, UseColor use_color) {
-  if (snapshot.liveness != Liveness::kRunning) {
-    return Summary(snapshot, use_color) + ReplicaTable(snapshot) + ServerTable(snapshot.view);
-  }
+std::string HeaderText(const JobSnapshot& snapshot, double now, UseColor use_color) {
   const job::JobView& view = snapshot.view;
+  if (snapshot.liveness != Liveness::kRunning) {
+    std::vector<std::vector<std::string>> rows;
+    for (const job::DatasetView& dataset : view.datasets) AddDataset(rows, dataset);
+    return Headline(snapshot, use_color) + Columns(rows);
+  }
   const double ran = view.ran_seconds > 0 ? view.ran_seconds : std::max(now - view.started_at, 0.0);
   std::string out = fmt::format("Job {} {} for {}\n", view.name, snapshot.state(),
                                 Span(view.started_at > 0 ? ran : 0));
@@ -195,8 +197,14 @@ std::string StatusText(const JobSnapshot& snapshot, double now, UseColor use_col
   }
   if (!view.paused.empty()) out += fmt::format("  paused: {}\n", EscapeControlChars(view.paused));
   const double rate = ran > 1 ? static_cast<double>(RecordsOf(view).done) / ran : 0;
-  out += fmt::format("  {}\n", ProgressLine(view, rate));
-  return out + Columns(Figures(view)) + ReplicaTable(snapshot) + ServerTable(view);
+  return out + fmt::format("  {}\n", ProgressLine(view, rate));
+}
+
+std::string StatusText(const JobSnapshot& snapshot, double now, UseColor use_color) {
+  const job::JobView& view = snapshot.view;
+  const std::string tables = ReplicaTable(snapshot) + ServerTable(view);
+  if (snapshot.liveness != Liveness::kRunning) return Summary(snapshot, use_color) + tables;
+  return HeaderText(snapshot, now, use_color) + Columns(Figures(view)) + tables;
 }
 
 }  // namespace edl::cli

@@ -50,6 +50,15 @@ const FlagTable& StatusFlags() {
   return table;
 }
 
+const FlagTable& ReportFlags() {
+  static const FlagTable table({OutputFlag(),
+                                {.name = "series",
+                                 .help = "The series to show, for example "
+                                         "records_per_s,program.loss; empty: all of them.",
+                                 .value_name = "NAME,..."}});
+  return table;
+}
+
 const FlagTable& LogsFlags() {
   static const FlagTable table(WithPlace({{.name = "follow",
                                            .type = FlagType::kSwitch,
@@ -216,6 +225,17 @@ const std::vector<Verb>& Verbs() {
        0, Check},
       {"status", "[JOB] [-f]", "Show the state of a job, or of all jobs.", &StatusFlags(), 0, 1,
        ShowStatus, true},
+      {"report",
+       "JOB [--series=NAME,...]",
+       "Show the curves of a job: throughput, metrics, shards, replicas, parameters.",
+       &ReportFlags(),
+       1,
+       1,
+       ShowReport,
+       true,
+       {},
+       "  elasticdl report mnist\n"
+       "  elasticdl report mnist --series=records_per_s,program.loss --output=json\n"},
       {"list", "", "List all jobs.", &ListFlags(), 0, 0, ListJobs},
       {"logs", "JOB [REPLICA] [-f]",
        "Print the logs of replicas; REPLICA is for example worker-0, master or agent.",

@@ -39,6 +39,7 @@ int Evaluate(Platform& platform, const FlagValues& flags);
 int Predict(Platform& platform, const FlagValues& flags);
 int Check(Platform& platform, const FlagValues& flags);
 int ShowStatus(Platform& platform, const FlagValues& flags);
+int ShowReport(Platform& platform, const FlagValues& flags);
 int ListJobs(Platform& platform, const FlagValues& flags);
 int ShowLogs(Platform& platform, const FlagValues& flags);
 int StopJob(Platform& platform, const FlagValues& flags);

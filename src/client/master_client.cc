@@ -1,5 +1,7 @@
 #include "client/master_client.h"
 
+#include <limits>
+
 #include <elasticdl/v1/master.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 
@@ -58,6 +60,19 @@ Result<std::string> MasterClient::GetLedger(std::chrono::milliseconds deadline) 
   EDL_RETURN_IF_ERROR(stub_->Call(&elasticdl::v1::Master::Stub::GetLedger,
                                   elasticdl::v1::GetLedgerRequest(), response, token_, deadline));
   return response.ledger_json();
+}
+
+Result<telemetry::Curves> MasterClient::GetTelemetry(const telemetry::Query& query,
+                                                     std::chrono::milliseconds deadline) {
+  elasticdl::v1::GetTelemetryRequest request;
+  request.mutable_series()->Add(query.series.begin(), query.series.end());
+  request.set_max_points(static_cast<uint32_t>(query.max_points));
+  request.set_from(query.from);
+  if (query.to < std::numeric_limits<int64_t>::max()) request.set_to(query.to);
+  elasticdl::v1::GetTelemetryResponse response;
+  EDL_RETURN_IF_ERROR(
+      stub_->Call(&elasticdl::v1::Master::Stub::GetTelemetry, request, response, token_, deadline));
+  return telemetry::Curves::FromJson(response.curves_json());
 }
 
 Status MasterClient::Scale(int num_workers, std::chrono::milliseconds deadline) {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "telemetry/curves.h"
+
 #include "base/status.h"
 #include "job/job_view.h"
 
@@ -24,6 +26,8 @@ class MasterClient {
   Result<job::JobView> GetJob(std::chrono::milliseconds deadline);
   // The content of the ledger as JSON.
   Result<std::string> GetLedger(std::chrono::milliseconds deadline);
+  Result<telemetry::Curves> GetTelemetry(const telemetry::Query& query,
+                                         std::chrono::milliseconds deadline);
   Status Scale(int num_workers, std::chrono::milliseconds deadline);
   // Requests that the master stops the job. Returns before the job has stopped.
   Status Stop(const std::string& reason, std::chrono::milliseconds deadline);

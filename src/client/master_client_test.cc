@@ -22,6 +22,19 @@ TEST(MasterClient, ReturnsTheMastersViewAndLedger) {
   EXPECT_THAT(client.GetLedger(10s), IsOkAndHolds("{}"));
 }
 
+TEST(MasterClient, ReturnsTheCurvesOfTheSeriesThatItAsksFor) {
+  FakeMasterService master("secret");
+  master.SetCurves(R"({"series":[],"dropped_series":3})");
+  MasterClient client(master.address(), "secret");
+
+  const Result<telemetry::Curves> curves =
+      client.GetTelemetry({.series = {"program.loss", "batches"}}, 10s);
+
+  ASSERT_OK(curves);
+  EXPECT_EQ(curves->dropped_series, 3);
+  EXPECT_EQ(master.asked_series(), (std::vector<std::string>{"program.loss", "batches"}));
+}
+
 TEST(MasterClient, SendsScaleAndStop) {
   FakeMasterService master("secret");
   MasterClient client(master.address(), "secret");

@@ -59,6 +59,7 @@ Core::Core(Ledger& ledger, const job::JobSpec& spec, uint64_t seed)
       keeper_(ledger, spec),
       parameters_(ledger, dispatcher_, spec),
       model_(ledger, dispatcher_, spec),
+      recorder_(ledger, dispatcher_, keeper_, parameters_),
       context_{.sessions = sessions_,
                .dispatcher = dispatcher_,
                .sync = sync_,
@@ -105,6 +106,8 @@ Status Core::Load(Time now, WallTime wall_now) {
   EDL_RETURN_IF_ERROR(parameters_.Load(get("parameters"), ledger_id_, now_));
   keeper_.set_ps_lanes(parameters_.lanes());
   EDL_RETURN_IF_ERROR(model_.Load(get("model"), now_));
+  recorder_.Load(now_, wall_now_);
+  recorded_evaluation_ = model_.evaluation_number();
   EDL_RETURN_IF_ERROR(LoadJob(meta));
   dispatcher_.set_chief_expected(keeper_.ChiefExpected());
   master_api_.OnLoaded();
@@ -183,6 +186,7 @@ void Core::Advance(Time now, WallTime wall_now) {
   if (!paused()) now_ += std::clamp<Duration>(passed, Duration::zero(), kStall);
   real_now_ = now;
   wall_now_ = wall_now;
+  recorder_.Advance(now, wall_now);
 }
 
 Result<const Dataset*> Core::Register(DatasetSpec spec) {
@@ -346,6 +350,7 @@ std::vector<int64_t> Core::RunningServers() const {
 void Core::OnLog(const std::string& replica, std::string_view text) {
   const int64_t waits = progress_.evaluator_waits();
   if (progress_.Feed(replica, text)) ++view_number_;
+  for (const ProgressLog::Logged& logged : progress_.TakeLogged()) recorder_.OnLogged(logged);
   // A restarted master reads old lines again and does not know when they were written.
   if (progress_.evaluator_waits() > waits && master_starts_ == 1) {
     evaluator_waits_until_ =
@@ -386,6 +391,7 @@ void Core::set_paused(std::string why) {
 }
 
 void Core::OnMetrics(int64_t step, const std::map<std::string, double>& metrics) {
+  recorder_.OnMetrics(step, metrics);
   progress_.SetMetric("step", static_cast<double>(step));
   for (const auto& [name, value] : metrics) progress_.SetMetric(name, value);
 }
@@ -634,6 +640,7 @@ void Core::Tick() {
   if (job::MayTrain(state_) && keeper_.TrainingEnded()) EndTraining();
   DriveEnd();
   master_api_.PushMembership();
+  recorder_.Sample();
 }
 
 void Core::SaveCounters() {
@@ -652,6 +659,7 @@ void Core::ShowEvaluation() {
   shown_evaluation_ = model_.evaluation_number();
   const job::EvaluationView& last = model_.evaluations().back();
   progress_.SetEvaluation(last.version, Describe(last));
+  if (shown_evaluation_ > recorded_evaluation_) recorder_.OnEvaluation(last);
   ++view_number_;
 }
 
@@ -668,6 +676,7 @@ Status Core::Commit(size_t most_answers) {
   recent_calls_.Flush();
   parameters_.Flush();
   SaveCounters();
+  recorder_.Flush(job::IsFinal(state_));
   last_commit_wrote_ = ledger_.has_writes();
   EDL_RETURN_IF_ERROR(ledger_.Commit());
   outbox_.OnCommitted();

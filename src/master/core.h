@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "telemetry/curves.h"
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "job/job_spec.h"
@@ -26,6 +28,7 @@
 #include "master/sync/rendezvous.h"
 #include "master/sync/staleness_tracker.h"
 #include "master/sync/sync_primitives.h"
+#include "master/telemetry/recorder.h"
 
 namespace edl::master {
 
@@ -144,6 +147,14 @@ class Core {
   // of the master. Call it before Load.
   void set_boot(std::string boot) { boot_ = std::move(boot); }
   Result<std::string> LedgerJson();
+  // The curves of the job: docs/telemetry.md.
+  telemetry::Curves Telemetry(const telemetry::Query& query) const {
+    return recorder_.store().Read(query);
+  }
+  // See Recorder::set_process_use.
+  void set_process_use(std::function<std::optional<ProcessUse>()> read) {
+    recorder_.set_process_use(std::move(read));
+  }
   // Identifies the ledger in calls and at parameter servers.
   LedgerId ledger_id() const { return ledger_id_; }
 
@@ -201,6 +212,7 @@ class Core {
   ReplicaKeeper keeper_;
   ParameterKeeper parameters_;
   ModelJob model_;
+  Recorder recorder_;
   const Context context_;
   MasterApi master_api_;
   CompatApi compat_api_;
@@ -229,6 +241,7 @@ class Core {
   uint64_t view_number_ = 0;
   uint64_t shown_troubles_ = 0;
   uint64_t shown_evaluation_ = 0;
+  uint64_t recorded_evaluation_ = 0;
   bool tick_due_ = false;
   bool last_commit_wrote_ = false;
   const uint64_t seed_;

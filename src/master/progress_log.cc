@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace edl::master {
 namespace {
 
@@ -31,6 +33,19 @@ std::optional<double> RealAfter(std::string_view line, std::string_view mark) {
   const double number = std::strtod(text.c_str(), &end);
   if (end == text.c_str()) return std::nullopt;
   return number;
+}
+
+// The metrics in "accuracy = 0.96, global_step = 470, loss = 0.1", except the step.
+std::map<std::string, double> MetricsIn(std::string_view text) {
+  std::map<std::string, double> metrics;
+  for (const std::string& part : SplitList(text)) {
+    const size_t at = part.find(" = ");
+    if (at == std::string::npos) continue;
+    const std::string name = part.substr(0, at);
+    const auto value = RealAfter(part, " = ");
+    if (value && name != "global_step") metrics[name] = *value;
+  }
+  return metrics;
 }
 
 }  // namespace
@@ -60,6 +75,7 @@ bool ProgressLog::FeedLine(std::string_view line) {
     const size_t at = line.find(": ", line.find(kEvaluated));
     if (at != std::string_view::npos) {
       evaluation_ = fmt::format("{} (global step {})", line.substr(at + 2), *step);
+      logged_.push_back({true, *step, MetricsIn(line.substr(at + 2))});
     }
     return true;
   }
@@ -75,11 +91,19 @@ bool ProgressLog::FeedLine(std::string_view line) {
     training_ended_ = true;
     return true;
   }
+  return FeedTraining(line);
+}
+
+bool ProgressLog::FeedTraining(std::string_view line) {
   const auto loss = RealAfter(line, "loss = ");
   const auto step = NumberAfter(line, "step = ");
-  if (loss) metrics_["loss"] = *loss;
+  const auto rate = RealAfter(line, "global_step/sec: ");
+  Logged logged{.step = step.value_or(-1)};
+  if (loss) logged.values["loss"] = *loss;
+  if (rate) logged.values["steps_per_s"] = *rate;
+  for (const auto& [name, value] : logged.values) metrics_[name] = value;
   if (step) metrics_["step"] = static_cast<double>(*step);
-  if (const auto rate = RealAfter(line, "global_step/sec: ")) metrics_["steps_per_s"] = *rate;
+  if (step || !logged.values.empty()) logged_.push_back(std::move(logged));
   return loss.has_value() || step.has_value();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace edl::master {
 
@@ -17,6 +18,15 @@ class ProgressLog {
   // Takes the next piece of output of a replica; lines may be split anywhere. `source` names the
   // replica. True: some value of this object changed.
   bool Feed(const std::string& source, std::string_view text);
+
+  // What one line says.
+  struct Logged {
+    bool evaluation = false;               // of a checkpoint; otherwise training
+    int64_t step = -1;                     // -1: the line has none
+    std::map<std::string, double> values;  // training: "loss", "steps_per_s"
+  };
+  // What the lines since the last call say, oldest first.
+  std::vector<Logged> TakeLogged() { return std::exchange(logged_, {}); }
 
   // Call it when `source` has ended.
   void Forget(const std::string& source) { rest_.erase(source); }
@@ -46,9 +56,11 @@ class ProgressLog {
 
  private:
   bool FeedLine(std::string_view line);
+  bool FeedTraining(std::string_view line);
 
   std::map<std::string, std::string> rest_;  // unfinished lines
   std::map<std::string, double> metrics_;
+  std::vector<Logged> logged_;
   int64_t checkpoint_step_ = -1;
   int64_t evaluated_step_ = -1;
   std::string evaluation_;

@@ -1,5 +1,7 @@
 #include "master/progress_log.h"
 
+#include <cmath>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,31 @@ TEST(ProgressLog, ReadsTheLastSavedAndTheLastEvaluatedCheckpoint) {
   EXPECT_EQ(log.checkpoint_step(), 470);
   EXPECT_EQ(log.evaluated_step(), 470);
   EXPECT_EQ(log.evaluation(), "accuracy = 0.96, global_step = 470, loss = 0.1 (global step 470)");
+}
+
+TEST(ProgressLog, TellsWhatEachLineSaysOnce) {
+  ProgressLog log;
+  log.Feed(kChiefLog,
+           "INFO:tensorflow:loss = 2.5, step = 100\n"
+           "noise\n"
+           "INFO:tensorflow:global_step/sec: 50\n");
+  log.Feed(kEvaluatorLog,
+           "INFO:tensorflow:Saving dict for global step 100: accuracy = 0.5, global_step = 100, "
+           "loss = nan\n");
+
+  const auto logged = log.TakeLogged();
+
+  ASSERT_EQ(logged.size(), 3);
+  EXPECT_EQ(logged[0].step, 100);
+  EXPECT_EQ(logged[0].values, (std::map<std::string, double>{{"loss", 2.5}}));
+  EXPECT_EQ(logged[1].step, -1);
+  EXPECT_EQ(logged[1].values, (std::map<std::string, double>{{"steps_per_s", 50}}));
+  EXPECT_TRUE(logged[2].evaluation);
+  EXPECT_EQ(logged[2].step, 100);
+  EXPECT_EQ(logged[2].values.at("accuracy"), 0.5);
+  EXPECT_TRUE(std::isnan(logged[2].values.at("loss")));
+  EXPECT_EQ(logged[2].values.size(), 2) << "not the step";
+  EXPECT_TRUE(log.TakeLogged().empty());
 }
 
 TEST(ProgressLog, KnowsHowLongTheEvaluatorWaits) {

@@ -117,6 +117,17 @@ FakePlatform::FakePlatform() : platform_{.out = out_, .err = err_, .clock = cloc
     if (found == ledgers.end()) return NotFound("there is no ledger at {}", path.string());
     return found->second;
   };
+  platform_.local.read_ledger_curves =
+      [this](const fs::path& path, const telemetry::Query& query) -> Result<telemetry::Curves> {
+    const auto found = curves.find(path.parent_path().filename().string());
+    if (found == curves.end()) return NotFound("there is no ledger at {}", path.string());
+    telemetry::Curves read = found->second;
+    std::erase_if(read.series, [&](const telemetry::Curve& curve) {
+      return !query.series.empty() &&
+             std::ranges::find(query.series, curve.name) == query.series.end();
+    });
+    return read;
+  };
 }
 
 int FakePlatform::Run(const std::vector<std::string>& arguments) {

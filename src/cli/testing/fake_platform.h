@@ -70,6 +70,7 @@ class FakePlatform {
   // The programs that exist, by name.
   std::map<std::string, std::function<Result<ProgramEnd>(const Program&)>> programs;
   std::map<std::string, Result<job::JobView>> ledgers;  // the views in ledgers, by job
+  std::map<std::string, telemetry::Curves> curves;      // in ledgers, by job
   std::vector<std::vector<std::string>> ran;            // command lines of programs that were run
   std::function<void(const std::string& name)> on_log = [](const std::string&) {
   };                                            // called when a log is read

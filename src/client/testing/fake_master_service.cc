@@ -29,6 +29,15 @@ class FakeMasterService::Service final : public v1::Master::CallbackService {
     return Answer(context);
   }
 
+  grpc::ServerUnaryReactor* GetTelemetry(grpc::CallbackServerContext* context,
+                                         const v1::GetTelemetryRequest* request,
+                                         v1::GetTelemetryResponse* response) override {
+    MutexLock lock(mutex);
+    asked_series = {request->series().begin(), request->series().end()};
+    response->set_curves_json(curves);
+    return Answer(context);
+  }
+
   grpc::ServerUnaryReactor* Scale(grpc::CallbackServerContext* context,
                                   const v1::ScaleRequest* request, v1::ScaleResponse*) override {
     MutexLock lock(mutex);
@@ -47,6 +56,8 @@ class FakeMasterService::Service final : public v1::Master::CallbackService {
   Mutex mutex;
   job::JobView view GUARDED_BY(mutex);
   std::string ledger GUARDED_BY(mutex);
+  std::string curves GUARDED_BY(mutex);
+  std::vector<std::string> asked_series GUARDED_BY(mutex);
   int scaled_to GUARDED_BY(mutex) = -1;
   std::string stop_reason GUARDED_BY(mutex);
 
@@ -96,6 +107,16 @@ void FakeMasterService::SetView(const job::JobView& view) {
 void FakeMasterService::SetLedger(std::string json) {
   MutexLock lock(running_->service.mutex);
   running_->service.ledger = std::move(json);
+}
+
+void FakeMasterService::SetCurves(std::string json) {
+  MutexLock lock(running_->service.mutex);
+  running_->service.curves = std::move(json);
+}
+
+std::vector<std::string> FakeMasterService::asked_series() const {
+  MutexLock lock(running_->service.mutex);
+  return running_->service.asked_series;
 }
 
 int FakeMasterService::scaled_to() const {

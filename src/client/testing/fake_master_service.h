@@ -2,13 +2,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "job/job_view.h"
 
 namespace edl::client {
 
 // The calls of users to a master, served on a free loopback port. Checks the token, returns the
-// view and the ledger that were set, and records the calls of Scale and Stop. Thread-safe.
+// view, the ledger and the curves that were set, and records the calls of Scale and Stop.
+// Thread-safe.
 class FakeMasterService {
  public:
   explicit FakeMasterService(std::string token);
@@ -18,8 +20,10 @@ class FakeMasterService {
 
   void SetView(const job::JobView& view);
   void SetLedger(std::string json);
-  int scaled_to() const;            // -1: Scale was not called
-  std::string stop_reason() const;  // empty: Stop was not called
+  void SetCurves(std::string json);
+  std::vector<std::string> asked_series() const;  // by the last call of GetTelemetry
+  int scaled_to() const;                          // -1: Scale was not called
+  std::string stop_reason() const;                // empty: Stop was not called
 
  private:
   class Service;

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/log.h"
+
 namespace edl::master {
 namespace {
 
@@ -125,11 +127,13 @@ Status Ledger::CreateOrCheckSchema() {
   }
   EDL_RETURN_IF_ERROR(database_.Execute("BEGIN IMMEDIATE"));
   EDL_RETURN_IF_ERROR(database_.Execute(kSchema));
+  EDL_RETURN_IF_ERROR(database_.Execute(TelemetryTable::kSchema));
   EDL_RETURN_IF_ERROR(database_.Execute(fmt::format("PRAGMA user_version={}", kSchemaVersion)));
   return database_.Execute("COMMIT");
 }
 
 Status Ledger::PrepareStatements() {
+  telemetry_.Prepare(database_);
   // Not OR REPLACE, which would also write the index of names each time.
   put_dataset_ = database_.Prepare(
       "INSERT INTO datasets VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO "
@@ -425,19 +429,43 @@ Result<std::map<std::string, std::string>> Ledger::Meta() {
   return std::map<std::string, std::string>(rows.begin(), rows.end());
 }
 
-Status Ledger::Commit() {
-  if (is_full_) {
-    // SQLite may have rolled back some or all writes: repeat them in a new transaction.
-    if (database_.in_transaction()) (void)database_.Execute("ROLLBACK");
-    is_full_ = false;
-    failed_ = Ok();
-    for (const auto& write : uncommitted_) {
-      Run(write);
-      if (!failed_.ok()) return failed_;
-    }
+void Ledger::Repeat() {
+  if (database_.in_transaction()) (void)database_.Execute("ROLLBACK");
+  is_full_ = false;
+  failed_ = Ok();
+  for (const auto& write : uncommitted_) {
+    Run(write);
+    if (!failed_.ok()) return;
   }
+}
+
+bool Ledger::WriteTelemetry() {
+  if (!telemetry_.HasRows()) return false;
+  Status written = Ok();
+  if (!database_.in_transaction()) written = database_.Execute("BEGIN IMMEDIATE");
+  if (written.ok()) written = telemetry_.Write();
+  if (!written.ok()) {
+    telemetry_.DropRows();
+    if (!telemetry_failed_) {
+      LOG_WARNING("the curves of the job cannot be stored: {}", written.message());
+    }
+    Repeat();
+  }
+  telemetry_failed_ = !written.ok();
+  return written.ok();
+}
+
+Status Ledger::Commit() {
+  // SQLite may have rolled back some or all writes.
+  if (is_full_) Repeat();
+  const bool has_telemetry = failed_.ok() && WriteTelemetry();
   if (failed_.ok() && database_.in_transaction()) {
     failed_ = database_.Execute("COMMIT");
+    if (!failed_.ok() && has_telemetry && database_.disk_was_full()) {
+      // There may be room for the rest.
+      Repeat();
+      if (failed_.ok() && database_.in_transaction()) failed_ = database_.Execute("COMMIT");
+    }
     if (!failed_.ok()) is_full_ = database_.disk_was_full();
   }
   if (failed_.ok()) uncommitted_.clear();
@@ -450,6 +478,7 @@ void Ledger::Rollback() {
   // An error does not matter: the caller drops everything that is not committed.
   if (database_.in_transaction()) (void)database_.Execute("ROLLBACK");
   uncommitted_.clear();
+  telemetry_.DropRows();
   is_full_ = false;
   failed_ = Ok();
 }

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "telemetry/stored.h"
+
 #include "base/range_set.h"
 #include "base/status.h"
 #include "job/job_view.h"
 #include "master/ledger/sqlite.h"
+#include "master/ledger/telemetry_table.h"
 #include "master/types.h"
 
 namespace edl::master {
@@ -118,13 +121,16 @@ struct SlotRow {
 //   stored answers, and the `meta` entries counters, sync, rendezvous, recent_calls and
 //   parameters. Their owners keep a dirty flag, and Core::Commit calls their Flush.
 //
+// Telemetry is only shown to users. It is written with the other rows, but no failure to write it
+// fails a Commit: it is dropped then.
+//
 // Commit returns the first error of a write. If the disk was full (is_full), call Commit again: it
 // repeats all writes. After any other error the ledger must not be used any more.
 //
 // Confined: call it on the master's loop.
 class Ledger {
  public:
-  static constexpr int64_t kSchemaVersion = 5;
+  static constexpr int64_t kSchemaVersion = 6;
 
   // Opens or creates a ledger. FailedPrecondition: the file has another schema version.
   // Unavailable: another master has opened it. ":memory:": the ledger exists only as long as this
@@ -156,6 +162,8 @@ class Ledger {
   void DeleteReplica(const std::string& name);
   void Put(const SlotRow& row);
   void PutMeta(const std::string& key, const std::string& value);
+  void PutTelemetry(telemetry::Stored rows) { telemetry_.Put(std::move(rows)); }
+  void ClearTelemetry() { telemetry_.Clear(); }
 
   Result<std::vector<DatasetRow>> Datasets();
   Result<std::vector<LeaseRow>> Leases();
@@ -177,6 +185,8 @@ class Ledger {
   };
   Result<std::vector<ResultSize>> ResultSizes();
   Result<std::map<std::string, std::string>> Meta();
+  // DataLoss: the telemetry is damaged. The rest of the ledger may be whole.
+  Result<telemetry::Stored> Telemetry() { return TelemetryTable::Read(database_); }
 
   // Makes all writes since the last Commit durable, with one fsync.
   Status Commit();
@@ -200,12 +210,18 @@ class Ledger {
   template <typename... Args>
   void Write(Statement Ledger::*statement, const Args&... args);
   void Run(const std::function<Status(Ledger&)>& write);
+  // Repeats all writes since the last Commit in a new transaction.
+  void Repeat();
+  // Writes telemetry into the transaction. True: the transaction has some.
+  bool WriteTelemetry();
   Result<std::vector<DoneRow>> Ranges(const char* table);
 
   Database database_;
   Status failed_;
   bool is_full_ = false;
   std::vector<std::function<Status(Ledger&)>> uncommitted_;
+  TelemetryTable telemetry_;
+  bool telemetry_failed_ = false;  // the last write of telemetry
   Statement put_dataset_, put_lease_, delete_lease_, put_returned_, delete_returned_,
       put_quarantined_, put_done_, delete_done_, delete_done_of_epoch_, put_session_,
       delete_session_, put_replica_, delete_replica_, put_slot_, put_meta_, put_restored_,

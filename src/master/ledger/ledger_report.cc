@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "telemetry/store.h"
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -177,6 +178,14 @@ Result<job::JobView> LedgerView(Ledger& ledger) {
 Result<job::JobView> ReadLedgerView(const std::string& path) {
   EDL_ASSIGN_OR_RETURN(Ledger ledger, Ledger::ReadCopy(path));
   return LedgerView(ledger);
+}
+
+Result<telemetry::Curves> ReadLedgerCurves(const std::string& path, const telemetry::Query& query) {
+  EDL_ASSIGN_OR_RETURN(Ledger ledger, Ledger::ReadCopy(path));
+  EDL_ASSIGN_OR_RETURN(const telemetry::Stored stored, ledger.Telemetry());
+  telemetry::Store store;
+  EDL_RETURN_IF_ERROR(store.Load(stored));
+  return store.Read(query);
 }
 
 }  // namespace edl::master

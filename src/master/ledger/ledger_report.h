@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "telemetry/curves.h"
+
 #include "base/status.h"
 #include "master/ledger/ledger.h"
 
@@ -19,5 +21,9 @@ Result<std::string> ReadLedgerJson(const std::string& path);
 // because none run. ReadLedgerView has the errors of Ledger::ReadCopy.
 Result<job::JobView> LedgerView(Ledger& ledger);
 Result<job::JobView> ReadLedgerView(const std::string& path);
+
+// The curves of a job from the ledger file that no master has open. DataLoss: they are damaged. For
+// other errors see Ledger::ReadCopy.
+Result<telemetry::Curves> ReadLedgerCurves(const std::string& path, const telemetry::Query& query);
 
 }  // namespace edl::master

@@ -1,18 +1,17 @@
 #include "master/ledger/ledger.h"
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include "base/testing/status_matchers.h"
 #include "master/ledger/ledger_report.h"
 #include "master/ledger/sqlite.h"
 #include "master/testing/core_fixture.h"
+#include "master/testing/small_disk.h"
 
 namespace edl::master {
 namespace {
@@ -198,24 +197,6 @@ TEST_F(LedgerFile, InAFolderThatIsNotThereIsAnError) {
   EXPECT_EQ(Ledger::Open((folder_ / "no" / "ledger.sqlite").string()).status().code(),
             Code::kNotFound);
 }
-
-// Limits the size of all files of this process, which has the effect of a full disk.
-class SmallDisk {
- public:
-  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit small{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~SmallDisk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  sighandler_t handler_;
-  rlimit before_{};
-};
 
 TEST_F(LedgerFile, SaysAtCommitThatTheDiskIsFullAndKeepsWhatItHad) {
   {

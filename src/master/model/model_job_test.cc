@@ -71,6 +71,25 @@ TEST_F(ModelJobs, LeadFromTrainingToTheLastEvaluationAndTheExport) {
   EXPECT_EQ(master_->state(), JobState::kSucceeded) << master_->core().View().reason;
 }
 
+TEST_F(ModelJobs, RecordEachEvaluationOnceAsACurve) {
+  const telemetry::Query accuracy{.series = {"evaluation.accuracy"}};
+  Start(WithEvaluation(1));
+  ModelWorker worker(*master_, 0, "training");
+  worker.Register(2, 2);
+  worker.RunToTheEnd(*servers_);
+
+  const telemetry::Curves curves = master_->core().Telemetry(accuracy);
+  ASSERT_THAT(curves.series, SizeIs(1));
+  ASSERT_THAT(curves.series[0].points, SizeIs(1));
+  EXPECT_EQ(curves.series[0].points[0].values.last, 0.5F);
+  EXPECT_EQ(curves.series[0].points[0].values.step, 4);
+
+  // No time has passed, so the ledger has the evaluation but no curves.
+  master_->CrashAndReload();
+  EXPECT_THAT(Evaluated(), ElementsAre(4));
+  EXPECT_THAT(master_->core().Telemetry(accuracy).series, IsEmpty());
+}
+
 TEST_F(ModelJobs, NameTheVersionOfAnEvaluationInItsShards) {
   Start(WithEvaluation(1, 2));
   ModelWorker worker(*master_, 0, "training");

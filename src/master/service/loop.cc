@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/process_use.h"
 
 namespace edl::master {
 
@@ -119,6 +120,7 @@ Status Loop::Run(grpc::CompletionQueue& queue) {
     const MutexLock lock(mutex_);
     queue_ = &queue;
   }
+  core_.set_process_use(ReadProcessUse);
   std::chrono::milliseconds wait{0};  // work was posted before Run
   while (true) {
     TakeEvents(queue, wait);

@@ -338,6 +338,15 @@ void GetLedger(Core& core, Call& call, const pb::GetLedgerRequest&, pb::GetLedge
   call.Answer(text.status());
 }
 
+void GetTelemetry(Core& core, Call& call, const pb::GetTelemetryRequest& in,
+                  pb::GetTelemetryResponse* out) {
+  telemetry::Query query{.series = {in.series().begin(), in.series().end()}, .from = in.from()};
+  if (in.max_points() > 0) query.max_points = in.max_points();
+  if (in.to() > 0) query.to = in.to();
+  out->set_curves_json(core.Telemetry(query).ToJson());
+  call.Answer(Ok());
+}
+
 void Scale(Core& core, Call& call, const pb::ScaleRequest& in, pb::ScaleResponse*) {
   AnswerLater(core, call, core.Scale(in.num_workers()));
 }
@@ -446,6 +455,7 @@ void AddMasterService(const std::string& token, Methods& methods) {
   service.Add("ReportMetrics", OfThisLedger<ReportMetrics>::Handle);
   service.Add("GetJob", GetJob);
   service.Add("GetLedger", GetLedger);
+  service.Add("GetTelemetry", GetTelemetry);
   service.Add("Scale", Scale);
   service.Add("Stop", Stop);
 }

@@ -243,6 +243,30 @@ TEST_F(MasterServiceTest, RefusesCallsAndStreamsWithoutTheToken) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
+TEST_F(MasterServiceTest, ReturnsTheCurvesThatAreAskedFor) {
+  WorkerProcess worker(master_, 0);
+  pb::ReportMetricsRequest report;
+  report.set_step(7);
+  (*report.mutable_metrics())["loss"] = 0.5;
+  pb::ReportMetricsResponse reported;
+  ASSERT_TRUE(worker.stub().ReportMetrics(NewContext().get(), report, &reported).ok());
+
+  pb::GetTelemetryRequest request;
+  request.add_series("program.loss");
+  pb::GetTelemetryResponse response;
+  ASSERT_TRUE(worker.stub().GetTelemetry(NewContext().get(), request, &response).ok());
+  request.set_to(1);
+  pb::GetTelemetryResponse before;
+  ASSERT_TRUE(worker.stub().GetTelemetry(NewContext().get(), request, &before).ok());
+
+  ASSERT_OK_AND_ASSIGN(const auto curves, telemetry::Curves::FromJson(response.curves_json()));
+  ASSERT_EQ(curves.series.size(), 1);
+  ASSERT_EQ(curves.series[0].points.size(), 1);
+  EXPECT_EQ(curves.series[0].points[0].values.last, 0.5F);
+  EXPECT_EQ(curves.series[0].points[0].values.step, 7);
+  EXPECT_TRUE(telemetry::Curves::FromJson(before.curves_json())->series[0].points.empty());
+}
+
 TEST_F(MasterServiceTest, RefusesAWatcherThatIsNotPartOfTheJob) {
   WorkerProcess worker(master_, 0);
   pb::WatchRequest request;

@@ -65,7 +65,8 @@ def main() -> int:
         service.report_batch_done(shard.size, task_ids=[shard.lease])
         if time.monotonic() - reported_at > 1:
             reported_at = time.monotonic()
-            service.report_metrics(processed // args.batch, records=processed)
+            service.report_metrics(processed // args.batch, records=processed,
+                                   loss=args.batch / processed)
     print(f"{processed} records processed", flush=True)
     return 0
 
