@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process_use.h"
 #include "base/text.h"
 
 namespace edl::metrics {
@@ -70,10 +71,8 @@ Result<ProcessFigures> ReadProcess(const ProcessFiles& files) {
   }
   const double ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
   ProcessFigures figures;
-  figures.cpu_seconds = static_cast<double>(field(14) + field(15)) / ticks;
   figures.started_at = BootTime(files) + static_cast<double>(field(22)) / ticks;
   figures.virtual_bytes = field(23);
-  figures.resident_bytes = field(24) * static_cast<uint64_t>(std::max(1L, sysconf(_SC_PAGESIZE)));
   std::error_code ignored;
   const fs::directory_iterator end;
   for (fs::directory_iterator at(files.proc / "self/fd", ignored); !ignored && at != end;
@@ -87,10 +86,11 @@ Result<ProcessFigures> ReadProcess(const ProcessFiles& files) {
 }
 
 void AddProcess(Exposition& out, const ProcessFiles& files) {
+  const std::optional<ProcessUse> use = ReadProcessUse();
   const Result<ProcessFigures> figures = ReadProcess(files);
-  if (!figures.ok()) return;
-  out.AddOnly(kProcessCpu, figures->cpu_seconds);
-  out.AddOnly(kProcessResident, figures->resident_bytes);
+  if (!figures.ok() || !use.has_value()) return;
+  out.AddOnly(kProcessCpu, use->cpu_seconds);
+  out.AddOnly(kProcessResident, use->memory_bytes);
   out.AddOnly(kProcessVirtual, figures->virtual_bytes);
   out.AddOnly(kProcessStart, figures->started_at);
   out.AddOnly(kProcessFds, figures->open_fds);

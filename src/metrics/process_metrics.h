@@ -9,11 +9,9 @@
 
 namespace edl::metrics {
 
-// What the kernel knows about a process.
+// What the kernel knows about a process besides ProcessUse.
 struct ProcessFigures {
-  double cpu_seconds = 0;
   double started_at = 0;  // seconds since 1970
-  uint64_t resident_bytes = 0;
   uint64_t virtual_bytes = 0;
   uint64_t open_fds = 0;
   uint64_t most_fds = 0;

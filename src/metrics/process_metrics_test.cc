@@ -46,10 +46,8 @@ class ProcessMetricsTest : public testing::Test {
 TEST_F(ProcessMetricsTest, ReadsTheFieldsAfterTheNameOfTheProgram) {
   ASSERT_OK_AND_ASSIGN(const ProcessFigures figures, ReadProcess(files()));
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  EXPECT_DOUBLE_EQ(figures.cpu_seconds, 400 / ticks);
   EXPECT_DOUBLE_EQ(figures.started_at, 1700000000 + 1000 / ticks);
   EXPECT_EQ(figures.virtual_bytes, 8192U);
-  EXPECT_EQ(figures.resident_bytes, 2U * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(figures.open_fds, 2U);
   EXPECT_FALSE(figures.memory_limit_bytes.has_value());
 }
@@ -82,7 +80,7 @@ TEST_F(ProcessMetricsTest, AProcessWithoutALimitHasNoMetricOfIt) {
 
 TEST(ProcessMetrics, OfThisProcessAreRead) {
   ASSERT_OK_AND_ASSIGN(const ProcessFigures figures, ReadProcess());
-  EXPECT_GT(figures.resident_bytes, 0U);
+  EXPECT_GT(figures.virtual_bytes, 0U);
   EXPECT_GT(figures.open_fds, 2U);
   EXPECT_GT(figures.started_at, 1.6e9);
 }

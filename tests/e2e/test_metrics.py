@@ -97,7 +97,7 @@ def test_prometheus_reads_a_job_whose_master_is_killed_and_a_parameter_server(
     line = ps.process.stdout.readline()
     ps_address = "127.0.0.1:" + re.search(r"metrics on port (\d+)", line)[1]
     job = start_counting(start, "--num_minibatches_per_task=4", workers=2, servers=1,
-                         size=200_000, epochs=10, batch_ms=5)
+                         size=200_000, epochs=10, batch_ms=5, metrics_every=20)
     address = wait_for("the HTTP address of the master",
                        lambda: (job.try_status() or {}).get("http_address"))
     token = job.folder / "token"

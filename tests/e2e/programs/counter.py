@@ -43,6 +43,8 @@ def parse_args() -> argparse.Namespace:
                         help="dimension of a second table that is only pulled, for longer saves")
     parser.add_argument("--threads", type=int, default=1,
                         help="trainers in this process, each on its own thread")
+    parser.add_argument("--metrics-every", type=int, default=0,
+                        help="report a metric after so many batches; 0: never")
     parser.add_argument("--log-reports", action="store_true",
                         help="print a line before and after each report")
     return parser.parse_args()
@@ -93,6 +95,8 @@ def main() -> None:
         client.pull_many({table: ids for table in ("rows", "ballast")[:1 + len(ballast)]})
         client.pull_tensors()
         trained += 1
+        if args.metrics_every and trained % args.metrics_every == 0:
+            master.report_metrics(trained, {"loss": 1 / trained})
         return {"tables": {"rows": (ids, np.full((len(ids), 1), -1, np.float32))},
                 "tensors": {"batches": np.full(1, -1, np.float32)},
                 "learning_rate": 1.0}
