@@ -97,7 +97,8 @@ Status Store::LoadFrames(std::vector<StoredFrame> stored) {
 }
 
 void Store::ReopenBuckets() {
-  for (int level = 0; level + 1 < kLevels; ++level) {
+  // From the top: a frame that closes meanwhile, because rows were lost, is added above only once.
+  for (int level = kLevels - 2; level >= 0; --level) {
     const std::deque<Frame>& above = levels_[static_cast<size_t>(level) + 1].frames;
     const int64_t closed = above.empty() ? kNever : above.back().start;
     for (const Frame& frame : levels_[static_cast<size_t>(level)].frames) {

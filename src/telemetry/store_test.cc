@@ -205,6 +205,30 @@ TEST(Store, ContinuesAfterARestartAtAnyTimeWithAllButTheOpenSecond) {
   }
 }
 
+TEST(Store, CountsNothingTwiceAfterARestartIfFramesWereNotStored) {
+  Clocked clocked;
+  Storage storage;
+  const SeriesId loss = *clocked.store.Define("loss", "");
+  for (int second = 1; second <= 6; ++second) {
+    clocked.Pass(1);
+    if (second == 3 || second == 6) storage.Take(clocked.store);
+    // The frames of seconds 3 and 4, and of the bucket of 4 s that contains seconds 1 to 3.
+    if (second == 5) (void)clocked.store.TakeChanges();
+    clocked.store.Add(loss, second);
+  }
+
+  Store next;
+  ASSERT_EQ(next.Load(storage.All()), Ok());
+
+  for (const size_t max_points : {9, 300}) {
+    uint32_t count = 0;
+    for (const auto& point : CurveOf(next, "loss", {.max_points = max_points})) {
+      count += point.values.count;
+    }
+    EXPECT_EQ(count, 3) << "seconds 1, 2 and 5, with at most " << max_points << " points";
+  }
+}
+
 TEST(Store, LosesNothingIfTheLastSecondIsClosed) {
   Clocked clocked;
   Storage storage;

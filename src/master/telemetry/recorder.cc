@@ -15,6 +15,10 @@ namespace {
 constexpr std::string_view kLog = "log.";
 constexpr std::string_view kEvaluation = "evaluation.";
 
+// Seconds. The last sample may follow the one before it immediately, and a rate in such a short
+// time would mean nothing.
+constexpr double kShortestInterval = 0.1;
+
 double Number(int64_t number) { return static_cast<double>(number); }
 
 // The shards of an endless dataset are those of the epoch that is leased.
@@ -88,7 +92,7 @@ void Recorder::SampleShards(double passed) {
   // As job::RecordsOf counts them.
   const int64_t records = trains ? training : other;
   // A reset dataset has fewer records than before.
-  if (passed > 0 && records_done_ && records >= *records_done_) {
+  if (passed >= kShortestInterval && records_done_ && records >= *records_done_) {
     Add("records_per_s", "records/s", Number(records - *records_done_) / passed);
   }
   records_done_ = records;
@@ -153,7 +157,7 @@ void Recorder::SampleServers() {
 void Recorder::SampleProcess(double passed) {
   const std::optional<ProcessUse> use = read_use_ ? read_use_() : std::nullopt;
   if (!use) return;
-  if (cpu_seconds_ && passed > 0) {
+  if (cpu_seconds_ && passed >= kShortestInterval) {
     Add("master.cpu", "cores", (use->cpu_seconds - *cpu_seconds_) / passed);
   }
   cpu_seconds_ = use->cpu_seconds;
@@ -185,6 +189,10 @@ void Recorder::Flush(bool ended) {
   if (flushed_end_ || (!ended && now_ - flushed_at_ < kFlushInterval)) return;
   flushed_at_ = now_;
   flushed_end_ = ended;
+  if (ended && sampled_at_) {  // with the values at the end
+    sampled_second_ = -1;
+    Sample();
+  }
   if (ended) store_.CloseSecond();
   telemetry::Stored changes = store_.TakeChanges();
   if (changes.empty()) return;

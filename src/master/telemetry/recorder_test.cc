@@ -233,7 +233,11 @@ TEST(Recorder, WritesToTheLedgerAtMostEveryTwoSeconds) {
 TEST(Recorder, KeepsTheLastSecondOfAJob) {
   CoreFixture master(WorkersOnly(1));
   master.StartReplicas();
+  master.Register(Shards(1));
+  OurClient worker(master, Worker(0));
+  const LeasedShard shard = worker.Lease();
   master.LetPass(seconds(10));
+  worker.Report(shard);
   master.core().OnMetrics(7, {{"loss", 3}});
   master.Exit(NameOf(Worker(0)), Succeeded());
   ASSERT_TRUE(job::IsFinal(master.state()));
@@ -244,6 +248,9 @@ TEST(Recorder, KeepsTheLastSecondOfAJob) {
   const auto loss = CurveOf(store, "program.loss");
   ASSERT_EQ(loss.size(), 1);
   EXPECT_EQ(loss[0].values.last, 3);
+  EXPECT_EQ(CurveOf(store, "batches").back().values.last, 2);
+  EXPECT_EQ(CurveOf(store, "replicas.worker.succeeded").back().values.last, 1);
+  EXPECT_EQ(CurveOf(store, "records_per_s").back().values.max, 0) << "not in an instant";
 }
 
 TEST(Recorder, BeginsAgainIfTheCurvesInTheLedgerAreDamaged) {
