@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/status.h"
 #include "job/ids.h"
-#include "base/histogram.h"
 #include "ps/lane.h"
 #include "ps/lane_restorer.h"
 #include "ps/lane_saver.h"

@@ -39,7 +39,8 @@ class Server:
                                     timeout=30) as response:
             text = response.read().decode()
         sums = Counter()
-        for name, value in re.findall(r"^elasticdl_ps_(\w+)\{[^}]*lane=\"\d+\"\} (\S+)$", text, re.M):
+        sample = r"^elasticdl_ps_(\w+)\{[^}]*lane=\"\d+\"\} (\S+)$"
+        for name, value in re.findall(sample, text, re.M):
             sums[name] += float(value)
         return sums
 

@@ -1,5 +1,5 @@
-// The input is an Accept header, and a value of a label. Whatever a value contains, its sample is one
-// line, which ends with the number.
+// The input is an Accept header, and a value of a label. Whatever a value contains, its sample is
+// one line, which ends with the number.
 
 #include <algorithm>
 #include <cstddef>
@@ -7,9 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "metrics/exposition.h"
+
 #include "base/check.h"
 #include "base/utf8.h"
-#include "metrics/exposition.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using edl::metrics::Format;
