@@ -93,10 +93,11 @@ class JobControllerTest : public testing::Test {
     return reasons;
   }
   bool CountsOneJob() const {
-    return metrics_.Text({}, 1, true)
-               .find(
-                   "jobs_created_total{framework=\"tensorflow\","
-                   "job_namespace=\"ml\"} 1\n") != std::string::npos;
+    metrics::Exposition out(metrics::Format::kPrometheus, {});
+    metrics_.AddTo(out, {}, /*jobs=*/1, /*threads=*/1, /*leading=*/true);
+    return out.Finish().find(
+               "jobs_created_total{framework=\"tensorflow\",job_namespace=\"ml\"} 1\n") !=
+           std::string::npos;
   }
 
   FakeClock clock_;
