@@ -53,6 +53,10 @@ def holding(hold_ms: int, shards: int) -> str:
     return (f"exec python3 {LEASE_LOGGER} --log-dir=/out --hold-ms={hold_ms} --size={shards}")
 
 
+# The API server closes a connection that is idle for 90 s.
+IDLE_S = 60
+
+
 class Api:
     """A client of the API server over one connection, without kubectl. Confined."""
 
@@ -69,10 +73,14 @@ class Api:
             context.load_cert_chain(pair.name)
         place = urlsplit(server["server"])
         self.connection = http.client.HTTPSConnection(place.hostname, place.port, context=context)
+        self.used = time.monotonic()
 
     def stream(self, method: str, path: str,
                body: Optional[Dict] = None) -> http.client.HTTPResponse:
         kind = "merge-patch+json" if method == "PATCH" else "json"
+        if time.monotonic() - self.used > IDLE_S:
+            self.connection.close()  # request() opens a new one
+        self.used = time.monotonic()
         self.connection.request(method, path, json.dumps(body) if body else None,
                                 {"Content-Type": f"application/{kind}"})
         answer = self.connection.getresponse()
