@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List
+from typing import Callable, Dict, Iterator, List, Optional
 
 import pytest
 from cluster import ROOT, Cluster, Namespace, wait_for
@@ -101,13 +101,15 @@ def moving_job() -> Dict:
     return tfjob("moved", run_policy={"cleanPodPolicy": "Running"}, **roles)
 
 
-def migrate(namespace: Namespace, first: Start, second: Start) -> None:
+def migrate(namespace: Namespace, first: Start, second: Start,
+            between: Callable[[], None] = lambda: None) -> None:
     with first():
         namespace.apply(moving_job())
         wait_for("all pods to run", lambda: all_run(namespace, "moved"), 120)
         begun = wait_for_condition(namespace, "moved", "Running")
     pods, services = identities(namespace, "pods"), identities(namespace, "services")
     assert len(services) == sum(ROLES.values())
+    between()
     with second():
         # A second job runs, so the operator has looked at the first.
         namespace.apply(tfjob("next", command="exit 0", Worker=1))
@@ -135,8 +137,19 @@ def test_our_operator_takes_over_a_running_job(
 
 
 def test_the_upstream_operator_takes_a_running_job_back(
-        namespace: Namespace, upstream: Start, ours: Start) -> None:
-    migrate(namespace, ours, upstream)
+        cluster: Cluster, namespace: Namespace, upstream: Start, ours: Start) -> None:
+    def remembered() -> Optional[Dict]:
+        return (namespace.get("tfjob", "moved") or {})["status"].get("elasticdl")
+
+    def remember() -> None:
+        namespace.kubectl("patch", "tfjob", "moved", "--subresource=status", "--type=merge", "-p",
+                          '{"status": {"elasticdl": {"retries": 1}}}')
+        assert remembered() == {"retries": 1}
+
+    migrate(namespace, ours, upstream, remember)
+    # What our operator remembers is lost, also for one of ours that comes later.
+    apply_ours(cluster)
+    assert remembered() is None
 
 
 def commands_of_the_page(heading: str) -> List[List[str]]:
