@@ -82,6 +82,14 @@ class Namespace:
         self.cluster.run("kubectl", "delete", "namespace", self.name, "--wait=false")
 
 
+def wait_for_crd(cluster: Cluster, name: str) -> None:
+    """Waits until a resource can be used. `kubectl wait` alone fails if the CRD was created just
+    now and has no conditions."""
+    wait_for(f"the CRD {name} to be established", lambda: cluster.run(
+        "kubectl", "wait", "--for=condition=Established", "--timeout=60s",
+        f"crd/{name}").returncode == 0)
+
+
 def kubelet_of(node: str) -> int:
     """The process id of the kubelet of a node."""
     found = []

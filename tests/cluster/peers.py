@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Dict, Iterator, Optional
 
 import pytest
-from cluster import TOOL, Cluster, Namespace, wait_for
+from cluster import TOOL, Cluster, Namespace, wait_for, wait_for_crd
 from images import Images
 from tfjobs import Operator
 
@@ -44,7 +44,7 @@ def apply_crd(cluster: Cluster, peer: str, name: str) -> None:
     """Makes the cluster serve the resource of a peer, also if another one defined it before."""
     cluster("kubectl", "apply", "--server-side", "--force-conflicts", "-f",
             str(folder_of(peer) / "crd.yaml"))
-    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s", f"crd/{name}")
+    wait_for_crd(cluster, name)
 
 
 def free_port() -> int:

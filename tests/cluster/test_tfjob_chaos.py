@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Set
 
 import pytest
-from cluster import Cluster, Namespace, nightly, wait_for
+from cluster import Cluster, Namespace, nightly, wait_for, wait_for_crd
 from e2e.relay import Relay
 from operator_rights import config_with_token, edited_config
 from tfjob_place import (
@@ -720,8 +720,7 @@ def test_K45_crd_removed_and_added_again(cluster: Cluster, place: Place) -> None
         place.wait("the pods of its jobs to go", lambda: not place.pods("gone"), 90)
     finally:
         cluster("kubectl", "apply", "-f", crd)
-        cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
-                "crd/tfjobs.kubeflow.org")
+        wait_for_crd(cluster, "tfjobs.kubeflow.org")
     wait_for("the API to come back", lambda: cluster.run(
         "kubectl", "get", "tfjobs").returncode == 0)
     assert_works(place)

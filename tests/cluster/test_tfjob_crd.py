@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
 import pytest
-from cluster import ROOT, Cluster, Namespace, wait_for
+from cluster import ROOT, Cluster, Namespace, wait_for, wait_for_crd
 from tfjobs import MANIFESTS, SLEEP, replicas, tfjob, tfjob_crd  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("tfjob_crd")
@@ -421,8 +421,7 @@ def test_jobs_that_were_stored_before_the_rules_still_get_a_status(cluster, name
                                                                    stored_before):
     def install(crd: Dict) -> None:
         cluster("kubectl", "apply", "-f", "-", stdin=json.dumps(crd))
-        cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
-                f"crd/tfjobs.{GROUP}")
+        wait_for_crd(cluster, f"tfjobs.{GROUP}")
 
     lax = copy.deepcopy(stored_before)
     lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {

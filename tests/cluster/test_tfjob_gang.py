@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List
 
 import pytest
-from cluster import Cluster, Namespace, wait_for
+from cluster import Cluster, Namespace, wait_for, wait_for_crd
 from peers import GANG, GANG_SCHEDULER, gang_scheduler, needs_peer
 from tfjob_place import Place, pod_status, priority_classes, role, stays
 from tfjobs import (
@@ -47,7 +47,7 @@ def pod_groups(cluster: Cluster, resource: str, version: str) -> Iterator[None]:
     # The CRD of the real scheduler may be there.
     cluster("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-",
             stdin=json.dumps(crd))
-    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s", f"crd/{resource}")
+    wait_for_crd(cluster, resource)
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional
 
 import pytest
-from cluster import ROOT, Cluster, Namespace, wait_for
+from cluster import ROOT, Cluster, Namespace, wait_for, wait_for_crd
 from images import Images
 from peers import (
     UPSTREAM,
@@ -46,8 +46,7 @@ Start = Callable[[], contextlib.AbstractContextManager]
 def apply_ours(cluster: Cluster) -> None:
     """The command of docs/tfjob.md."""
     cluster("kubectl", "apply", "-f", str(MANIFESTS / "crd.yaml"))
-    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
-            "crd/tfjobs.kubeflow.org")
+    wait_for_crd(cluster, "tfjobs.kubeflow.org")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Union
 
 import pytest
-from cluster import ROOT, Cluster, Namespace, wait_for
+from cluster import ROOT, Cluster, Namespace, wait_for, wait_for_crd
 from operator_rights import config_with_shipped_rights
 
 BINARY = Path(os.environ.get("ELASTICDL_BIN", ROOT / "build/release/apps/elasticdl/elasticdl"))
@@ -30,8 +30,7 @@ SLEEP = 'trap "exit 0" TERM; sleep 1000 & wait'
 def tfjob_crd(cluster: Cluster) -> None:
     """Makes the cluster serve TFJobs. It serves them to all tests, so the CRD is never deleted."""
     cluster("kubectl", "apply", "-f", str(MANIFESTS / "crd.yaml"))
-    cluster("kubectl", "wait", "--for=condition=Established", "--timeout=60s",
-            "crd/tfjobs.kubeflow.org")
+    wait_for_crd(cluster, "tfjobs.kubeflow.org")
 
 
 def replicas(count: Optional[int] = None, command: str = SLEEP, image: str = "busybox:1",
