@@ -217,10 +217,11 @@ std::vector<Store::Piece> Store::PiecesFrom(int finest, const Query& query) cons
     if (end != kAlways && end != kNever) end = BucketOf(level, end);
     const int64_t begin = CompleteFrom(level);
     const std::deque<Frame>& frames = levels_.at(static_cast<size_t>(level)).frames;
-    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-      if (frame->start < begin || frame->start >= end) continue;
-      if (frame->start + WidthOf(level) <= query.from || frame->start >= query.to) continue;
-      pieces.push_back({level, &*frame});
+    for (size_t i = frames.size(); i-- > 0;) {
+      const Frame& frame = frames[i];
+      if (frame.start < begin || frame.start >= end) continue;
+      if (frame.start + WidthOf(level) <= query.from || frame.start >= query.to) continue;
+      pieces.push_back({level, &frame});
     }
     end = std::min(end, begin);
   }

@@ -90,7 +90,7 @@ TEST(Store, KeepsEachSecondOfTheLastMinutes) {
   const SeriesId loss = *clocked.store.Define("loss", "");
   for (int i = 0; i < 100; ++i) {
     clocked.Pass(1);
-    clocked.store.Add(loss, i, i * 10);
+    clocked.store.Add(loss, i, int64_t{i} * 10);
   }
 
   const auto curve = CurveOf(clocked.store, "loss");
