@@ -1,7 +1,9 @@
 """Our parameter servers in pods: whatever the cluster kills, every batch counts once."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +24,29 @@ def kill(job, pod, words):
     """Kills a process in a pod."""
     (process,) = wait_for(f"{words} in {pod}", lambda: job.processes(pod, words), 60)
     os.kill(process, signal.SIGKILL)
+
+
+def metrics(job, pod, words, port):
+    """What a process in a pod serves to Prometheus, read in its network namespace."""
+    (process,) = wait_for(f"{words} in {pod}", lambda: job.processes(pod, words), 60)
+    read = (f"import urllib.request; print(urllib.request.urlopen("
+            f"'http://127.0.0.1:{port}/metrics', timeout=30).read().decode())")
+    return subprocess.run(["nsenter", f"--target={process}", "--net", sys.executable, "-c", read],
+                          check=True, text=True, capture_output=True, timeout=60).stdout
+
+
+def check_metrics(job):
+    ports = [port for pod in ("elasticdl-test-master", "test-edljob-ps-0")
+             for port in job.pods()[pod]["spec"]["containers"][0]["ports"]
+             if port.get("name") == "http-metrics"]
+    assert [port["containerPort"] for port in ports] == [50002, 50003]
+    master = metrics(job, "elasticdl-test-master", "elasticdl master", 50002)
+    assert 'elasticdl_replicas{job_name="test",role="ps",state="running"} 2' in master
+    assert 'elasticdl_ps_up{job_name="test",index="1"} 1' in master
+    ps = metrics(job, "test-edljob-ps-0", "elasticdl ps", 50003)
+    sample = r'^elasticdl_ps_rows\{job_name="test",index="0",lane="[01]"\} (\d+)$'
+    rows = re.findall(sample, ps, re.M)
+    assert len(rows) == 2 and sum(map(int, rows)) > 0
 
 
 def running(job, role):
@@ -48,11 +73,13 @@ def test_counts_are_right_whatever_the_cluster_takes(job):
     job.submit(SIZE, 0, "--num_workers=3", "--num_ps=2", "--ps_program=elasticdl", "--ps_lanes=2",
                f"--ps_image={MASTER}", "--checkpoint_dir=/out/checkpoints",
                "--recovery_checkpoint_secs=2", "--relaunch_on_worker_failure=10",
+               "--metrics_without_token",
                command=("exec python3 /repo/tests/e2e/programs/counter.py "
                         f"--size={SIZE} --epochs={EPOCHS} --batch={BATCH} --batch-ms=120 "
                         "--in-flight=4"))
     share = SIZE * EPOCHS // 10
     job.wait_for_records(share, 120)
+    check_metrics(job)
     kill(job, "test-edljob-ps-0", "elasticdl ps")
     job.wait_for_records(share)
     job.namespace.kubectl("delete", "pod", f"test-edljob-{running(job, 'worker')[0]}",
