@@ -22,11 +22,11 @@ std::vector<const Metric*> AllMetrics() {
 // The names in an expression of PromQL that may be those of metrics.
 std::set<std::string> NamesIn(std::string_view expression) {
   const std::string text(expression);
-  static const std::regex kName("[a-z][a-z0-9]*(?:[_:][a-z0-9]+)+");
-  static const std::regex kQuoted("\"[^\"]*\"");
-  const std::string bare = std::regex_replace(text, kQuoted, "\"\"");
+  static const std::regex name_pattern("[a-z][a-z0-9]*(?:[_:][a-z0-9]+)+");
+  static const std::regex quoted_pattern("\"[^\"]*\"");
+  const std::string bare = std::regex_replace(text, quoted_pattern, "\"\"");
   std::set<std::string> names;
-  for (std::sregex_iterator at(bare.begin(), bare.end(), kName), end; at != end; ++at) {
+  for (std::sregex_iterator at(bare.begin(), bare.end(), name_pattern), end; at != end; ++at) {
     names.insert(at->str());
   }
   // Functions and labels.

@@ -844,9 +844,9 @@ TEST(Reconcile, AnInvalidJobIsCleanedUpLikeAnyOther) {
 }
 
 // Whether a job fails whose worker has a TF_CONFIG of so many bytes.
-bool FailsWithConfigOf(size_t bytes, json job) {
+bool FailsWithConfigOf(size_t bytes, const json& job) {
   Observed observed;
-  observed.job = ParsedJob(std::move(job));
+  observed.job = ParsedJob(job);
   Settings settings;
   settings.pods.cluster_domain = "d";
   const size_t least = LongestClusterConfig(observed.job, settings.pods.cluster_domain);
